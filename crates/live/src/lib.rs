@@ -2,8 +2,8 @@
 //!
 //! A [`Client`] asks, a [`Server`] answers; both speak UDP and TCP (RFC 7252, 7641, 7959, 8323). Protocol and congestion
 //! control are the state machines of `millpond-coap` and `millpond-control`. What is here gives them sockets, time and
-//! chance: `udp` has batches of datagrams, `lane` a socket with its host, `client::driver` and `server::worker` the tasks
-//! that own them, `server::desk` what becomes of a request. The guide is docs/live.md.
+//! chance: `udp` has batches of datagrams, `socket` the task that owns sockets and hosts for a client, a server or both,
+//! `server::desk` what becomes of a request. The guide is docs/live.md.
 //!
 //! # Words
 //!
@@ -14,7 +14,6 @@
 //! |---|---|
 //! | port | a UDP socket with batches of datagrams; an inbox and an outbox are those |
 //! | lane | a port with its host, and with sessions if it is one of DTLS |
-//! | driver, worker | the task that owns a client's lanes; the one that owns a server's lane |
 //! | desk | what becomes of requests: routes, handlers, answers |
 //! | place | what a handler takes that waits; admission gives it |
 //! | proof | a client has shown that it is where it says (Echo, RFC 9175) |
@@ -47,7 +46,6 @@ mod error;
 #[cfg(feature = "server")]
 mod fair;
 mod invariant;
-mod lane;
 mod least_wait;
 mod options;
 mod path_key;
@@ -56,6 +54,7 @@ mod secrets;
 mod security;
 #[cfg(feature = "server")]
 mod server;
+mod socket;
 mod stats;
 #[cfg(any(feature = "cbor", feature = "json"))]
 mod structured;

@@ -12,12 +12,12 @@ use millpond_control::Instant;
 use rustc_hash::FxHasher;
 use tokio::sync::oneshot;
 
-use super::{Outcome, Reply, RequestNumber, gathering::Gatherings};
+use super::{Outcome, Reply, RequestNumber};
 use crate::{
     Error, ExchangeReport, Grade, Options, Response, Why,
     clock::duration,
-    lane::Sink,
     security::ServerName,
+    socket::Gatherings,
     transfer::{AskFailure, AskId, Event},
     udp::Address,
 };
@@ -190,16 +190,9 @@ impl Asks {
     pub(crate) fn drop_silently(&mut self, place: (usize, AskId)) {
         self.end(place, Err(Error::Closed));
     }
-}
 
-/// Takes the events of one lane.
-pub(crate) struct AskSink<'a> {
-    pub(crate) lane: usize,
-    pub(crate) asks: &'a mut Asks,
-}
-
-impl Sink for AskSink<'_> {
-    fn event(&mut self, now: Instant, event: Event<'_, Address>) {
+    /// The host of a socket told something of requests.
+    pub(crate) fn event(&mut self, lane: usize, now: Instant, event: Event<'_, Address>) {
         match event {
             Event::Answer { ask, from, message, body, goes_on, sample, copies } => {
                 let report = ExchangeReport {
@@ -210,35 +203,36 @@ impl Sink for AskSink<'_> {
                 };
                 let response =
                     Response::received(message.code, options(&message), Bytes::copy_from_slice(&body), report);
-                self.asks.answered((self.lane, ask), response, goes_on);
+                self.answered((lane, ask), response, goes_on);
             }
             Event::Unanswered { ask, is_acknowledged, .. } => {
                 let outcome = if is_acknowledged { Outcome::Acknowledged } else { Outcome::Sent };
-                self.asks.end((self.lane, ask), Ok(outcome));
+                self.end((lane, ask), Ok(outcome));
             }
             Event::Failed { ask, to, why, copies } => {
-                let place = (self.lane, ask);
-                let started = self.asks.pending.get(&place).map_or(now, |pending| pending.started);
-                self.asks.end(place, Err(failure(to.peer(), why, copies, since(started, now))));
+                let place = (lane, ask);
+                let started = self.pending.get(&place).map_or(now, |pending| pending.started);
+                self.end(place, Err(failure(to.peer(), why, copies, since(started, now))));
             }
             Event::GroupAnswer { group, from, message, body } => {
                 let report = ExchangeReport { peer: from.peer(), copies: 1, round_trip: None, grade: None };
                 let body = Bytes::copy_from_slice(&body);
                 let response = Response::received(message.code, options(&message), body, report);
-                self.asks.gatherings.tell(self.lane, group, Ok(response));
+                self.gatherings.tell(lane, group, Ok(response));
             }
             Event::GroupAnswerLost { group, from, why } => {
                 let lost = Error::transfer(from.peer(), Why::said_by(why));
-                self.asks.gatherings.tell(self.lane, group, Err(lost));
+                self.gatherings.tell(lane, group, Err(lost));
             }
-            Event::GroupOver { group } => self.asks.gatherings.end(self.lane, group),
+            Event::GroupOver { group } => self.gatherings.end(lane, group),
             // A client has no resources; its host answers nothing by itself.
             _ => {}
         }
     }
 
-    fn told(&mut self, now: Instant, event: &Below<'_, Address>) {
-        if self.asks.pings.is_empty() {
+    /// It told something of a single exchange.
+    pub(crate) fn trace(&mut self, lane: usize, now: Instant, event: &Below<'_, Address>) {
+        if self.pings.is_empty() {
             return;
         }
         let (exchange, peer, outcome) = match event {
@@ -246,30 +240,26 @@ impl Sink for AskSink<'_> {
             Below::Failed { exchange, to, why, copies } => (*exchange, *to, Err((*why, *copies))),
             _ => return,
         };
-        let is_it = |ping: &Ping| ping.lane == self.lane && ping.exchange == exchange;
-        let Some(place) = self.asks.pings.iter().position(is_it) else { return };
-        let ping = self.asks.pings.swap_remove(place);
+        let is_it = |ping: &Ping| ping.lane == lane && ping.exchange == exchange;
+        let Some(place) = self.pings.iter().position(is_it) else { return };
+        let ping = self.pings.swap_remove(place);
         let after = since(ping.started, now);
         let failed = |(why, copies)| failure(peer.peer(), AskFailure::Exchange(why), copies, after);
         // Whoever asked may have gone.
         let _ = ping.reply.send(outcome.map(duration).map_err(failed));
     }
 
-    fn acknowledged(&mut self, ask: AskId, is: bool) {
-        if let Some(pending) = self.asks.pending.get_mut(&(self.lane, ask))
+    /// What the message of a request is: acknowledged and awaiting its response, or on its way once more.
+    pub(crate) fn acknowledged(&mut self, place: (usize, AskId), is: bool) {
+        if let Some(pending) = self.pending.get_mut(&place)
             && pending.is_acknowledged != is
         {
             pending.is_acknowledged = is;
             if is {
-                self.asks.acknowledged_by.push(pending.peer);
+                self.acknowledged_by.push(pending.peer);
             }
-            self.asks.acknowledged =
-                if is { self.asks.acknowledged + 1 } else { self.asks.acknowledged.saturating_sub(1) };
+            self.acknowledged = if is { self.acknowledged + 1 } else { self.acknowledged.saturating_sub(1) };
         }
-    }
-
-    fn has_acknowledged(&self) -> bool {
-        self.asks.has_acknowledged()
     }
 }
 

@@ -59,7 +59,7 @@ impl Teller {
     }
 
     /// Bytes that wait to be taken.
-    pub(super) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.held.bytes.load(Ordering::Relaxed)
     }
 }

@@ -29,7 +29,7 @@ impl Client {
 }
 
 /// What the path to a peer is called.
-pub(super) fn path(peer: SocketAddr) -> Vec<u8> {
+pub(crate) fn path(peer: SocketAddr) -> Vec<u8> {
     let port = peer.port().to_be_bytes();
     match peer.ip().to_canonical() {
         IpAddr::V4(ip) => [&ip.octets()[..], &port].concat(),

@@ -1,15 +1,12 @@
-//! The client: handles that ask, and a driver that owns sockets and hosts.
+//! The client: handles that ask.
 
 mod asks;
-mod beginning;
 mod builder;
 mod cache;
 mod command;
 #[cfg(feature = "tcp")]
 mod connections;
 mod deadline;
-mod driver;
-mod gathering;
 mod groups;
 mod heard;
 mod lasting;
@@ -20,8 +17,6 @@ mod peer;
 mod progress;
 mod request;
 mod routes;
-#[cfg_attr(not(feature = "dtls"), allow(unreachable_code, reason = "there are none"))]
-mod sessions;
 mod streaming;
 mod unanswered;
 
@@ -40,10 +35,12 @@ use tokio::sync::{mpsc, oneshot};
 
 #[cfg(any(feature = "server", feature = "tcp"))]
 pub(crate) use asks::options;
-pub(crate) use asks::{AskSink, Asks, EarlyPing, Ping, failure};
-pub(crate) use beginning::begin;
+pub(crate) use asks::{Asks, EarlyPing, Ping, failure};
 pub use builder::ClientBuilder;
+pub(crate) use groups::WantedOfGroup;
 pub use groups::{GroupAnswers, GroupRequest};
+pub(crate) use heard::Teller;
+pub(crate) use memory::path;
 pub use observation::{Interruption, Observation, Observed};
 pub use peer::{IntoPeer, IntoUri};
 pub use progress::Progress;
@@ -52,9 +49,6 @@ pub use request::RequestBuilder;
 #[cfg(feature = "tcp")]
 pub(crate) use routes::Held;
 pub(crate) use routes::Routes;
-#[cfg(feature = "tcp")]
-pub(crate) use sessions::ANOTHER;
-pub(crate) use sessions::{Carried, ended, failed, session};
 pub use unanswered::Outcome;
 
 use names::Names;
@@ -71,6 +65,7 @@ pub(crate) use request::block_size;
 use crate::{
     ControllerChoice, Error, Host, Stats, Transport,
     dtls::{ClientKeys, Keys},
+    socket::{Inputs, SocketTask},
     udp::canonical,
 };
 
@@ -116,6 +111,11 @@ pub struct Client {
     pub(crate) cache: Option<Arc<std::sync::Mutex<cache::Cache>>>,
 }
 
+/// Starts the task that owns a client's sockets.
+fn start_task(task: SocketTask, commands: mpsc::UnboundedReceiver<Command>) {
+    tokio::spawn(async move { task.run(&mut Inputs::of_client(commands)).await });
+}
+
 /// Requests that a client has at a time, those that wait for their peer included. A further one waits to be sent.
 const MOST_REQUESTS: usize = 65_536;
 
@@ -136,8 +136,7 @@ impl Client {
     fn start(settings: Settings) -> Result<Self, Error> {
         let (commands, orders) = mpsc::unbounded_channel();
         let settings = Arc::new(settings);
-        let driver = driver::Driver::new(Arc::clone(&settings), orders, None)?;
-        tokio::spawn(driver.run());
+        start_task(SocketTask::of_client(Arc::clone(&settings), None)?, orders);
         Ok(Self::over(settings, Ok(commands)))
     }
 
@@ -366,7 +365,7 @@ impl Client {
                 let secure = async {
                     let keys = Keys::Client(ClientKeys::new(&self.settings.security)?);
                     let (commands, orders) = mpsc::unbounded_channel();
-                    tokio::spawn(driver::Driver::new(Arc::clone(&self.settings), orders, Some(keys))?.run());
+                    start_task(SocketTask::of_client(Arc::clone(&self.settings), Some(keys))?, orders);
                     let chosen = self.chosen.lock().map(|chosen| chosen.clone()).unwrap_or_default();
                     for (peer, controller) in chosen {
                         // There is room for a choice in any case.

@@ -2,7 +2,6 @@
 
 mod access;
 mod admission;
-mod asking;
 mod bodies;
 mod body;
 mod builder;
@@ -20,10 +19,8 @@ mod request;
 mod resource;
 mod router;
 mod running;
-mod sessions;
 mod starting;
 mod unasked;
-mod worker;
 
 use std::{
     collections::BTreeMap,
@@ -54,22 +51,23 @@ pub use reachability::AddressRule;
 pub use request::Request;
 pub use resource::Resource;
 pub use unasked::Unasked;
+pub(crate) use unasked::UnaskedHook;
 
 pub(crate) use access::AccessHook;
 pub(crate) use admission::Admission;
-#[cfg(feature = "tcp")]
-pub(crate) use desk::ASK_AGAIN;
-pub(crate) use desk::{Action, Arrived, Desk, DeskLimits, Hosted, Room};
+#[cfg(test)]
+pub(crate) use admission::AdmissionLimits;
+pub(crate) use desk::{ASK_AGAIN, Action, Arrived, Desk, DeskLimits, Hosted, Room, Told};
 pub(crate) use policy::Policing;
 pub(crate) use reachability::Reachability;
 pub(crate) use router::Router;
+pub(crate) use running::Caught;
 #[cfg(all(test, feature = "tcp"))]
 pub(crate) use starting::most_in_connections;
-pub(crate) use worker::{GRACE, HANDLERS_GRACE, Order};
 
 #[cfg(feature = "_secure")]
 use crate::dtls::ServerKeys;
-use crate::{Client, Error, Stats, Transport, client::Settings, security::ServerSecurity};
+use crate::{Client, Error, Stats, Transport, client::Settings, security::ServerSecurity, socket::Order};
 
 /// A CoAP server. It runs in tasks of the runtime in which it was started, until it is shut down or dropped.
 ///

@@ -19,7 +19,6 @@ use super::{
     reachability::Reachability,
     request::State,
     router::Router,
-    worker::{Order, Worker, keep_running},
 };
 #[cfg(feature = "tcp")]
 use crate::tcp;
@@ -28,13 +27,12 @@ use crate::{
     client::{Settings, block_size},
     clock::{Clock, span},
     dtls::{ClientKeys, Keys, ServerKeys, Sessions},
-    lane::{DatagramHost, Lane},
     least_wait::LEAST_WAIT,
     secrets,
     security::{ClientSecurity, Other, ServerSecurity},
+    socket::{DatagramHost, Lane, Order, Serving, SocketTask, keep_running},
     transfer,
     udp::{Address, Port, Role},
-    watch::Watch,
 };
 
 /// Bytes of answers that handlers have made and that have not been taken over; more if bodies may be longer than a
@@ -142,7 +140,6 @@ impl ServerBuilder {
 
     fn start_udp(&self, router: &Arc<Router>, clock: Clock, server: &mut Server) -> Result<(), Error> {
         let pattern = self.host()?;
-        let controllers = Arc::new(self.controllers.clone());
         let mut node = 0;
         let mut ports = Vec::new();
         let plain = self.udp.iter().map(|address| (None, address));
@@ -172,13 +169,13 @@ impl ServerBuilder {
             let policing = Arc::clone(&server.running.policing);
             let (limits, rule, security) = (self.limits()?, self.rule, Arc::clone(&server.running.security));
             let trusted = self.trusted.clone();
-            let (controllers, hook, accesses) = (Arc::clone(&controllers), self.hook.clone(), self.accesses.clone());
+            let (settings, accesses) = (Arc::clone(&server.settings), self.accesses.clone());
             let unasked = self.unasked.clone();
             let is_by_identity = self.shared_paths.as_ref().is_some_and(PathKey::is_by_identity);
             // Each that follows another has a number of its own, and with it other message IDs and tokens.
             let (pattern, mut number) = (pattern.sibling(node), node);
             node += 1;
-            let mut make = move |keys: Option<Keys>| -> Result<Worker, Error> {
+            let mut make = move |keys: Option<Keys>| -> Result<SocketTask, Error> {
                 let (telling, told) = mpsc::unbounded_channel();
                 let takes_pieces = || router.streams().then(|| router.takes_pieces());
                 let admission = Arc::clone(&admission);
@@ -196,14 +193,12 @@ impl ServerBuilder {
                 if is_plain {
                     host.validate_by(validation);
                 }
-                let mut lane = Lane::new(Arc::clone(&port), host, sessions);
+                let mut lane = Lane::new(0, Arc::clone(&port), host, sessions);
                 lane.vet_complaints();
                 lane.shares_by_identity = is_by_identity;
                 number = number.wrapping_add(sockets);
-                let mut worker =
-                    Worker::new(clock, lane, desk, told, Arc::clone(&controllers), Watch::new(hook.clone()));
-                worker.arrivals.unasked = unasked.clone();
-                Ok(worker)
+                let serving = Serving::new(desk, told);
+                Ok(SocketTask::of_server(Arc::clone(&settings), clock, lane, serving, unasked.clone()))
             };
             let first = make(first_keys)?;
             let another = move || {

@@ -35,7 +35,7 @@ impl UnaskedHook {
         Self(Arc::new(hook))
     }
 
-    pub(super) fn tell(&self, peer: SocketAddr, message: &Message<'_>) {
+    pub(crate) fn tell(&self, peer: SocketAddr, message: &Message<'_>) {
         let payload = Bytes::copy_from_slice(message.payload());
         let unasked = Unasked { peer, code: message.code, options: options(message), payload };
         if catch_unwind(AssertUnwindSafe(|| (self.0)(&unasked))).is_err() {

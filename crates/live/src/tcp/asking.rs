@@ -23,9 +23,10 @@ use tokio::sync::{mpsc, oneshot};
 use super::link::{self, Heard, Link, Stream};
 use crate::{
     Error, ExchangeReport, PeerIdentity, Response, Stats, Transport, Why,
-    client::{ANOTHER, Asks, Command, Held, Outcome, Room, Wanted, failure, options},
+    client::{Asks, Command, Held, Outcome, Room, Wanted, failure, options},
     clock::Clock,
     error::Unsent,
+    socket::ANOTHER,
     udp::Address,
 };
 

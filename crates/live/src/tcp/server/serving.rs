@@ -34,7 +34,8 @@ use crate::{
     clock::Clock,
     secrets,
     security::Other,
-    server::{ASK_AGAIN, AccessRecord, Action, AddressRule, Arrived, Desk, HANDLERS_GRACE, Hosted, Reachability, Room},
+    server::{ASK_AGAIN, AccessRecord, Action, AddressRule, Arrived, Desk, Hosted, Reachability, Room},
+    socket::HANDLERS_GRACE,
 };
 
 /// How long a connection may be silent. Then it ends, unless it observes or waits for an answer: then it is asked whether

@@ -11,11 +11,12 @@ use std::{
 use millpond_coap::{Cause, Endpoint, Event as Below};
 use millpond_control::Instant;
 
+use super::Events;
 use crate::{
     Happened,
     dtls::{Link, News, Sessions, Turn},
     security::{PeerIdentity, ServerName, ServerSecurity},
-    transfer::{AskId, Event, Host, Output},
+    transfer::{Host, Output},
     udp::{Address, Inbox, Outbox, Port, PortError},
     watch::Watch,
 };
@@ -30,6 +31,8 @@ type Complained = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// A socket, the host behind it, and what waits to leave.
 pub(crate) struct Lane {
+    /// Its place among those of its task.
+    at: usize,
     pub(crate) host: DatagramHost,
     /// The sessions between the two, if datagrams are under DTLS.
     pub(crate) sessions: Option<Box<Sessions>>,
@@ -44,6 +47,8 @@ pub(crate) struct Lane {
     refused: Vec<PortError>,
     /// Peers share a path that have proved the same identity.
     pub(crate) shares_by_identity: bool,
+    /// When a request last left from here.
+    pub(crate) used: Instant,
 }
 
 impl std::fmt::Debug for Lane {
@@ -52,25 +57,15 @@ impl std::fmt::Debug for Lane {
     }
 }
 
-/// What takes the events of a lane's host.
-pub(crate) trait Sink {
-    fn event(&mut self, now: Instant, event: Event<'_, Address>);
-
-    /// The host told something of a single exchange.
-    fn told(&mut self, _now: Instant, _event: &Below<'_, Address>) {}
-
-    /// What the message of an ask is: acknowledged and awaiting its response, or on its way once more.
-    fn acknowledged(&mut self, _ask: AskId, _is: bool) {}
-
-    /// Whether it matters that a message of an ask leaves.
-    fn has_acknowledged(&self) -> bool {
-        false
-    }
-}
-
 impl Lane {
-    pub(crate) fn new(port: impl Into<std::sync::Arc<Port>>, host: DatagramHost, sessions: Option<Sessions>) -> Self {
+    pub(crate) fn new(
+        at: usize,
+        port: impl Into<std::sync::Arc<Port>>,
+        host: DatagramHost,
+        sessions: Option<Sessions>,
+    ) -> Self {
         Self {
+            at,
             host,
             sessions: sessions.map(Box::new),
             port: port.into(),
@@ -81,6 +76,7 @@ impl Lane {
             was_full: false,
             refused: Vec::new(),
             shares_by_identity: false,
+            used: Instant::ORIGIN,
         }
     }
 
@@ -128,34 +124,33 @@ impl Lane {
     }
 
     /// Takes in what has arrived, one batch after the other, and hands over what leaves. The host is drained after every
-    /// datagram. Returns whether anything came in.
+    /// datagram.
     pub(crate) fn receive(
         &mut self,
         now: impl Fn() -> Instant,
         inbox: &mut Inbox,
         watch: &mut Watch,
-        sink: &mut impl Sink,
+        events: &mut Events,
         mut complaint: impl FnMut(PortError),
-    ) -> bool {
+    ) {
         /// Batches before others get their turn.
         const BATCHES: usize = 8;
         if self.is_full() || !std::mem::take(&mut self.is_ready) {
-            return false;
+            return;
         }
-        let mut came = false;
+        let port = std::sync::Arc::clone(&self.port);
         self.complaints(&mut complaint);
         for _ in 0..BATCHES {
             // Else it is what the network said of an earlier datagram; the next call receives again.
-            let Ok(is_all) = inbox.fill(&self.port) else {
+            let Ok(is_all) = inbox.fill(&port) else {
                 self.complaints(&mut complaint);
                 continue;
             };
             if inbox.is_empty() {
-                return came;
+                return;
             }
-            came = true;
             let now = now();
-            for (from, by_group, datagram) in inbox.each(&self.port) {
+            for (from, by_group, datagram) in inbox.each(&port) {
                 match &mut self.sessions {
                     None if by_group => self.host.receive_by_group(now, from, datagram),
                     None => self.host.receive(now, from, datagram),
@@ -163,18 +158,17 @@ impl Lane {
                     Some(_) if by_group => continue,
                     Some(sessions) => sessions.receive(now, from, datagram, &mut self.outbox),
                 }
-                Self::drain(&mut self.host, &mut self.sessions, &mut self.outbox, &mut self.next, now, watch, sink);
+                self.drain(now, watch, events);
             }
             self.flush(now, watch);
             if is_all {
-                return came;
+                return;
             }
             if self.is_full() {
                 break;
             }
         }
         self.is_ready = true;
-        came
     }
 
     /// Tells what the network says about datagrams of ours.
@@ -187,66 +181,55 @@ impl Lane {
     }
 
     /// Asks the host for all its output, and hands over what leaves.
-    pub(crate) fn poll(&mut self, now: Instant, watch: &mut Watch, sink: &mut impl Sink) {
+    pub(crate) fn poll(&mut self, now: Instant, watch: &mut Watch, events: &mut Events) {
         if let Some(sessions) = &mut self.sessions {
             sessions.wake(now, &mut self.outbox);
         }
-        Self::drain(&mut self.host, &mut self.sessions, &mut self.outbox, &mut self.next, now, watch, sink);
+        self.drain(now, watch, events);
     }
 
     /// The host gets the messages that came in within sessions, and is asked for all its output.
-    fn drain(
-        host: &mut DatagramHost,
-        sessions: &mut Option<Box<Sessions>>,
-        outbox: &mut Outbox,
-        next: &mut Option<Instant>,
-        now: Instant,
-        watch: &mut Watch,
-        sink: &mut impl Sink,
-    ) {
-        let Some(secure) = sessions else { return Self::ask(host, None, outbox, next, now, watch, sink) };
-        let messages = secure.take();
-        for (from, place) in &messages.1 {
-            host.receive(now, *from, messages.0.get(place.clone()).unwrap_or_default());
-            Self::ask(host, Some(secure), outbox, next, now, watch, sink);
+    fn drain(&mut self, now: Instant, watch: &mut Watch, events: &mut Events) {
+        if let Some(secure) = &mut self.sessions {
+            let messages = secure.take();
+            for (from, place) in &messages.1 {
+                self.host.receive(now, *from, messages.0.get(place.clone()).unwrap_or_default());
+                self.take_output(now, watch, events);
+            }
+            if let Some(secure) = &mut self.sessions {
+                secure.give_back(messages);
+            }
         }
-        secure.give_back(messages);
-        Self::ask(host, Some(secure), outbox, next, now, watch, sink);
-        *next = next.iter().copied().chain(secure.next()).min();
+        self.take_output(now, watch, events);
+        let sessions = self.sessions.as_ref().and_then(|sessions| sessions.next());
+        self.next = self.next.into_iter().chain(sessions).min();
     }
 
-    fn ask(
-        host: &mut DatagramHost,
-        mut sessions: Option<&mut Sessions>,
-        outbox: &mut Outbox,
-        next: &mut Option<Instant>,
-        now: Instant,
-        watch: &mut Watch,
-        sink: &mut impl Sink,
-    ) {
+    fn take_output(&mut self, now: Instant, watch: &mut Watch, events: &mut Events) {
+        let Self { at, host, sessions, outbox, next, .. } = self;
         loop {
             let mut acknowledged = None;
             let sample = match host.poll(now) {
                 Output::Transmit(transmit) => {
                     watch.transmit(now, &transmit);
-                    match &mut sessions {
+                    match sessions {
                         None => outbox.push(transmit.to, transmit.bytes),
                         // One that is over takes no messages: whoever waits for an answer was told.
                         Some(sessions) => drop(sessions.send(now, transmit.to, transmit.bytes, outbox)),
                     }
                     if let Cause::Exchange { id, copy: 0, .. } = transmit.cause
-                        && sink.has_acknowledged()
+                        && events.requests.has_acknowledged()
                     {
                         acknowledged = Some((id, false));
                     }
                     None
                 }
                 Output::Event(event) => {
-                    sink.event(now, event);
+                    events.event(*at, now, event);
                     None
                 }
                 Output::Trace(event) => {
-                    sink.told(now, &event);
+                    events.trace(*at, now, &event);
                     if let Below::Acknowledged { exchange, .. } = event {
                         acknowledged = Some((exchange, true));
                     }
@@ -261,15 +244,22 @@ impl Lane {
             if let Some((exchange, is)) = acknowledged
                 && let Some(ask) = host.ask_of(exchange)
             {
-                sink.acknowledged(ask, is);
+                events.requests.acknowledged((*at, ask), is);
             }
         }
     }
 
-    /// A peer as the host knows it: where there are sessions, the peer of the one that stands.
+    /// A peer as the host knows it: in a session that stands, or spoken to by the address of ours that it knows, or else by that
+    /// which the kernel would choose.
     pub(crate) fn known_as(&self, peer: SocketAddr) -> Address {
-        let mut known = self.all_known_as(peer);
-        known.find(|known| known.session().is_some()).unwrap_or_else(|| Address::of(peer))
+        let mut known = self.all_known_as(peer).filter(|known| known.session().is_some());
+        known.next().or_else(|| self.viewed_as(peer)).unwrap_or_else(|| self.port.way_to(peer))
+    }
+
+    /// A peer as the host has something to say of it.
+    pub(crate) fn viewed_as(&self, peer: SocketAddr) -> Option<Address> {
+        let endpoint = self.host.endpoint();
+        self.all_known_as(peer).find(|known| endpoint.view(*known).is_some())
     }
 
     /// All that a peer may be to the host: one for each of our addresses that it has spoken to.
@@ -392,7 +382,7 @@ mod tests {
             Endpoint::new(Default::default(), Preset::RFC7252.build(), chance, 0, Identities::counted()).unwrap();
         let host = Host::new(endpoint, Default::default(), chance).unwrap();
         let port = Port::bind("127.0.0.1:0".parse().unwrap(), Role::Client).unwrap();
-        let mut lane = Lane::new(port, host, None);
+        let mut lane = Lane::new(0, port, host, None);
         let [first, second] = [0; 2].map(|_| std::net::UdpSocket::bind("127.0.0.1:0").unwrap());
         let [first, second] = [first, second].map(|socket| socket.local_addr().unwrap());
         for gone in [first, second] {

@@ -1,21 +1,52 @@
-//! The ports that a driver asks from.
+//! The ports that a client asks from.
 
 use std::net::SocketAddr;
 
-use millpond_control::{Instant, Span};
+use millpond_coap::Endpoint;
+use millpond_control::{ChanceSeed, Instant, Span};
 
-use super::{Driver, RESERVE};
+use super::{DatagramHost, Lane, SocketTask};
 use crate::{
     Error, Happened, PathKey,
-    dtls::Sessions,
-    lane::Lane,
+    client::Settings,
+    dtls::{Keys, Sessions},
+    secrets,
+    transfer::Host,
     udp::{Port, Role},
 };
 
+/// Message IDs that a port keeps unused: enough for the blocks of what is already under way.
+pub(super) const RESERVE: u32 = 2_048;
 /// How long a further port is kept from which nobody is asked: longer than EXCHANGE_LIFETIME (RFC 7252 §4.8.2).
 const IDLE: Span = Span::from_secs(300);
 
-impl Driver {
+/// How the ports of a client are opened.
+#[derive(Debug)]
+pub(super) struct Ports {
+    /// What sessions are made with, if all its datagrams are under DTLS.
+    keys: Option<Keys>,
+    /// Ports that were ever opened.
+    opened: u32,
+    /// What each one's host is made like.
+    pattern: DatagramHost,
+}
+
+impl Ports {
+    pub(super) fn new(settings: &Settings, keys: Option<Keys>) -> Result<Self, Error> {
+        let chance = secrets::chance()?;
+        let controller = settings.controller.build(settings.least_wait);
+        let mut endpoint = Endpoint::new(settings.endpoint(), controller, chance, 0, secrets::identities()?)
+            .map_err(|error| Error::Setting { name: "transmission", reason: error.to_string() })?;
+        if let Some(key) = &settings.shared_paths {
+            endpoint = key.sharing_paths(endpoint);
+        }
+        let pattern = Host::new(endpoint, settings.transfer(), ChanceSeed::new(u64::from_le_bytes(secrets::bytes()?)))
+            .map_err(|error| Error::Setting { name: "transfer", reason: error.to_string() })?;
+        Ok(Self { keys, opened: 0, pattern })
+    }
+}
+
+impl SocketTask {
     /// Lets a peer be asked from another port. False if there is none with message IDs left.
     pub(super) fn move_on(&mut self, now: Instant, peer: SocketAddr, from: usize) -> bool {
         let has_ids = |lane: &Lane| {
@@ -25,7 +56,7 @@ impl Driver {
         let found = self.lanes.iter().position(has_ids);
         let at = match found {
             Some(at) => at,
-            None if self.lanes.len() < usize::from(self.settings.most_sockets) => {
+            None if self.ports.is_some() && self.lanes.len() < usize::from(self.settings.most_sockets) => {
                 let any = match self.settings.bind {
                     Some(local) if local.is_ipv4() == peer.is_ipv4() => SocketAddr::new(local.ip(), 0),
                     _ => unspecified(peer),
@@ -40,7 +71,7 @@ impl Driver {
         let to = self.known_as(at, peer);
         let controller = self.lanes.get(from).and_then(|lane| lane.host.endpoint().controller(lane.known_as(peer)));
         // Where no session stands yet there is no peer that could get it.
-        if let Some(controller) = controller.filter(|_| self.keys.is_none() || to.session().is_some()) {
+        if let Some(controller) = controller.filter(|_| self.is_known(at, to)) {
             let _ = self.on_host(at, now, |host| host.set_controller(now, to, controller));
         }
         if let Some(route) = self.routes.get_mut(peer) {
@@ -61,64 +92,68 @@ impl Driver {
         false
     }
 
-    /// The lane where peers of a family begin.
-    pub(in crate::client) fn lane_for(&mut self, peer: SocketAddr) -> Result<usize, Error> {
-        match self.lanes.iter().position(|lane| lane.local().is_ipv4() == peer.is_ipv4()) {
-            Some(at) => Ok(at),
+    /// The socket from which peers of a family are asked first.
+    pub(super) fn lane_for(&mut self, peer: SocketAddr) -> Result<usize, Error> {
+        if let Some(at) = self.lanes.iter().position(|lane| lane.local().is_ipv4() == peer.is_ipv4()) {
+            return Ok(at);
+        }
+        match self.lanes.first().filter(|_| self.ports.is_none()) {
             None => self.open(unspecified(peer)),
+            Some(lane) => {
+                let reason = format!("{} cannot ask {peer}: another family of addresses", lane.local());
+                Err(Error::Refused { reason })
+            }
         }
     }
 
     pub(super) fn open(&mut self, local: SocketAddr) -> Result<usize, Error> {
         let at = self.lanes.len();
+        let ports = self.ports.as_mut().ok_or(Error::Closed)?;
         let port = Port::bind(local, Role::Client)?;
         // One that follows another in its place has other message IDs and tokens.
-        let node = self.opened;
-        self.opened = self.opened.wrapping_add(1);
-        let sessions = self.keys.clone().map(|keys| Sessions::standard(keys, self.clock.origin()));
-        let mut lane = Lane::new(port, self.pattern.sibling(node), sessions);
+        let node = ports.opened;
+        ports.opened = ports.opened.wrapping_add(1);
+        let sessions = ports.keys.clone().map(|keys| Sessions::standard(keys, self.clock.origin()));
+        let mut lane = Lane::new(at, port, ports.pattern.sibling(node), sessions);
         lane.vet_complaints();
         lane.shares_by_identity = self.settings.shared_paths.as_ref().is_some_and(PathKey::is_by_identity);
+        lane.used = self.clock.now();
         self.lanes.push(lane);
-        self.used.push(self.clock.now());
         Ok(at)
     }
 
     /// When the last further port may be closed, if it is idle.
     pub(super) fn next_closing(&self) -> Option<tokio::time::Instant> {
-        let at = self.closable()?;
-        Some(self.clock.at(self.used.get(at)?.after(IDLE)))
+        Some(self.clock.at(self.closable()?.used.after(IDLE)))
     }
 
     /// Closes further ports from which nobody was asked for so long: the message IDs of those before them are free again. What
     /// is known of the paths goes back with their peers.
     pub(super) fn close_idle(&mut self, now: Instant) {
-        while let Some(at) = self.closable()
-            && self.used.get(at).is_some_and(|used| used.after(IDLE) <= now)
-        {
+        while self.closable().is_some_and(|lane| lane.used.after(IDLE) <= now) {
+            let at = self.lanes.len().saturating_sub(1);
             for peer in self.routes.leave(at) {
                 let Ok(home) = self.lane_for(peer) else { continue };
                 let from = self.known_as(at, peer);
                 let controller = self.lanes.get(at).and_then(|lane| lane.host.endpoint().controller(from));
                 let to = self.known_as(home, peer);
-                if let Some(controller) = controller.filter(|_| self.keys.is_none() || to.session().is_some()) {
+                if let Some(controller) = controller.filter(|_| self.is_known(home, to)) {
                     let _ = self.on_host(home, now, |host| host.set_controller(now, to, controller));
                 }
             }
             if let Some(mut lane) = self.lanes.pop() {
                 lane.close_sessions(now, &mut self.watch);
             }
-            self.used.pop();
         }
     }
 
     /// The last port, if its family has another one and nothing is under way from it.
-    fn closable(&self) -> Option<usize> {
+    fn closable(&self) -> Option<&Lane> {
         let (last, others) = self.lanes.split_last()?;
         let at = others.len();
         let is_further = others.iter().any(|lane| lane.local().is_ipv4() == last.local().is_ipv4());
         let is_quiet = last.host.asks() == 0 && last.host.endpoint().exchanges() == 0 && !last.is_full();
-        (is_further && is_quiet && !self.routes.is_used(at)).then_some(at)
+        (is_further && is_quiet && !self.routes.is_used(at)).then_some(last)
     }
 }
 
@@ -133,33 +168,29 @@ fn unspecified(peer: SocketAddr) -> SocketAddr {
 mod tests {
     use std::{sync::Arc, time::Duration};
 
-    use tokio::sync::mpsc;
-
     use super::*;
-    use crate::client::{Settings, asked_for_trial, command::Reply};
+    use crate::client::{Reply, asked_for_trial};
 
     #[tokio::test(start_paused = true)]
     async fn further_ports_are_closed_when_nobody_is_asked_from_them_any_more() {
-        let (_commands, orders) = mpsc::unbounded_channel();
-        let mut driver = Driver::new(Arc::new(Settings::default()), orders, None).unwrap();
+        let mut task = SocketTask::of_client(Arc::new(Settings::default()), None).unwrap();
         let peer: SocketAddr = "127.0.0.1:9".parse().unwrap();
-        assert_eq!(driver.lane_for(peer).unwrap(), 0);
-        assert_eq!(driver.next_closing(), None, "the first one of a family stays");
+        assert_eq!(task.lane_for(peer).unwrap(), 0);
+        assert_eq!(task.next_closing(), None, "the first one of a family stays");
         for _ in 0..3 {
-            driver.open(unspecified(peer)).unwrap();
+            task.open(unspecified(peer)).unwrap();
         }
-        driver.open(unspecified("[::1]:9".parse().unwrap())).unwrap();
-        assert_eq!(driver.next_closing(), None, "so does that of the other");
-        driver.lanes.pop();
-        driver.used.pop();
+        task.open(unspecified("[::1]:9".parse().unwrap())).unwrap();
+        assert_eq!(task.next_closing(), None, "so does that of the other");
+        task.lanes.pop();
         let reply = Reply::Once(tokio::sync::oneshot::channel().0);
-        driver.routes.hold(peer, 3, Box::new(asked_for_trial(peer, reply)));
+        task.routes.hold(peer, 3, Box::new(asked_for_trial(peer, reply)));
         tokio::time::advance(Duration::from_secs(301)).await;
-        driver.close_idle(driver.clock.now());
-        assert_eq!(driver.lanes.len(), 4, "somebody waits to be asked from there");
-        driver.routes.take_all_held();
-        driver.close_idle(driver.clock.now());
-        assert_eq!((driver.lanes.len(), driver.used.len()), (1, 1));
-        assert_eq!(driver.routes.of(peer, 0).lane, 0, "it is asked from the first again");
+        task.close_idle(task.clock.now());
+        assert_eq!(task.lanes.len(), 4, "somebody waits to be asked from there");
+        task.routes.take_all_held();
+        task.close_idle(task.clock.now());
+        assert_eq!(task.lanes.len(), 1);
+        assert_eq!(task.routes.of(peer, 0).lane, 0, "it is asked from the first again");
     }
 }

@@ -4,14 +4,10 @@ use std::net::SocketAddr;
 
 use millpond_control::Instant;
 
-use super::{
-    RequestNumber,
-    driver::{Driver, refused},
-    groups::WantedOfGroup,
-    heard::Teller,
-};
+use super::{SocketTask, refused};
 use crate::{
     Error, Response,
+    client::{RequestNumber, Teller, WantedOfGroup},
     clock::span,
     transfer::{Ask, GroupId},
     udp::Address,
@@ -42,7 +38,7 @@ impl Gatherings {
     }
 
     /// Bytes of answers that nobody has taken yet.
-    pub(super) fn memory(&self) -> usize {
+    pub(crate) fn memory(&self) -> usize {
         self.all.iter().map(|gathering| gathering.answers.bytes()).sum()
     }
 
@@ -52,7 +48,7 @@ impl Gatherings {
     }
 }
 
-impl Driver {
+impl SocketTask {
     /// A group is to be asked.
     pub(super) fn gather(&mut self, now: Instant, wanted: WantedOfGroup) {
         let answers = wanted.answers.clone();
@@ -62,6 +58,10 @@ impl Driver {
     }
 
     fn ask_group(&mut self, now: Instant, wanted: WantedOfGroup) -> Result<(), Error> {
+        if self.ports.is_none() {
+            let reason = "a client on a server's socket asks no groups; use a client of its own".into();
+            return Err(Error::Refused { reason });
+        }
         let WantedOfGroup { number, group, method, options, payload, block, longest, period, answers } = wanted;
         let at = self.lane_for(group)?;
         if let Some(lane) = self.lanes.get(at) {
@@ -73,13 +73,13 @@ impl Driver {
             self.on_host(at, now, |host| host.ask_group(now, Address::of(group), &ask, span(period)))
         });
         let id = asked.ok_or(Error::Closed)?.map_err(refused)?;
-        self.asks.gatherings.all.push(Gathering { number, lane: at, id, group, answers });
+        self.events.requests.gatherings.all.push(Gathering { number, lane: at, id, group, answers });
         Ok(())
     }
 
     /// Nobody wants the answers any more.
     pub(super) fn stop_gathering(&mut self, now: Instant, number: RequestNumber) {
-        let all = &mut self.asks.gatherings.all;
+        let all = &mut self.events.requests.gatherings.all;
         let Some(place) = all.iter().position(|gathering| gathering.number == number) else { return };
         let Gathering { lane, id, .. } = all.swap_remove(place);
         self.on_host(lane, now, |host| host.forget_group(now, id));
@@ -87,7 +87,7 @@ impl Driver {
 
     /// Everything is cancelled.
     pub(super) fn stop_all_gathering(&mut self, now: Instant) {
-        while let Some(gathering) = self.asks.gatherings.all.pop() {
+        while let Some(gathering) = self.events.requests.gatherings.all.pop() {
             self.on_host(gathering.lane, now, |host| host.forget_group(now, gathering.id));
         }
     }
@@ -95,8 +95,8 @@ impl Driver {
     /// The system did not take a datagram for a group: who waits for its answers is told.
     pub(super) fn group_is_out_of_reach(&mut self, now: Instant, group: SocketAddr, reason: &str) {
         let reached = |gathering: &Gathering| gathering.group != group;
-        while let Some(place) = self.asks.gatherings.all.iter().position(|gathering| !reached(gathering)) {
-            let Gathering { lane, id, answers, .. } = self.asks.gatherings.all.swap_remove(place);
+        while let Some(place) = self.events.requests.gatherings.all.iter().position(|gathering| !reached(gathering)) {
+            let Gathering { lane, id, answers, .. } = self.events.requests.gatherings.all.swap_remove(place);
             let reason = format!("{group} was not asked: {reason}; name the interface by which it is reached");
             answers.tell(Err(Error::Refused { reason }));
             self.on_host(lane, now, |host| host.forget_group(now, id));

@@ -1,0 +1,250 @@
+//! How requests are handed to the hosts of their peers.
+
+use std::{net::SocketAddr, time::Duration};
+
+use millpond_control::Instant;
+use tokio::sync::oneshot;
+
+use super::{CLIENT_GRACE, DatagramHost, SocketTask, ports::RESERVE, refused};
+use crate::{
+    ControllerChoice, Error,
+    client::{Command, EarlyPing, Ping, Wanted, Watched, path},
+    clock::seconds,
+    transfer::AskId,
+    udp::Address,
+};
+
+impl SocketTask {
+    /// A handle wants something.
+    pub(super) fn command(&mut self, command: Command) {
+        let now = self.clock.now();
+        match command {
+            Command::Ask(wanted) => self.accept(wanted),
+            Command::Gather(wanted) => self.gather(now, *wanted),
+            Command::StopGathering(number) => self.stop_gathering(now, number),
+            Command::Cancel(number) => match self.events.requests.find(number) {
+                Some(place) => self.cancel(now, place),
+                None => self.routes.cancel_held(number),
+            },
+            Command::LetGo(number) => match self.events.requests.find(number) {
+                Some((at, ask)) => {
+                    if self.on_host(at, now, |host| host.let_go(now, ask)) != Some(true) {
+                        self.cancel(now, (at, ask));
+                    }
+                    self.settle();
+                }
+                None => self.routes.cancel_held(number),
+            },
+            Command::Forget(number) => {
+                if let Some((at, ask)) = self.events.requests.find(number) {
+                    self.on_host(at, now, |host| host.forget(now, ask));
+                    self.events.requests.drop_silently((at, ask));
+                }
+            }
+            Command::SetController(peer, controller, reply) => {
+                let _ = reply.send(self.set_controller(now, peer, controller));
+            }
+            // That of datagrams is known without asking.
+            Command::Room(..) => {}
+            Command::Stats(reply) => drop(reply.send(self.stats())),
+            Command::Ping(peer, None, reply) => self.ping(now, peer, reply),
+            Command::Ping(peer, Some(name), reply) => {
+                self.events.requests.early_pings.push(EarlyPing { peer, name, reply });
+                self.launch_pings(peer);
+            }
+            Command::Shutdown(reply) => {
+                let early = self.events.requests.early_pings.drain(..);
+                early.for_each(|ping| drop(ping.reply.send(Err(Error::Closed))));
+                self.routes.take_all_held().into_iter().for_each(|wanted| wanted.reply.end(Err(Error::Closed)));
+                self.events.requests.all().into_iter().for_each(|place| self.cancel(now, place));
+                self.stop_all_gathering(now);
+                // A server goes on without its client.
+                if !self.serves() {
+                    self.waiting.push(reply);
+                    self.end = Some(tokio::time::Instant::now() + CLIENT_GRACE);
+                }
+            }
+        }
+    }
+
+    /// A request came from a handle.
+    fn accept(&mut self, wanted: Box<Wanted>) {
+        let peer = wanted.peer;
+        match self.lane_for(peer).and_then(|home| self.check_security(home, wanted.name.is_some())) {
+            Ok(home) => {
+                self.routes.hold(peer, home, wanted);
+                self.launch(peer);
+            }
+            Err(error) => wanted.reply.end(Err(error)),
+        }
+    }
+
+    /// Nobody is asked in the clear from a port of DTLS.
+    fn check_security(&self, at: usize, is_secure: bool) -> Result<usize, Error> {
+        match self.lanes.get(at) {
+            Some(lane) if lane.sessions.is_some() && !is_secure => {
+                let local = lane.local();
+                let reason = format!("{local} is a port of DTLS; ask by coaps, or by a client on a port of UDP");
+                Err(Error::Refused { reason })
+            }
+            _ => Ok(at),
+        }
+    }
+
+    fn cancel(&mut self, now: Instant, (at, ask): (usize, AskId)) {
+        self.events.requests.drop_silently((at, ask));
+        self.on_host(at, now, |host| host.cancel(now, ask));
+    }
+
+    /// From which socket a peer is asked, and as whom its host knows it.
+    pub(super) fn way_to(&mut self, peer: SocketAddr) -> Result<(usize, Address), Error> {
+        let home = self.lane_for(peer)?;
+        let at = self.routes.get_mut(peer).map_or(home, |route| route.lane);
+        Ok((at, self.known_as(at, peer)))
+    }
+
+    pub(super) fn known_as(&self, at: usize, peer: SocketAddr) -> Address {
+        self.lanes.get(at).map_or_else(|| Address::of(peer), |lane| lane.known_as(peer))
+    }
+
+    /// Whether the host of a socket can be told of a peer: where there are sessions, in one that stands.
+    pub(super) fn is_known(&self, at: usize, to: Address) -> bool {
+        to.session().is_some() || self.lanes.get(at).is_some_and(|lane| lane.sessions.is_none())
+    }
+
+    fn set_controller(&mut self, now: Instant, peer: SocketAddr, choice: ControllerChoice) -> Result<(), Error> {
+        let (at, to) = self.way_to(peer)?;
+        let controller = choice.build(self.settings.least_wait);
+        if self.lanes.get(at).is_some_and(|lane| lane.sessions.is_some()) {
+            // Each session gets it.
+            self.controllers.insert(peer, choice);
+        }
+        if !self.is_known(at, to) {
+            return Ok(());
+        }
+        let set = |host: &mut DatagramHost| host.set_controller(now, to, controller);
+        self.on_host(at, now, set).unwrap_or(Ok(())).map_err(refused)
+    }
+
+    /// A peer that is met for the first time gets the controller that was chosen for it, and what is remembered of its path.
+    pub(super) fn choose_controller(&mut self, now: Instant, at: usize, to: Address) {
+        let settings = &self.settings;
+        if self.controllers.is_empty() && settings.chooser.is_none() && settings.memory.is_empty() {
+            return;
+        }
+        if self.lanes.get(at).is_none_or(|lane| lane.host.endpoint().view(to).is_some()) {
+            return;
+        }
+        let peer = to.peer();
+        let chosen = || settings.chooser.as_ref().and_then(|choose| choose(peer));
+        let controller = self.controllers.get(&peer).cloned().or_else(chosen);
+        let base_rtt = settings.memory.base_rtt(&path(peer), seconds());
+        // Without room for the peer what is sent to it is refused next.
+        if let Some(choice) = controller {
+            let controller = choice.build(self.settings.least_wait);
+            let _ = self.on_host(at, now, |host| host.set_controller(now, to, controller));
+        }
+        if let Some(base_rtt) = base_rtt {
+            let _ = self.on_host(at, now, |host| host.recall(now, to, base_rtt));
+        }
+    }
+
+    /// Hands the host of a peer what is held back, as far as there is room.
+    pub(super) fn launch(&mut self, peer: SocketAddr) {
+        self.hand_over(peer);
+        self.settle_route(peer);
+    }
+
+    fn hand_over(&mut self, peer: SocketAddr) {
+        let window = usize::from(self.settings.window());
+        loop {
+            let now = self.clock.now();
+            let Some(route) = self.routes.get_mut(peer) else { return };
+            if route.held.is_empty() || (route.open >= window && !route.is_moving) {
+                return;
+            }
+            let at = route.lane;
+            if let Some(lane) = self.lanes.get(at)
+                && lane.host.endpoint().message_ids_left(now, lane.known_as(peer)) < RESERVE
+            {
+                route.is_moving = true;
+                if self.events.requests.outstanding(peer) > 0 || !self.move_on(now, peer, at) {
+                    return;
+                }
+                continue;
+            }
+            let sought = route.held.front().and_then(|wanted| Some((wanted.name.clone()?, wanted.identity.clone())));
+            let to = match sought {
+                None => Ok(self.known_as(at, peer)),
+                Some((name, whom)) => match self.session(now, at, peer, (&name, whom.as_deref())) {
+                    Ok(Some(to)) => Ok(to),
+                    Ok(None) => return,
+                    Err(error) => Err(error),
+                },
+            };
+            let Some(wanted) = self.routes.next_held(peer) else { return };
+            match to {
+                Ok(to) => self.ask(now, at, (peer, to), *wanted),
+                Err(error) => wanted.reply.end(Err(error)),
+            }
+        }
+    }
+
+    fn ask(&mut self, now: Instant, at: usize, (peer, to): (SocketAddr, Address), wanted: Wanted) {
+        self.choose_controller(now, at, to);
+        let Some(lane) = self.lanes.get_mut(at) else { return };
+        lane.used = now;
+        let asked = wanted.options.lend(|options| lane.host.ask(now, to, &wanted.ask(options)));
+        let Wanted { number, progress, reply, .. } = wanted;
+        match asked {
+            Ok(ask) => {
+                reply.asked_of(lane.identity(to));
+                self.events.requests.add(at, ask, number, (peer, to), reply, now);
+                self.watched.extend(progress.map(|hook| ((at, ask), Watched::new(hook))));
+                if let Some(route) = self.routes.get_mut(peer) {
+                    route.open += 1;
+                }
+            }
+            Err(error) => reply.end(Err(refused(error))),
+        }
+        lane.poll(now, &mut self.watch, &mut self.events);
+    }
+
+    /// Asks a peer for a sign of life.
+    pub(super) fn ping(&mut self, now: Instant, peer: SocketAddr, reply: oneshot::Sender<Result<Duration, Error>>) {
+        let (at, to) =
+            match self.way_to(peer).and_then(|(at, to)| Ok((self.check_security(at, to.session().is_some())?, to))) {
+                Ok(way) => way,
+                Err(error) => return drop(reply.send(Err(error))),
+            };
+        match self.on_host(at, now, |host| host.ping(now, to)) {
+            Some(Ok(exchange)) => {
+                self.events.requests.pings.push(Ping { lane: at, exchange, peer, to, started: now, reply });
+            }
+            Some(Err(error)) => drop(reply.send(Err(refused(error)))),
+            None => drop(reply.send(Err(Error::Closed))),
+        }
+    }
+
+    /// Requests ended: others take their place.
+    pub(super) fn settle(&mut self) {
+        while let Some(peer) = self.events.requests.ended.pop() {
+            if let Some(route) = self.routes.get_mut(peer) {
+                route.open = route.open.saturating_sub(1);
+            }
+            self.launch(peer);
+        }
+        // What is acknowledged is outstanding no more, however long its response takes.
+        for peer in std::mem::take(&mut self.events.requests.acknowledged_by) {
+            if self.routes.get_mut(peer).is_some_and(|route| route.is_moving) {
+                self.launch(peer);
+            }
+        }
+    }
+
+    pub(super) fn settle_route(&mut self, peer: SocketAddr) {
+        let lanes = &self.lanes;
+        let is_home = |at: usize| lanes.iter().position(|lane| lane.local().is_ipv4() == peer.is_ipv4()) == Some(at);
+        self.routes.settle(peer, is_home);
+    }
+}

@@ -1,0 +1,377 @@
+//! What a task does for a server: handlers are asked, and what they say leaves.
+
+use std::{
+    borrow::Cow,
+    net::SocketAddr,
+    ops::ControlFlow,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use millpond_coap::{Endpoint, Event as Below, Ignored, message::Code};
+use millpond_control::Instant;
+use tokio::sync::{mpsc, oneshot};
+
+use super::{AT_ONCE, DatagramHost, Events, Inputs, Lane, SocketTask};
+use crate::{
+    Error, Response, Stats, Transport,
+    client::{Command, Settings},
+    clock::Clock,
+    security::ServerSecurity,
+    server::{ASK_AGAIN, AccessOutcome, AccessRecord, Arrived, Caught, Desk, Hosted, Told, UnaskedHook},
+    transfer::{Event, ObserverId},
+    udp::{Address, PortError},
+    watch::Watch,
+};
+
+/// What the server's handle asks of a task.
+#[derive(Debug)]
+pub(crate) enum Order {
+    Stats(oneshot::Sender<Stats>),
+    /// The policy has changed.
+    Policy,
+    /// Answer what was asked, tell observers, end.
+    Shutdown,
+    /// Ask what is wanted here, from the same socket.
+    Ask(mpsc::UnboundedReceiver<Command>),
+    /// Make further sessions with this, and say when that is so.
+    Secure(Box<ServerSecurity>, oneshot::Sender<()>),
+}
+
+/// How long a server that ends waits for handlers, and then for its answers to be acknowledged or taken.
+pub(crate) const HANDLERS_GRACE: Duration = Duration::from_secs(3);
+pub(crate) const GRACE: Duration = Duration::from_secs(4);
+
+/// Keeps a task running until it is told to end or the server is gone. One that panics, by a controller of the application's or by a
+/// mistake of ours, is followed by another at the same socket, which knows nobody.
+pub(crate) async fn keep_running(
+    first: SocketTask,
+    orders: mpsc::UnboundedReceiver<Order>,
+    panics: Arc<AtomicU64>,
+    mut another: impl FnMut() -> Result<SocketTask, Error>,
+) -> Result<(), Error> {
+    let mut inputs = Inputs { orders: Some(orders), ..Inputs::default() };
+    let mut task = first;
+    while Caught(Box::pin(task.run(&mut inputs))).await.is_err() {
+        panics.fetch_add(1, Ordering::Relaxed);
+        tracing::error!(target: "millpond_live", "a worker panicked; another one goes on at its socket");
+        if inputs.is_ending {
+            break;
+        }
+        task = another()?;
+    }
+    Ok(())
+}
+
+/// Who answers what is asked at a socket.
+#[derive(Debug)]
+pub(crate) struct Serving {
+    pub(super) desk: Desk,
+    told: mpsc::UnboundedReceiver<Told>,
+    /// What was taken of both, and is to be done.
+    news: Vec<Told>,
+    orders: Vec<Order>,
+    /// The server is gone.
+    is_orphaned: bool,
+    /// Until when handlers are waited for once it ends.
+    patience: Option<tokio::time::Instant>,
+    /// Handshakes that failed.
+    insecure: u64,
+}
+
+impl Serving {
+    pub(crate) const fn new(desk: Desk, told: mpsc::UnboundedReceiver<Told>) -> Self {
+        Self { desk, told, news: Vec::new(), orders: Vec::new(), is_orphaned: false, patience: None, insecure: 0 }
+    }
+
+    /// When handlers are waited for no longer.
+    pub(super) const fn gives_up_at(&self) -> Option<tokio::time::Instant> {
+        self.patience
+    }
+}
+
+/// What hosts handed up and the desk has not seen yet.
+#[derive(Debug, Default)]
+pub(super) struct Incoming {
+    requests: Vec<(Address, Arrived)>,
+    gone: Vec<ObserverId>,
+    /// What the layers below refused, if somebody is told of it.
+    refusals: Vec<(Address, AccessRecord)>,
+    is_logged: bool,
+    unasked: Option<UnaskedHook>,
+}
+
+impl Incoming {
+    const fn is_empty(&self) -> bool {
+        self.requests.is_empty() && self.gone.is_empty()
+    }
+
+    /// Whether an event is about what is asked here.
+    pub(super) const fn takes(&self, event: &Event<'_, Address>) -> bool {
+        matches!(event, Event::Request { .. } | Event::Refused { .. } | Event::ObserverGone { .. })
+    }
+
+    pub(super) fn event(&mut self, event: Event<'_, Address>) {
+        match event {
+            Event::Request { from, id, message, body, wants_to_observe, by_group } => {
+                let whom = (from.peer(), Transport::Udp);
+                let arrived = Arrived::of((id, &message), body, whom, (wants_to_observe, by_group), None);
+                self.requests.push((from, arrived));
+            }
+            Event::Refused { from, message, why, by_group } if self.is_logged => {
+                let whose = (from.peer(), Transport::Udp);
+                self.refusals.push((from, AccessRecord::refused(whose, &message, why, by_group)));
+            }
+            Event::ObserverGone { observer, .. } => self.gone.push(observer),
+            _ => {}
+        }
+    }
+
+    pub(super) fn trace(&mut self, event: &Below<'_, Address>) {
+        match event {
+            Below::Unasked { from, message } => {
+                if let Some(unasked) = &self.unasked {
+                    unasked.tell(from.peer(), message);
+                }
+            }
+            Below::Ignored { from, why } if self.is_logged => {
+                if let Some((outcome, reason)) = of_ignored(why) {
+                    let record = AccessRecord::unread((from.peer(), Transport::Udp), outcome, reason);
+                    self.refusals.push((*from, record));
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+impl SocketTask {
+    /// That of a server, which has one socket.
+    pub(crate) fn of_server(
+        settings: Arc<Settings>,
+        clock: Clock,
+        lane: Lane,
+        server: Serving,
+        unasked: Option<UnaskedHook>,
+    ) -> Self {
+        let is_logged = server.desk.accesses.hook.is_set();
+        let mut task = Self::new(settings, clock, None);
+        task.lanes.push(lane);
+        task.events.incoming = Some(Incoming { is_logged, unasked, ..Incoming::default() });
+        task.server = Some(server);
+        task
+    }
+
+    /// Takes what handlers told and what the server's handle wants. Whether that is anything.
+    pub(super) fn poll_server(&mut self, cx: &mut Context<'_>, from: &mut Inputs) -> bool {
+        let Some(server) = &mut self.server else { return false };
+        let mut is_ready = server.told.poll_recv_many(cx, &mut server.news, AT_ONCE).is_ready();
+        if let Some(orders) = from.orders.as_mut().filter(|_| self.end.is_none())
+            && let Poll::Ready(count) = orders.poll_recv_many(cx, &mut server.orders, AT_ONCE)
+        {
+            server.is_orphaned = count == 0;
+            is_ready = true;
+        }
+        is_ready
+    }
+
+    /// Does what the server's handle wants, and gives up handlers that have had their time.
+    pub(super) fn heed_orders(&mut self, from: &mut Inputs) -> ControlFlow<()> {
+        let Some(server) = &mut self.server else { return ControlFlow::Continue(()) };
+        if server.is_orphaned {
+            return ControlFlow::Break(());
+        }
+        let now = tokio::time::Instant::now();
+        if server.patience.is_some_and(|patience| now >= patience) {
+            server.patience = None;
+            server.desk.give_up();
+        }
+        for order in std::mem::take(&mut server.orders) {
+            let Some(server) = &mut self.server else { break };
+            match order {
+                Order::Ask(asked) => from.commands = Some(asked),
+                Order::Stats(reply) => drop(reply.send(self.stats())),
+                Order::Policy => server.desk.end_forbidden(),
+                Order::Secure(security, done) => {
+                    self.lanes.iter_mut().for_each(|lane| lane.secure(&security));
+                    let _ = done.send(());
+                }
+                Order::Shutdown => {
+                    from.is_ending = true;
+                    (server.patience, self.end) = (Some(now + HANDLERS_GRACE), Some(now + GRACE));
+                    server.desk.is_closing = true;
+                    let last = Response::new(Code::SERVICE_UNAVAILABLE).with_max_age(ASK_AGAIN);
+                    server.desk.end_observers(None, &last);
+                }
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Hands the desk what came and what handlers told, and does what it wants done.
+    pub(super) fn serve(&mut self) {
+        let now = self.clock.now();
+        let Some(server) = &mut self.server else { return };
+        let mut news = std::mem::take(&mut server.news);
+        for told in news.drain(..) {
+            if let Some(server) = &mut self.server {
+                server.desk.told(now, told);
+            }
+            self.act(now);
+        }
+        if let Some(server) = &mut self.server {
+            server.news = news;
+        }
+        loop {
+            self.act(now);
+            let (Some(server), Some(incoming)) = (&mut self.server, &mut self.events.incoming) else { return };
+            if incoming.is_empty() {
+                break;
+            }
+            for gone in incoming.gone.drain(..) {
+                server.desk.observers.remove(gone);
+            }
+            let mut requests = std::mem::take(&mut incoming.requests);
+            for (from, arrived) in requests.drain(..) {
+                self.request_came(now, from, arrived);
+                // Before the next one: of all bodies that a batch of requests asks for, one is held at a time.
+                self.act(now);
+            }
+            if let Some(incoming) = &mut self.events.incoming {
+                // With its room, for the next.
+                requests.append(&mut incoming.requests);
+                incoming.requests = requests;
+            }
+        }
+        self.tell_refusals();
+    }
+
+    fn request_came(&mut self, now: Instant, from: Address, mut arrived: Arrived) {
+        self.choose_controller(now, 0, from);
+        let (Some(server), [lane, ..]) = (&mut self.server, &mut self.lanes[..]) else { return };
+        if let Some(sessions) = &lane.sessions {
+            arrived.request.identify(Transport::Dtls, sessions.identity(from).cloned());
+        }
+        server.desk.arrived(now, arrived);
+        let endpoint = lane.host.endpoint_mut();
+        if endpoint.is_calm() && (from.session().is_some() || server.desk.reachability.is_validated(now, from.peer())) {
+            endpoint.validated(from);
+        }
+    }
+
+    /// Does what the desk wants done.
+    fn act(&mut self, now: Instant) {
+        let Self { server, lanes, watch, events, .. } = self;
+        let (Some(Serving { desk, .. }), [lane, ..]) = (server, &mut lanes[..]) else { return };
+        let mut on = Outlet { lane, watch, events };
+        while let Some(action) = desk.action() {
+            desk.carry_out(now, &mut on, action);
+        }
+    }
+
+    /// Tells what was answered or ignored without the desk.
+    fn tell_refusals(&mut self) {
+        let (Some(server), Some(incoming)) = (&self.server, &mut self.events.incoming) else { return };
+        for (from, mut record) in incoming.refusals.drain(..) {
+            if let Some(sessions) = self.lanes.first().and_then(|lane| lane.sessions.as_ref()) {
+                (record.transport, record.identity) = (Transport::Dtls, sessions.identity(from).cloned());
+            }
+            server.desk.accesses.hook.tell(|| record);
+        }
+    }
+
+    /// A handshake has failed.
+    pub(super) fn handshake_failed(&mut self, peer: SocketAddr, reason: &str) {
+        let Some(server) = &mut self.server else { return };
+        server.insecure += 1;
+        let whose = (peer, Transport::Dtls);
+        server.desk.accesses.hook.tell(|| AccessRecord::unread(whose, AccessOutcome::Insecure, reason.to_owned()));
+    }
+
+    /// Who observes from where nobody listens any more does so no more.
+    pub(super) fn end_observers_beyond(&mut self, error: &PortError) {
+        if !error.is_refused || self.server.is_none() {
+            return;
+        }
+        let now = self.clock.now();
+        for at in 0..self.lanes.len() {
+            let addresses = self.lanes.get(at).map(|lane| lane.all_known_as(error.to).collect::<Vec<_>>());
+            for address in addresses.into_iter().flatten() {
+                self.end_observers_at(now, at, address);
+            }
+        }
+    }
+
+    /// Who observed at this address does so no more.
+    pub(super) fn end_observers_at(&mut self, now: Instant, at: usize, address: Address) {
+        let observers = self.lanes.get(at).map(|lane| lane.host.observers_of(address).collect::<Vec<_>>());
+        for observer in observers.into_iter().flatten() {
+            if let Some(server) = &mut self.server {
+                server.desk.observers.remove(observer);
+            }
+            self.on_host(at, now, |host| host.dismiss(now, observer));
+        }
+    }
+
+    /// Adds a server's figures.
+    pub(super) fn count_for_server(&self, stats: &mut Stats) {
+        let Some(Serving { desk, insecure, .. }) = &self.server else { return };
+        let limited: u64 = self.lanes.iter().map(|lane| lane.host.counters().limited).sum();
+        stats.memory += desk.memory();
+        stats.observers = desk.observers.len();
+        stats.overloaded = desk.overloaded;
+        stats.unverified = desk.reachability.withheld() + limited;
+        stats.insecure = *insecure;
+        stats.panics = self.watch.panics.load(Ordering::Relaxed);
+    }
+
+    /// Whether a peer is known to be where it says. All that a client knows were asked.
+    pub(super) fn is_validated(&self, now: Instant, peer: SocketAddr) -> bool {
+        let Some(server) = &self.server else { return true };
+        let has_answered = |lane: &Lane| {
+            let endpoint = lane.host.endpoint();
+            lane.sessions.is_some() || lane.all_known_as(peer).any(|known| endpoint.is_acquainted(known))
+        };
+        server.desk.reachability.is_validated(now, peer) || self.lanes.iter().any(has_answered)
+    }
+}
+
+/// Where the host of a server's socket says what it has to say.
+struct Outlet<'w> {
+    lane: &'w mut Lane,
+    watch: &'w mut Watch,
+    events: &'w mut Events,
+}
+
+impl Hosted for Outlet<'_> {
+    type Layer = Endpoint<Address>;
+
+    fn host(&mut self) -> &mut DatagramHost {
+        &mut self.lane.host
+    }
+
+    fn drain(&mut self, now: Instant) {
+        self.lane.poll(now, self.watch, self.events);
+    }
+}
+
+/// What a log of accesses is told of a datagram that was not taken: those that are no requests are none of its concern.
+fn of_ignored(why: &Ignored) -> Option<(AccessOutcome, Cow<'static, str>)> {
+    Some(match why {
+        Ignored::Malformed(error) => {
+            let outcome = if error.reset().is_some() { AccessOutcome::Reset } else { AccessOutcome::Unanswered };
+            (outcome, format!("malformed: {error}").into())
+        }
+        Ignored::TooLong { is_answered } => {
+            let code = Code::REQUEST_ENTITY_TOO_LARGE;
+            let outcome = if *is_answered { AccessOutcome::Answered { code, bytes: 0 } } else { AccessOutcome::Reset };
+            (outcome, "a longer datagram than is taken (longest_datagram)".into())
+        }
+        Ignored::NoRoom => (AccessOutcome::Unanswered, "no room for another request".into()),
+        _ => return None,
+    })
+}

@@ -1,0 +1,236 @@
+//! What is done about sessions of DTLS, in which peers are asked and ask.
+
+use std::net::SocketAddr;
+
+use millpond_control::Instant;
+
+use super::SocketTask;
+use crate::{
+    Error, Happened,
+    dtls::{Link, Turn},
+    security::{PeerIdentity, ServerName},
+    udp::Address,
+};
+
+/// Why nothing is asked of a peer that is not the one that is meant.
+pub(crate) const ANOTHER: &str =
+    "its session is not of the identity that the request is for; ask that one at the address that it has now";
+
+impl SocketTask {
+    /// The peer in a session for requests to a server of this name, and to whom they are for. If there is none, one is begun, and
+    /// nobody can be asked yet.
+    pub(super) fn session(
+        &mut self,
+        now: Instant,
+        at: usize,
+        peer: SocketAddr,
+        (name, whom): (&ServerName, Option<&PeerIdentity>),
+    ) -> Result<Option<Address>, Error> {
+        let Some(lane) = self.lanes.get_mut(at) else { return Ok(None) };
+        match lane.link(now, peer, name) {
+            Link::Standing(inside)
+                if whom.is_none_or(|whom| lane.identity(inside).is_some_and(|known| **known == *whom)) =>
+            {
+                Ok(Some(inside))
+            }
+            Link::Standing(_) => Err(Error::insecure(peer, ANOTHER)),
+            Link::Rising => Ok(None),
+            Link::Unfit(why) => Err(Error::insecure(peer, why)),
+            Link::None => {
+                lane.connect(now, peer, name.clone());
+                lane.flush(now, &mut self.watch);
+                Ok(None)
+            }
+        }
+    }
+
+    /// Sends what pings wait for a session with a peer, if it stands.
+    pub(super) fn launch_pings(&mut self, peer: SocketAddr) {
+        let now = self.clock.now();
+        for ping in self.events.requests.take_early_pings(peer) {
+            let ready = self.way_to(peer).and_then(|(at, _)| self.session(now, at, peer, (&ping.name, None)));
+            match ready {
+                Ok(Some(_)) => self.ping(now, peer, ping.reply),
+                Ok(None) => self.events.requests.early_pings.push(ping),
+                Err(error) => drop(ping.reply.send(Err(error))),
+            }
+        }
+    }
+
+    /// Takes in what happened to the sessions of a socket: of one that is over nothing is kept, or who begins one after the other
+    /// would soon have all places of peers. What was asked in it is not asked in the next one, which may be another's.
+    pub(super) fn hear(&mut self, at: usize) {
+        let Some(lane) = self.lanes.get_mut(at).filter(|lane| lane.sessions.is_some()) else { return };
+        let now = self.clock.now();
+        let news = lane.news(now);
+        let begins = lane.sessions.as_ref().is_some_and(|sessions| sessions.begins());
+        // The controller of the session that ended last, for the one that takes its place; and who is asked next, not before
+        // that is handed on.
+        let (mut carried, mut next) = (None, Vec::new());
+        for news in news {
+            let peer = news.peer.peer();
+            match news.what {
+                Turn::Stands { before } => {
+                    self.watch.tell(now, peer, || Happened::Secured);
+                    if let Some((_, controller)) = carried.take().filter(|(known, _)| Some(*known) == before) {
+                        // Without room for the peer its requests are refused next.
+                        let _ = self.on_host(at, now, |host| host.set_controller(now, news.inside, controller));
+                    }
+                    next.push(peer);
+                }
+                Turn::Resumed => next.push(peer),
+                Turn::Failed { why, timed_out } => {
+                    #[cfg(feature = "server")]
+                    self.handshake_failed(peer, &why.reason);
+                    self.watch.tell(now, peer, || Happened::Insecure { reason: why.reason.clone() });
+                    if begins {
+                        let error = match timed_out {
+                            true => Error::handshake_timed_out(peer, why),
+                            false => Error::insecure(peer, why),
+                        };
+                        self.end_held(peer, &error);
+                    }
+                }
+                Turn::Ended { why, was_used } => {
+                    self.watch.tell(now, peer, || Happened::Insecure { reason: why.reason.clone() });
+                    #[cfg(feature = "server")]
+                    self.end_observers_at(now, at, news.inside);
+                    let error = match was_used {
+                        true => Error::connection_lost(peer, why),
+                        false => Error::insecure(peer, why),
+                    };
+                    for ask in self.events.requests.end_session(at, news.inside, &error) {
+                        self.on_host(at, now, |host| host.forget(now, ask));
+                    }
+                    if begins {
+                        let endpoint = self.lanes.get(at).map(|lane| lane.host.endpoint());
+                        let controller = endpoint.and_then(|endpoint| endpoint.controller(news.inside));
+                        carried = controller.map(|controller| (news.inside, controller));
+                        // What was to follow begins another one.
+                        next.push(peer);
+                    } else {
+                        self.end_held(peer, &error);
+                    }
+                    self.on_host(at, now, |host| host.forget_peer(now, news.inside));
+                }
+            }
+        }
+        for peer in next {
+            self.launch_pings(peer);
+            self.launch(peer);
+        }
+    }
+
+    /// What waits for a session with a peer gets none.
+    pub(super) fn end_held(&mut self, peer: SocketAddr, error: &Error) {
+        for wanted in self.routes.take_held_for(peer) {
+            wanted.reply.end(Err(error.clone()));
+        }
+        for ping in self.events.requests.take_early_pings(peer) {
+            let _ = ping.reply.send(Err(error.clone()));
+        }
+        self.settle_route(peer);
+    }
+}
+#[cfg(all(test, feature = "dtls", feature = "server"))]
+mod tests {
+    use std::{
+        sync::{Arc, OnceLock},
+        task::Poll,
+        time::Duration,
+    };
+
+    use millpond_coap::{Config, Endpoint, Identities};
+    use millpond_control::{ChanceSeed, Preset};
+    use tokio::sync::{mpsc, oneshot};
+
+    use super::*;
+    use crate::{
+        ClientSecurity, PreSharedKey, PreSharedKeys, ServerSecurity,
+        client::{Client, Command, OnProgress, Progress, Reply, Settings, Wanted, asked_for_trial},
+        clock::Clock,
+        dtls::{Keys, ServerKeys, Sessions},
+        server::{AccessHook, AddressRule, Admission, AdmissionLimits, Desk, DeskLimits, Reachability},
+        socket::{Lane, Serving},
+        trace::Hook,
+        transfer::Host,
+        udp::{Port, Role},
+    };
+
+    /// Requests that the host is handed for one peer at a time.
+    const WINDOW: usize = 64;
+
+    fn worker(hook: Hook) -> SocketTask {
+        let keys = PreSharedKeys::new([PreSharedKey::new("a", "secret").unwrap()]).unwrap();
+        let keys = Keys::Server(ServerKeys::new(&ServerSecurity::new().pre_shared_keys(keys)).unwrap());
+        let chance = ChanceSeed::new(1);
+        let endpoint =
+            Endpoint::new(Config::DEFAULT, Preset::RFC7252.build(), chance, 0, Identities::counted()).unwrap();
+        let host = Host::new(endpoint, Default::default(), chance).unwrap();
+        let port = Port::bind("127.0.0.1:0".parse().unwrap(), Role::Server).unwrap();
+        let (telling, told) = mpsc::unbounded_channel();
+        let limits = DeskLimits { handling: Duration::from_secs(9), changes_by_group: false, block: 1_024 };
+        let admission = Admission::new(AdmissionLimits { running: 9, running_per_peer: 9, held: 9_999 });
+        let reachability = Reachability::new(AddressRule::Never).unwrap();
+        let accesses = AccessHook::default();
+        let desk = Desk::new(Arc::default(), limits, reachability, admission, Arc::default(), telling, accesses);
+        let clock = Clock::start();
+        let lane = Lane::new(0, port, host, Some(Sessions::standard(keys, clock.origin())));
+        let settings = Settings { hook: Some(hook), ..Settings::default() };
+        SocketTask::of_server(Arc::new(settings), clock, lane, Serving::new(desk, told), None)
+    }
+
+    async fn until(worker: &mut SocketTask, is: impl Fn(&SocketTask) -> bool) {
+        while !is(worker) {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            // Whether something came.
+            let _ = std::future::poll_fn(|cx| Poll::Ready(worker.lanes[0].poll_ready(cx))).await;
+            worker.turn();
+        }
+    }
+
+    #[tokio::test]
+    async fn of_a_session_that_is_over_nothing_is_left_that_was_asked_in_it() {
+        let peer = Arc::<OnceLock<SocketAddr>>::default();
+        let secured = Arc::clone(&peer);
+        let mut worker = worker(Arc::new(move |event| {
+            if event.what == Happened::Secured {
+                secured.set(event.peer).unwrap();
+            }
+        }));
+        let security = ClientSecurity::new().pre_shared_key(PreSharedKey::new("a", "secret").unwrap());
+        let device = Client::builder().security(security).build().await.unwrap();
+        let asked = tokio::spawn(device.get(format!("coaps://{}/", worker.lanes[0].local())).send());
+        until(&mut worker, |_| asked.is_finished()).await;
+        let peer = *peer.get().unwrap();
+        let name = ServerName::try_from("127.0.0.1").unwrap();
+        let mut told = Vec::new();
+        // Some are at the host, of which one is under way, others wait for a place there.
+        for number in 0..WINDOW as u64 + 9 {
+            let (reply, outcome) = oneshot::channel();
+            told.push(outcome);
+            let progress = Some(OnProgress(Arc::new(|_: &Progress| ())));
+            let wanted = asked_for_trial(peer, Reply::Once(reply));
+            let wanted = Wanted { number, name: Some(name.clone()), progress, ..wanted };
+            worker.command(Command::Ask(Box::new(wanted)));
+        }
+        let (reply, pinged) = oneshot::channel();
+        worker.command(Command::Ping(peer, Some(name), reply));
+        worker.turn();
+        assert_eq!((worker.lanes[0].host.asks(), worker.routes.held(peer)), (WINDOW as u32, 9));
+        assert_eq!(worker.events.requests.pings.len(), 1);
+        let closing = tokio::spawn(device.shutdown());
+        until(&mut worker, |worker| worker.lanes[0].sessions.as_ref().unwrap().standing() == 0).await;
+        closing.await.unwrap();
+        for told in told {
+            assert!(matches!(told.await, Ok(Err(Error::ConnectionLost { .. }))));
+        }
+        assert!(matches!(pinged.await, Ok(Err(Error::ConnectionLost { .. }))));
+        let SocketTask { events: super::super::Events { requests, .. }, routes, watched, lanes, .. } = &worker;
+        assert!(requests.is_empty() && requests.pings.is_empty() && requests.early_pings.is_empty());
+        assert!(routes.is_empty() && watched.is_empty());
+        let lane = &lanes[0];
+        let endpoint = lane.host.endpoint();
+        assert_eq!((lane.host.asks(), endpoint.exchanges(), endpoint.peers()), (0, 0, 0));
+    }
+}
