@@ -81,7 +81,7 @@ def test_the_list_as_json(program: Millpond) -> None:
         assert one["summary"]
     kept = {one["name"]: one["keeps"] for one in told["controllers"]}
     assert kept["rfc7252"] == []
-    assert kept["default-fb1"] == ["kept wait"]
+    assert kept["default-fb1"] == ["persisted backoff"]
     assert kept["cocoa-s"] == ["timeout", "smoothed RTT", "RTT variation"]
     assert kept["fasor"] == ["timeout", "smoothed RTT", "RTT variation", "slow timeout"]
 

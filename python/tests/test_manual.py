@@ -14,6 +14,7 @@ from manual import commands
 from millpond import _engine
 from millpond.judge import manual as words
 from millpond.measure import manual as metrics
+from millpond.plan.toml_file import read_tree
 
 ROOT = Path(__file__).parents[2]
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
@@ -93,3 +94,18 @@ def test_the_manual_lists_every_metric_as_the_registry_has_it() -> None:
 
 def test_the_glossary_has_every_word_of_claims() -> None:
     assert words.page() in (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
+
+
+def test_crates_depend_on_no_higher_floor_than_the_architecture_says() -> None:
+    page = (ROOT / "docs" / "concepts.md").read_text(encoding="utf-8")
+    floors: dict[str, int] = {}
+    floor = 0
+    for line in page.partition("```text\n")[2].partition("```")[0].splitlines():
+        if (found := re.match(r" floor (\d)", line)) is not None:
+            floor = int(found[1])
+        floors |= dict.fromkeys(re.findall(r"crates/(\w+)", line), floor)
+    assert set(floors) == {file.parent.name for file in ROOT.glob("crates/*/Cargo.toml")}
+    for crate, at in floors.items():
+        needed = read_tree(ROOT / "crates" / crate / "Cargo.toml").get("dependencies", {})
+        used = [name.removeprefix("millpond-") for name in needed if name.startswith("millpond-")]
+        assert [name for name in used if floors[name] > at] == [], crate

@@ -39,3 +39,11 @@ def test_a_limit_is_that_of_the_source(what: str, file: str, constant: str) -> N
     assert found is not None
     (limit,) = (limit for name, limit, _ in rows("Limits") if name == what)
     assert limit.startswith(f"{int(found[1].replace('_', '')):,}")
+
+
+def test_messages_of_the_troubleshooting_page_are_those_of_the_source() -> None:
+    page = (ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8").partition("## C library")[0]
+    told = [text for line in page.splitlines() for text in re.findall(r"^\| `([^`]+)`", line)]
+    assert len(told) > 10
+    python = "".join(file.read_text(encoding="utf-8") for file in sorted((ROOT / "python/millpond").rglob("*.py")))
+    assert [text for text in told if text not in SOURCE + python] == []

@@ -29,7 +29,7 @@ _NUMBERS = {
     "rttvar_us": "RTT variation",
     "weak_srtt_us": "weak smoothed RTT",
     "weak_rttvar_us": "weak RTT variation",
-    "carried_us": "kept wait",
+    "carried_us": "persisted backoff",
 }
 
 

@@ -64,7 +64,7 @@ def _indented(lines: Sequence[str]) -> str:
 
 
 def _prose(sentences: Sequence[str]) -> str:
-    return textwrap.fill(terminal.plain(" ".join(sentences)), 150, break_on_hyphens=False) + "\n"
+    return textwrap.fill(terminal.plain(" ".join(sentences)), 120, break_on_hyphens=False) + "\n"
 
 
 def _table(found: Answer, chosen: Sequence[Remedy] | None = None) -> str:

@@ -115,7 +115,7 @@ STATES: Mapping[str, Word] = {
     "collapsed": Word(
         Bounds(above=COLLAPSE), "link",
         f"more than {COLLAPSE_IN_WORDS} of the bottleneck's bytes complete no exchange: on average more than two "
-        "needless copies of every message",
+        "spurious retransmissions of every message",
     ),
     "not collapsed": Word(
         Bounds(at_most=COLLAPSE), "link", f"at most {COLLAPSE_IN_WORDS} of them complete no exchange"

@@ -368,7 +368,7 @@ static uint64_t held_until_us(uint32_t remembered_us) {
   return at_us;
 }
 
-/* docs/calm.md, section 5. */
+/* docs/calm.md, Memory over restarts. */
 static void a_base_round_trip_outlives_a_restart(void) {
   millpond_peer peer = peer_of(MILLPOND_PRESET_CALM), before;
   uint32_t base_rtt_us = 17;
