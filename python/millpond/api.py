@@ -272,26 +272,31 @@ def open_results(place: Path | str | Sequence[Path | str], published: Path | str
 
 def compare(
     results: Run | Results | Path | str | Sequence[Path | str],
-    one: str,
-    other: str,
+    one: str | Run | Results | Path,
+    other: str | None = None,
     *,
     metrics: str | Sequence[str] = (),
+    margin: float | None = None,
 ) -> SideBySide:
-    """Put two algorithms, or two values of a factor, side by side, run by run of equal seeds.
+    """Put two algorithms, two values of a factor, or two results side by side, run by run of equal seeds.
 
     Args:
         results: What `sweep`, `run` or `reproduce` gave, or where such results lie.
-        one: An algorithm, or a value of a factor, alone or as `factor=value`.
+        one: An algorithm, or a value of a factor, alone or as `factor=value`; or, without `other`, further results.
         other: Another one of the same.
         metrics: These metrics; left out: those that both have of the usual ones.
+        margin: By how much `one` may be worse and count as no worse: a share of the other, of shares so many points.
 
     Raises:
         MillpondError: one line that says what is wrong and how to mend it.
     """
-    if isinstance(results, Run):
-        results = results.results
-    opened = results if isinstance(results, Results) else Results.open(results)
-    return side_by_side.compare(opened, one, other, (metrics,) if isinstance(metrics, str) else metrics)
+    asked = (metrics,) if isinstance(metrics, str) else metrics
+    if margin is not None and not 0 < margin < 1:
+        raise UsageError(f"--margin: {margin:g}: a share above 0 and below 1, such as 0.05")
+    if other is None:
+        first, second = (_opened(side) for side in (results, one))
+        return side_by_side.compare_results(first, second, asked, margin)
+    return side_by_side.compare(_opened(results), str(one), other, asked, margin)
 
 
 def redraw(done: Run) -> Path:
@@ -367,6 +372,12 @@ def _run_live(done: Run, described: Description, resume: bool, lateness: str | N
         lateness=lateness,
         say=watcher.say,
     )
+
+
+def _opened(results: Run | Results | Path | str | Sequence[Path | str]) -> Results:
+    if isinstance(results, Run):
+        return results.results
+    return results if isinstance(results, Results) else Results.open(results)
 
 
 def _shard(shard: tuple[int, int]) -> tuple[int, int]:

@@ -6,17 +6,20 @@ at most so many may differ as a binomial of 5 % exceeds once in ten thousand.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
 import pytest
 from hand_made import results
-from scipy.stats import binom
+from scipy.stats import binom, ttest_ind
 
 import millpond
 from millpond import Results
+from millpond.judge import side_by_side
 from millpond.judge.checks import Check, carry_out
 from millpond.judge.words import STATES
+from millpond.measure.estimate import Difference, holm
 from millpond.measure.measures import Measures
 from millpond.measure.population import Population
 from millpond.measure.statistics import Floats
@@ -117,3 +120,64 @@ def test_halves_of_a_mix_are_paired_by_seed() -> None:
     told = results([({}, ["a", "b"]), ({}, ["b"])], flows=[*mixed, *alone], replications=3)
     sample = Measures(told).sample("share_taken_from_neighbours", Population.of("a", "b"))
     assert dict(zip(sample.runs.tolist(), sample.values.tolist(), strict=True)) == {1: 0.5, 2: 0.5}
+
+
+def pairs(name: str, runs: int) -> Floats:
+    """Many pairs of sides of one distribution, a value a run."""
+    chance = np.random.default_rng(list(f"pairs {name} {runs}".encode()))
+    return DISTRIBUTIONS[name](chance, (10 * PLACES, 2, runs, 1))[..., 0]
+
+
+@pytest.mark.parametrize("paired", [True, False])
+@pytest.mark.parametrize("name", DISTRIBUTIONS)
+def test_probabilities_are_as_rare_as_they_say_and_agree_with_intervals(name: str, paired: bool) -> None:
+    found = [Difference.of(one, other, paired=paired) for one, other in pairs(name, 8)]
+    ps = np.array([one.p for one in found])
+    differs = [not low <= 0 <= high for low, high in (one.estimate().interval or (0, 0) for one in found)]
+    assert ((ps < 0.05) == differs).all()
+    for level in (0.05, 0.01):
+        assert (ps < level).sum() <= binom.ppf(0.9999, len(ps), level), level
+
+
+@pytest.mark.parametrize("name", DISTRIBUTIONS)
+def test_of_many_comparisons_none_is_found_in_nineteen_of_twenty_families(name: str) -> None:
+    ps = [Difference.of(one, other, paired=True).p for one, other in pairs(name, 8)]
+    families = np.array_split(np.array(ps), PLACES)
+    assert sum(min(holm(list(family))) < 0.05 for family in families) <= MOST
+    # without a correction every third family of ten has one
+    if name == "normal":
+        assert sum(min(family) < 0.05 for family in families) > MOST
+
+
+def test_holm_is_holms() -> None:
+    assert holm([0.01, 0.04, 0.03, math.nan, 0.005]) == pytest.approx([0.03, 0.06, 0.06, math.nan, 0.02], nan_ok=True)
+    assert holm([0.5, 0.9]) == [1.0, 1.0]
+    assert holm([]) == []
+
+
+@pytest.mark.parametrize("name", DISTRIBUTIONS)
+def test_what_is_worse_by_the_margin_is_rarely_called_no_worse(name: str) -> None:
+    """One side is worse by just the margin, so `no worse` is false: at most one in forty may be called so."""
+    runs = 5
+    drawn = pairs(name, runs)[:PLACES]
+    cells = [({"place": place}, [side]) for place in range(PLACES) for side in ("one", "other")]
+    values = np.stack([1.1 * drawn[:, 0], drawn[:, 1]], axis=1).reshape(2 * PLACES, runs)
+    flows = [
+        {"run": cell * runs + run, "flow": 0, "fct_us": value * 1e6}
+        for cell, of_cell in enumerate(values.tolist())
+        for run, value in enumerate(of_cell)
+    ]
+    told = results(cells, flows=flows, replications=runs)
+    lines = side_by_side.compare(told, "one", "other", ["fct"], margin=0.1).lines
+    assert len(lines) == PLACES
+    assert sum(line.beside_margin == "no worse" for line in lines) <= binom.ppf(0.9999, PLACES, 0.025)
+    assert {line.beside_margin for line in lines} <= {"no worse", "worse", "inconclusive"}
+
+
+def test_the_size_of_an_effect_is_hedges() -> None:
+    one, other = np.array([3.0, 4.0, 5.0, 6.0]), np.array([1.0, 2.0, 3.0, 4.0])
+    # two standard deviations of sqrt(5/3), times 1 - 3/(4*6-1)
+    assert Difference.of(one, other, paired=False).effect == pytest.approx(2 / math.sqrt(5 / 3) * (1 - 3 / 23))
+    theirs = ttest_ind(one, other, equal_var=False)
+    assert Difference.of(one, other, paired=False).p == pytest.approx(theirs.pvalue)
+    assert Difference.of(one, other, paired=True).p == 0

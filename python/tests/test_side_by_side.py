@@ -134,3 +134,43 @@ def test_python_has_the_same_call(results: Results) -> None:
     for place in (results, millpond.Run(results), results.directory, str(results.directory)):
         assert millpond.compare(place, "rfc7252", "cocoa-03", metrics="fct") == told
     assert isinstance(told, millpond.SideBySide)
+
+
+def test_two_results_of_one_plan_stand_side_by_side(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plan = small_sweep.tree(replications=3)
+    slower = {"path.downlink.rate": "10 kbit/s"}
+    before = millpond.sweep(plan, out=tmp_path / "before", report=False)
+    after = millpond.sweep(plan, changes=slower, out=tmp_path / "after", report=False)
+    found = millpond.compare(after, before, metrics="makespan", margin=0.1)
+    assert (found.is_paired, len(found.lines)) == (True, 8)
+    assert {line.verdict for line in found.lines} == {"more"}
+    assert {line.beside_margin for line in found.lines} == {"worse"}
+    same = millpond.compare(before, before.directory, margin=0.1)
+    assert {line.verdict for line in same.lines} == {"equal"}
+    assert {line.beside_margin for line in same.lines} == {"no worse"}
+    # of other seeds runs are independent
+    others = millpond.sweep(plan, seed=99, out=tmp_path / "others", report=False)
+    assert not millpond.compare(before, others).is_paired
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["compare", str(after.directory), str(before.directory), "--p-values", "--metric", "makespan"])
+    assert not ended.value.code
+    out = capsys.readouterr().out
+    assert "after has" in out.replace("\n", " ")
+    assert "effect" in out
+    assert "Holm's" in out
+
+
+def test_results_of_different_plans_are_one_line(tmp_path: Path) -> None:
+    plan = small_sweep.tree()
+    one = millpond.sweep(plan, out=tmp_path / "one", report=False)
+    plan["matrix"] = {"queue": ["1 kB", "8 kB"], "clients[0].count": [3], "algorithm": ["rfc7252"]}
+    other = millpond.sweep(plan, out=tmp_path / "other", report=False)
+    with pytest.raises(UsageError, match=r"one and .*other: results of different plans: no place was run in both"):
+        millpond.compare(one, other)
+    plan["matrix"] = {"path.uplink.queue": ["1 kB"], "clients[0].count": [2], "algorithm": ["rfc7252"]}
+    del plan["vary"]
+    third = millpond.sweep(plan, out=tmp_path / "third", report=False)
+    with pytest.raises(UsageError, match=r"different plans: .*queue.* here, .*path.uplink.queue.* there"):
+        millpond.compare(one, third)
+    with pytest.raises(UsageError, match="margin: 5: a share above 0 and below 1"):
+        millpond.compare(one, other, margin=5)

@@ -218,6 +218,8 @@ def run(
     epilog=arguments.examples(
         "millpond compare results/queues rfc7252 cocoa-03",
         "millpond compare results/queues queue='2 kB' queue='32 kB' --metric fct",
+        "millpond compare results/queues rfc7252 cocoa-03 --p-values --margin 0.05",
+        "millpond compare results/before results/after",
         "millpond compare before.json after.json",
     ),
 )
@@ -225,28 +227,41 @@ def run(
 @click.argument("one", metavar="A")
 @click.argument("other", metavar="B", required=False)
 @_listing("--metric", "metrics", callback=arguments.names, metavar="M,N", text="These metrics. [those that both have]")
+@click.option("--p-values", is_flag=True, help="Show them, corrected for all lines (Holm), and effect sizes.")
+@click.option("--margin", type=float, metavar="SHARE", help="Say where A is no worse than B by more than this.")
 @click.option("--json", "as_json", is_flag=True, help="Print the comparison as JSON and nothing else.")
-def compare(directory: Path, one: str, other: str | None, metrics: tuple[str, ...], as_json: bool) -> None:
-    """Put two algorithms, or two values of a factor, side by side, run by run of equal seeds; or two loads.
+def compare(
+    directory: Path,
+    one: str,
+    other: str | None,
+    metrics: tuple[str, ...],
+    p_values: bool,
+    margin: float | None,
+    as_json: bool,
+) -> None:
+    """Put two algorithms, two values of a factor or two results side by side, run by run of equal seeds; or two loads.
 
-    A and B are names of algorithms, or values of one factor of the plan, as buffer_bytes=2500.
+    A and B are names of algorithms, or values of one factor of the plan, as buffer_bytes=2500. Two results directories
+    of one plan: millpond compare DIR DIR.
 
     Two loads, that `millpond load --json` printed: millpond compare A.json B.json. Several files of a side have commas
     between them.
     """
-    if other is None:
+    if other is None and not (directory.is_dir() and Path(one).is_dir()):
+        if p_values or margin is not None:
+            raise UsageError("--p-values and --margin: of results: leave them out for loads")
         _compare_loads(str(directory), one, metrics, as_json)
         return
     from millpond import api
 
-    found = api.compare(directory, one, other, metrics=metrics)
+    found = api.compare(directory, one, other, metrics=metrics, margin=margin)
     if as_json:
         print_json(found.to_json())
     else:
         from millpond.show import side_by_side as shown
         from millpond.show import terminal
 
-        terminal.show([shown.table(found)])
+        terminal.show([shown.table(found, p_values)])
 
 
 def _compare_loads(one: str, other: str, metrics: tuple[str, ...], as_json: bool) -> None:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.special import stdtrit
 
 from millpond.errors import UsageError
 from millpond.given_files import read_text
+from millpond.measure.estimate import LEAST_RUNS, Difference
 
 #: What must be alike, so that a difference is one of what is compared.
 ALIKE = (
@@ -49,7 +49,7 @@ class Line:
     other: Value
     #: The other less the one; None where a side never comes, or is a lower bound.
     difference: float | None
-    #: Its 95 % interval; None unless both have several runs.
+    #: Its 95 % interval; None unless both have three runs.
     interval: tuple[float, float] | None
 
     @property
@@ -77,6 +77,11 @@ class Loads:
     pairs: tuple[Pair, ...]
     #: What was not alike, with both values.
     unlike: Mapping[str, tuple[Any, Any]]
+
+    @property
+    def has_intervals(self) -> bool:
+        """Whether there are runs enough to tell how much runs differ."""
+        return self.runs >= LEAST_RUNS
 
     @property
     def runs(self) -> int:
@@ -120,24 +125,6 @@ def compare(one: str, other: str) -> Loads:
     first = [files[0] for files in sides]
     unlike = {key: (first[0].get(key), first[1].get(key)) for key in ALIKE if first[0].get(key) != first[1].get(key)}
     return Loads(tuple(found), unlike)
-
-
-def welch(one: Sequence[float], other: Sequence[float], confidence: float = 0.95) -> tuple[float, float]:
-    """The interval of the difference of two means (the other less the one) of independent runs, at least two of each.
-
-    Welch's: neither the numbers of runs nor their spreads need be equal.
-    """
-    means, errors, freedoms = [], [], []
-    for values in (one, other):
-        means.append(float(np.mean(values)))
-        errors.append(float(np.var(values, ddof=1)) / len(values))
-        freedoms.append(len(values) - 1)
-    difference, error = means[1] - means[0], sum(errors)
-    if error == 0:
-        return difference, difference
-    freedom = error**2 / sum(part**2 / degrees for part, degrees in zip(errors, freedoms, strict=True))
-    half = float(stdtrit(freedom, 0.5 + confidence / 2)) * math.sqrt(error)
-    return difference - half, difference + half
 
 
 # ----------------------------------------------------------------------------------------------- helpers
@@ -212,8 +199,8 @@ def _compared(metric: str, read: Callable[[Mapping[str, Any]], Value], one: Side
     if any(value.is_bound or math.isinf(value.value) for value in means):
         return Line(metric, means[0], means[1], None, None)
     first, second = ([value.value for value in values] for values in (ours, theirs))
-    interval = welch(first, second) if min(len(first), len(second)) > 1 else None
-    return Line(metric, means[0], means[1], means[1].value - means[0].value, interval)
+    found = Difference.of(np.array(second), np.array(first), paired=False).estimate()
+    return Line(metric, means[0], means[1], found.value, found.interval)
 
 
 def _line(line: Line) -> dict[str, Any]:

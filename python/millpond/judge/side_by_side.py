@@ -1,17 +1,25 @@
-"""Two algorithms, or two values of a factor, side by side: paired by seed, so that what both met alike cancels out."""
+"""Two sides of results beside each other, place by place: two algorithms, two values of a factor, two directories.
+
+Runs of equal seeds are paired, so that what both met alike cancels out. Results of other seeds are compared as
+independent runs.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from millpond.errors import UsageError, unknown
-from millpond.measure.estimate import EXTREMES, LEAST_RUNS, compared, in_pairs, taken
+from millpond.measure.estimate import EXTREMES, LEAST_RUNS, Difference, compared, holm, in_pairs
+from millpond.measure.frame import Frame, Series, measure, series
 from millpond.measure.measures import Measures
 from millpond.measure.metrics import METRICS
 from millpond.measure.population import Population
+from millpond.measure.statistics import Floats
 from millpond.plan.factor import ALGORITHM
 from millpond.results.directory import Results
 
@@ -21,7 +29,7 @@ USUAL = ("fct", "makespan", "unfinished", "retransmissions_per_client", "unneces
 
 @dataclass(frozen=True)
 class Line:
-    """One metric at one place: the means over runs of each run's statistic, and that of the differences in pairs.
+    """One metric at one place: the means over runs of each run's statistic, and that of the differences.
 
     `low` to `high` is the 95 % interval of the difference; None of an extreme, and of too few runs.
     """
@@ -36,6 +44,13 @@ class Line:
     low: float | None
     high: float | None
     runs: int
+    #: How likely so large a difference is where there is none, and the same corrected for all lines (Holm).
+    p: float = math.nan
+    p_holm: float = math.nan
+    #: The difference in standard deviations of a run (Hedges' g).
+    effect: float = math.nan
+    #: Whether `one` is no worse than `other` by more than a margin; empty where none was named.
+    beside_margin: str = ""
 
     @property
     def is_equal(self) -> bool:
@@ -62,14 +77,29 @@ class SideBySide:
     one: str
     other: str
     lines: tuple[Line, ...]
+    #: Whether runs of equal seeds are in pairs.
+    is_paired: bool = True
+    #: By how much `one` may be worse and count as no worse: a share of `other`, of shares so many points.
+    margin: float | None = None
+
+    @property
+    def pairing(self) -> str:
+        """How runs stand beside each other, in words."""
+        return "runs of equal seeds in pairs" if self.is_paired else "runs of different seeds"
 
     def to_json(self) -> dict[str, Any]:
         """The form that programs read."""
-        lines = [{**asdict(line), "verdict": line.verdict} for line in self.lines]
-        return {"factor": self.factor, "one": self.one, "other": self.other, "lines": lines}
+        lines = [
+            {**{key: _plain(value) for key, value in vars(line).items()}, "verdict": line.verdict}
+            for line in self.lines
+        ]
+        told = {"factor": self.factor, "one": self.one, "other": self.other, "paired": self.is_paired}
+        return {**told, "margin": self.margin, "lines": lines}
 
 
-def compare(results: Results, one: str, other: str, metrics: Sequence[str] = ()) -> SideBySide:
+def compare(
+    results: Results, one: str, other: str, metrics: Sequence[str] = (), margin: float | None = None
+) -> SideBySide:
     """Puts two algorithms, or two values of a factor, side by side wherever all else is equal.
 
     Args:
@@ -77,46 +107,163 @@ def compare(results: Results, one: str, other: str, metrics: Sequence[str] = ())
         one: An algorithm, or a value of a factor, alone or as `factor=value`.
         other: Another one of the same.
         metrics: Names of metrics, each by its usual statistic; left out: `USUAL`.
+        margin: By how much `one` may be worse and count as no worse.
 
     Raises:
         UsageError: one line, if the results hold no such two, or no place where both were run.
     """
-    for metric in metrics:
-        if metric not in METRICS:
-            raise UsageError(f"--metric: {unknown('metric', metric, METRICS)}")
     measures = Measures(results)
+    frame = _frame(measures, metrics)
     factor, first, second = _factor(measures, one, other)
-    values = [value for value in measures.values(factor) if str(value) == second]
-    lines: list[Line] = []
-    for population in measures.populations():
-        if str(population.column(factor)) != first or population.partner:
-            continue
-        for there in (population.but(**{factor: value}) for value in values):
-            if there in measures.populations():
-                lines += _lines(measures, population, there, metrics or USUAL, factor)
+    sides = (
+        replace(
+            frame, series=tuple(s for s in frame.series if str(s.place[factor]) == value and not s.place["partner"])
+        )
+        for value in (first, second)
+    )
+    mine, theirs = (side.without(factor) for side in sides)
+    others = tuple(name for name in measures.varying if name != factor)
+    shows = factor != ALGORITHM and len(measures.values(ALGORITHM)) > 1
+
+    def words(series: Series) -> str:
+        population = series.populations[0][0]
+        return ", ".join(filter(None, [measures.wording.place(population, others), population.algorithm * shows]))
+
+    lines = _lines(mine, theirs, words, paired=True, margin=margin)
     if not lines:
         raise UsageError(f"{results.directory}: {one} and {other} were never run at the same place")
-    return SideBySide(factor, first, second, tuple(lines))
+    return SideBySide(factor, first, second, lines, margin=margin)
+
+
+def compare_results(
+    one: Results, other: Results, metrics: Sequence[str] = (), margin: float | None = None
+) -> SideBySide:
+    """Puts two results of one plan side by side wherever both were run, as of two versions.
+
+    Raises:
+        UsageError: one line, if they are of plans with other factors, or have no place in common.
+    """
+    sides = [Measures(results) for results in (one, other)]
+    mine, theirs = (_frame(measures, metrics) for measures in sides)
+    names = [str(results.directory) for results in (one, other)]
+    if set(mine.by) != set(theirs.by):
+        told = (", ".join(measures.constant | dict.fromkeys(measures.varying)) or "no factor" for measures in sides)
+        raise UsageError("{} and {}: results of different plans: {} here, {} there".format(*names, *told))
+    paired = bool(set(mine.seeds) & set(theirs.seeds))
+    if paired:
+        mine, theirs = (_by_seed(frame) for frame in (mine, theirs))
+
+    def words(series: Series) -> str:
+        population = series.populations[0][0]
+        return ", ".join(filter(None, [sides[0].place(population), population.who]))
+
+    lines = _lines(mine, theirs, words, paired=paired, margin=margin)
+    short = [results.directory.name for results in (one, other)]
+    if not lines:
+        raise UsageError("{} and {}: results of different plans: no place was run in both".format(*names))
+    return SideBySide("results", *(names if short[0] == short[1] else short), lines, paired, margin)
 
 
 def line(measures: Measures, metric: str, one: Population, other: Population, place: str = "") -> Line | None:
-    """The metric of one beside that of the other, run by run; None if either has no value.
+    """The metric of one beside that of the other, run by run of equal seeds; None if either has no value."""
+    return beside(*(series(measures, METRICS[metric], those) for those in (one, other)), place)
 
-    Where one of them was run more often, only the runs that both have are looked at.
+
+def beside(
+    one: Series, other: Series, place: str = "", *, paired: bool = True, margin: float | None = None
+) -> Line | None:
+    """A series of runs beside another of the same metric; None if either has no value.
+
+    Of pairs only the runs that both have are looked at.
     """
-    known = METRICS[metric]
-    sides = (taken(measures.sample(metric, those), known.usual, measures.cell(those).origin) for those in (one, other))
-    mine, theirs = in_pairs(*sides)
+    sides = in_pairs(one.taken, other.taken) if paired else (one.taken, other.taken)
+    mine, theirs = sides
     if not (math.isfinite(mine.value) and math.isfinite(theirs.value)):
         return None
-    found = compared("difference", mine, theirs, within=known.within(known.usual))
-    runs = len(mine.by_run)
-    return Line(
-        place, metric, known.usual, known.unit, mine.value, theirs.value, found.value, found.low, found.high, runs
-    )
+    values, against = (_values(side.by_run) for side in sides)
+    runs = min(len(values), len(against))
+    if mine.whole is not None or theirs.whole is not None:
+        found = compared("difference", mine, theirs, within=one.within)
+        p = effect = math.nan
+        if one.statistic in EXTREMES:
+            found = replace(found, low=None, high=None)
+    else:
+        difference = Difference.of(values, against, paired=paired)
+        found, p, effect = difference.estimate(within=one.within), difference.p, difference.effect
+    told = Line(
+        place, one.metric.name, one.statistic, one.metric.unit, mine.value, theirs.value, found.value, found.low,
+        found.high, runs, p, effect=effect,
+    )  # fmt: skip
+    if margin is None or math.isnan(p):
+        return told
+    return replace(told, beside_margin=_beside_margin(one, values, against, paired=paired, margin=margin))
 
 
 # ----------------------------------------------------------------------------------------------- helpers
+
+
+def _frame(measures: Measures, metrics: Sequence[str]) -> Frame:
+    for name in metrics:
+        if name not in METRICS:
+            raise UsageError(f"--metric: {unknown('metric', name, METRICS)}")
+    kept = [name for name in USUAL if any(map(measures.results.has, METRICS[name].tables))]
+    return measure(measures, metrics or kept)
+
+
+def _lines(
+    mine: Frame, theirs: Frame, words: Callable[[Series], str], *, paired: bool, margin: float | None
+) -> tuple[Line, ...]:
+    """A line for each place and metric that both have; probabilities are corrected for all of them."""
+    there = {_key(one): one for one in theirs.series}
+    places: dict[tuple[Any, ...], list[Line]] = {}
+    for one in mine.series:
+        other = there.get(_key(one))
+        found = None if other is None else beside(one, other, words(one), paired=paired, margin=margin)
+        if found is not None:
+            places.setdefault(_key(one)[2:], []).append(found)
+    lines = [one for here in places.values() for one in here]
+    return tuple(replace(one, p_holm=p) for one, p in zip(lines, holm([one.p for one in lines]), strict=True))
+
+
+def _key(series: Series) -> tuple[Any, ...]:
+    return (series.metric.name, series.statistic, *sorted(series.place.items()))
+
+
+def _by_seed(frame: Frame) -> Frame:
+    """The same with runs called by their seed, not by its number in the plan."""
+
+    def called(series: Series) -> Series:
+        by_run = {frame.seeds[number]: value for number, value in series.taken.by_run.items()}
+        return replace(series, taken=replace(series.taken, by_run=by_run))
+
+    return replace(frame, series=tuple(map(called, frame.series)))
+
+
+def _values(by_run: Mapping[int, float]) -> Floats:
+    found = np.array([by_run[run] for run in sorted(by_run)])
+    return found[np.isfinite(found)]
+
+
+def _beside_margin(series: Series, one: Floats, other: Floats, *, paired: bool, margin: float) -> str:
+    """Whether a metric is no worse by more than a margin; of one that is not better in any direction, whether alike.
+
+    What is asked is whether the whole interval lies on the right side of the margin: that of the difference to the
+    other side and the margin of it.
+    """
+
+    def apart(sign: int) -> tuple[float, float]:
+        base, further = (other, sign * margin) if series.metric.unit == "1" else ((1 + sign * margin) * other, 0.0)
+        found = Difference.of(one, base + further, paired=paired).estimate()
+        return found.interval or (-math.inf, math.inf)
+
+    above, below = apart(1), apart(-1)
+    if series.metric.better == "less":
+        return "no worse" if above[1] <= 0 else "worse" if above[0] > 0 else "inconclusive"
+    if series.metric.better == "more":
+        return "no worse" if below[0] >= 0 else "worse" if below[1] < 0 else "inconclusive"
+    if above[1] <= 0 <= below[0]:
+        return "equivalent"
+    return "different" if above[0] > 0 or below[1] < 0 else "inconclusive"
 
 
 def _factor(measures: Measures, one: str, other: str) -> tuple[str, str, str]:
@@ -155,13 +302,5 @@ def _algorithm(measures: Measures, word: str) -> str:
     return found.pop() if len(found) == 1 else word
 
 
-def _lines(
-    measures: Measures, one: Population, other: Population, metrics: Sequence[str], factor: str
-) -> Iterator[Line]:
-    others = tuple(name for name in measures.varying if name != factor)
-    algorithm = "" if factor == ALGORITHM or len(measures.values(ALGORITHM)) == 1 else one.algorithm
-    place = ", ".join(filter(None, [measures.wording.place(one, others), algorithm]))
-    for metric in metrics:
-        found = line(measures, metric, one, other, place)
-        if found is not None:
-            yield found
+def _plain(value: object) -> object:
+    return None if isinstance(value, float) and math.isnan(value) else value

@@ -6,6 +6,11 @@ compared in pairs of runs of equal seeds, so that what both met alike cancels ou
 paired differences. Where nothing differs, so many in a hundred intervals miss zero as they should, whatever the runs
 look like: counts of small whole numbers, runs that collapse or do not, heavy tails (`tests/test_false_findings.py`).
 
+Where both sides had the same random numbers run by run, runs are paired. Where they had not, as two loads of real
+servers, the interval of the difference is Welch's: neither numbers of runs nor spreads need be equal. On request a
+difference is told with the probability of one so large where there is none (`Difference.p`), corrected for the number
+of comparisons (`holm`), with its size in standard deviations, and beside a margin: no worse than by so much.
+
 An interval ends where its quantity does, a share at 0 and 1, a count or a time at 0: the true value never lies beyond,
 so nothing is lost. It takes three runs. Of two that differ by a whole number or by a collapse, both differ alike so
 often that one comparison in seven would find a difference where there is none.
@@ -18,12 +23,12 @@ percentile that is asked for by name of runs with one value each is one over the
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy.special import stdtrit
+from scipy.special import stdtr, stdtrit
 
 from millpond.measure.sample import Sample
 from millpond.measure.statistics import FRACTIONS, Floats
@@ -145,6 +150,71 @@ def mean(values: Floats, confidence: float = CONFIDENCE, within: Range = ANYTHIN
     return _around(middle, 0.0 if same else _half(values, confidence), n, within)
 
 
+@dataclass(frozen=True)
+class Difference:
+    """The difference of the means of two sides, one less the other, and what it is measured by."""
+
+    value: float
+    #: Its standard error is the one over the other, and has so many degrees of freedom; NaN of too few runs.
+    deviation: float
+    root: float
+    freedom: float
+    n: int
+    #: The standard deviation of a run, pooled over both sides.
+    spread: float
+
+    @staticmethod
+    def of(one: Floats, other: Floats, *, paired: bool) -> Difference:
+        """Of runs in pairs, or of independent ones."""
+        n = min(len(one), len(other))
+        if n < LEAST_RUNS:
+            value = float(np.mean(one)) - float(np.mean(other)) if n else math.nan
+            return Difference(value, math.nan, 1.0, math.nan, n, math.nan)
+        variances = [float(np.var(side, ddof=1)) for side in (one, other)]
+        degrees = [len(side) - 1 for side in (one, other)]
+        spread = math.sqrt(sum(map(float.__mul__, variances, map(float, degrees))) / sum(degrees))
+        if paired:
+            apart = one - other
+            same = bool(np.all(apart == apart[0]))
+            value = float(apart[0]) if same else float(np.mean(apart))
+            return Difference(value, 0.0 if same else float(np.std(apart, ddof=1)), math.sqrt(n), n - 1, n, spread)
+        parts = [variance / len(side) for variance, side in zip(variances, (one, other), strict=True)]
+        below = sum(part**2 / degree for part, degree in zip(parts, degrees, strict=True))
+        value = float(np.mean(one)) - float(np.mean(other))
+        return Difference(value, math.sqrt(sum(parts)), 1.0, sum(parts) ** 2 / below if below else math.inf, n, spread)
+
+    def estimate(self, confidence: float = CONFIDENCE, within: Range = ANYTHING) -> Estimate:
+        """It with its interval, Student's or Welch's; `within` is what a value of either side can be."""
+        if math.isnan(self.deviation):
+            return Estimate(self.value, None, None, self.n)
+        sure = float(stdtrit(self.freedom, 0.5 + confidence / 2))
+        half = sure * self.deviation / self.root if self.deviation else 0.0
+        return _around(self.value, half, self.n, _apart(within))
+
+    @property
+    def p(self) -> float:
+        """How likely so large a difference is where there is none (two-sided); NaN of too few runs."""
+        if not self.deviation:
+            return 0.0 if self.value else 1.0
+        return 2 * float(stdtr(self.freedom, -abs(self.value) * self.root / self.deviation))
+
+    @property
+    def effect(self) -> float:
+        """How large it is in standard deviations of a run: Hedges' g (1981). NaN where runs do not differ."""
+        degrees = 2 * self.n - 2
+        return self.value / self.spread * (1 - 3 / (4 * degrees - 1)) if self.spread > 0 else math.nan
+
+
+def holm(probabilities: Sequence[float]) -> list[float]:
+    """Probabilities of several comparisons, so that any false finding among all is as rare as one was (Holm 1979)."""
+    order = sorted((p, at) for at, p in enumerate(probabilities) if not math.isnan(p))
+    found, least = [math.nan] * len(probabilities), 0.0
+    for done, (p, at) in enumerate(order):
+        least = max(least, min(1.0, (len(order) - done) * p))
+        found[at] = least
+    return found
+
+
 def taken(sample: Sample, statistic: str, origin: int = 0, named: bool = False) -> Taken:
     """The statistic of each run by the number of its seed, or of all values together; `origin` is the cell's.
 
@@ -206,7 +276,7 @@ def compared(
         return NOTHING
     one, other = (np.array([side.by_run[run] for run in sorted(mine.by_run)]) for side in (mine, theirs))
     if kind == "difference":
-        return mean(one - other, confidence, _apart(within))
+        return Difference.of(one, other, paired=True).estimate(confidence, within)
     return _ratio(one, other, confidence)
 
 

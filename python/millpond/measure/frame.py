@@ -24,7 +24,7 @@ from millpond.errors import UsageError, unknown
 from millpond.measure.estimate import CONFIDENCE, Estimate, Range, Taken, taken
 from millpond.measure.measures import Measures
 from millpond.measure.metric import Metric
-from millpond.measure.metrics import METRICS, metric
+from millpond.measure.metrics import ALIASES, METRICS, metric
 from millpond.measure.population import Population
 from millpond.measure.sample import Sample
 from millpond.measure.statistics import known
@@ -181,13 +181,13 @@ def measure(
     every = (*factors, *OWN)
     for name in by or ():
         _check_among("factor", name, every, origin)
-    asked = [_asked(one) for one in ([metrics] if isinstance(metrics, str | tuple) else metrics)]
+    asked = [_asked(one) for one in _several(metrics)]
     if window is not None:
         check_window(measures, window, [found for found, _ in asked])
-    series = [one for found, statistic in asked for one in _series(measures, found, statistic, factors, window)]
+    every_one = [one for found, statistic in asked for one in _series(measures, found, statistic, window)]
     chosen = every if by is None else tuple(by)
     return Frame(
-        tuple(series if by is None else _merged(series, chosen)),
+        tuple(every_one if by is None else _merged(every_one, chosen)),
         chosen,
         {name: factor for name, factor in measures.results.factors.items() if name in chosen},
         measures.results.manifest.get("seeds", ()),
@@ -195,7 +195,33 @@ def measure(
     )
 
 
+def series(
+    measures: Measures, metric: Metric, population: Population, statistic: str = "", window: Window | None = None
+) -> Series:
+    """A metric of one population, by its usual statistic or another one, run by run."""
+    cell, group = measures.cell(population), measures.group(population)
+    if window is None:
+        sample = measures.sample(metric.name, population)
+    else:
+        sample = OVER_TIME[metric.name](measures, population, window)
+    factors = (*measures.constant, *measures.varying)
+    place = {name: population.column(name) or cell.columns.get(name, "") for name in factors}
+    place |= {"algorithm": population.algorithm, "partner": population.partner}
+    place["group"] = "" if group is None else group.label or group.name or str(group.index)
+    name = statistic or metric.usual
+    by_run = taken(sample, name, cell.origin, bool(statistic))
+    return Series(place, ((population, cell),), metric, name, by_run, _counts(sample, cell))
+
+
 # ----------------------------------------------------------------------------------------------- helpers
+
+
+def _several(metrics: Asked | Sequence[Asked]) -> Sequence[Asked]:
+    """What was asked for, as a list: a pair of a metric and a statistic is one, a pair of metrics two."""
+    if isinstance(metrics, str):
+        return [metrics]
+    is_pair = isinstance(metrics, tuple) and len(metrics) == 2 and metrics[1] not in (*METRICS, *ALIASES)
+    return [metrics] if is_pair and isinstance(metrics[1], str) else metrics  # type: ignore[list-item,return-value]
 
 
 def _asked(one: Asked) -> tuple[Metric, str]:
@@ -206,22 +232,8 @@ def _asked(one: Asked) -> tuple[Metric, str]:
     return found, statistic
 
 
-def _series(
-    measures: Measures, asked: Metric, statistic: str, factors: Sequence[str], window: Window | None
-) -> Iterator[Series]:
-    found = []
-    for population in measures.populations():
-        cell, group = measures.cell(population), measures.group(population)
-        if window is None:
-            sample = measures.sample(asked.name, population)
-        else:
-            sample = OVER_TIME[asked.name](measures, population, window)
-        place = {name: population.column(name) or cell.columns.get(name, "") for name in factors}
-        place |= {"algorithm": population.algorithm, "partner": population.partner}
-        place["group"] = "" if group is None else group.label or group.name or str(group.index)
-        name = statistic or asked.usual
-        of_runs = taken(sample, name, cell.origin, bool(statistic))
-        found.append(Series(place, ((population, cell),), asked, name, of_runs, _counts(sample, cell)))
+def _series(measures: Measures, asked: Metric, statistic: str, window: Window | None) -> Iterator[Series]:
+    found = [series(measures, asked, one, statistic, window) for one in measures.populations()]
     if not any(one.n for one in found) and not any(measures.results.has(table) for table in asked.tables):
         tables = dict.fromkeys(table for one in METRICS.values() for table in one.tables if measures.results.has(table))
         raise UsageError(

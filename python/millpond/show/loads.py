@@ -27,10 +27,10 @@ def words(found: Loads) -> list[str]:
     """What the figures can say and what they cannot."""
     values = [value for pair in found.pairs for line in pair.lines for value in (line.one, line.other)]
     told = []
-    if found.runs < 2:
+    if not found.has_intervals:
         told.append(
-            "One run of a side: how much equal runs differ is not known, and neither is whether these differences mean "
-            "anything. `millpond load --runs 5` gives intervals."
+            "Fewer than three runs of a side: how much equal runs differ is not known, and neither is whether these "
+            "differences mean anything. `millpond load --runs 5` gives intervals."
         )
     else:
         told.append("95 % of it: Welch's interval of the difference of means over runs; inconclusive: it holds 0.")
