@@ -161,12 +161,14 @@ def compare_results(
     short = [results.directory.name for results in (one, other)]
     if not lines:
         raise UsageError("{} and {}: results of different plans: no place was run in both".format(*names))
-    return SideBySide("results", *(names if short[0] == short[1] else short), lines, paired, margin)
+    first, second = names if short[0] == short[1] else short
+    return SideBySide("results", first, second, lines, paired, margin)
 
 
 def line(measures: Measures, metric: str, one: Population, other: Population, place: str = "") -> Line | None:
     """The metric of one beside that of the other, run by run of equal seeds; None if either has no value."""
-    return beside(*(series(measures, METRICS[metric], those) for those in (one, other)), place)
+    known = METRICS[metric]
+    return beside(series(measures, known, one), series(measures, known, other), place)
 
 
 def beside(
@@ -240,8 +242,9 @@ def _by_seed(frame: Frame) -> Frame:
 
 
 def _values(by_run: Mapping[int, float]) -> Floats:
-    found = np.array([by_run[run] for run in sorted(by_run)])
-    return found[np.isfinite(found)]
+    found = np.array([by_run[run] for run in sorted(by_run)], dtype=np.float64)
+    there: Floats = found[np.isfinite(found)]
+    return there
 
 
 def _beside_margin(series: Series, one: Floats, other: Floats, *, paired: bool, margin: float) -> str:

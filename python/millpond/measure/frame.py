@@ -221,14 +221,14 @@ def _several(metrics: Asked | Sequence[Asked]) -> Sequence[Asked]:
     if isinstance(metrics, str):
         return [metrics]
     is_pair = isinstance(metrics, tuple) and len(metrics) == 2 and metrics[1] not in (*METRICS, *ALIASES)
-    return [metrics] if is_pair and isinstance(metrics[1], str) else metrics  # type: ignore[list-item,return-value]
+    return [metrics] if is_pair and isinstance(metrics[1], str) else metrics  # type: ignore[list-item]
 
 
 def _asked(one: Asked) -> tuple[Metric, str]:
     name, statistic = (one, "") if isinstance(one, str) else one
     found = metric(name)
     if statistic and not known(statistic):
-        raise UsageError(f"{name}: unknown statistic {statistic!r}: see docs/metrics.md")
+        raise UsageError(f"{name}: unknown statistic {statistic!r}: see docs/appendix/metrics.md")
     return found, statistic
 
 

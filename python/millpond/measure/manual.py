@@ -40,7 +40,9 @@ def page() -> str:
         "those of all values of all runs and have no interval; a percentile of runs that have one value each has "
         "Woodruff's; figures beside published ones are percentiles of all values together. Percentiles interpolate "
         "between order statistics.",
-        "Completion times are those of clients that completed. What results do not hold is missing, not zero. The "
+        "Who never finishes has no completion time: a number is of those who have a value, and how many have none "
+        "stands beside it. Percentiles that end in `-of-all` (`median-of-all`) count them as later than everybody. "
+        "What results do not hold is missing, not zero. The "
         "words of the tables are in the [glossary](../glossary.md).",
     ]
     for grain, (title, told) in _GRAINS.items():
