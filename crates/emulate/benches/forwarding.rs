@@ -68,7 +68,8 @@ fn tell(name: &str, (report, lasted, busy): Measured) {
 fn relay(path: &Path, bits: u64) -> Result<Measured, Failed> {
     let sink = UdpSocket::bind("127.0.0.1:0")?.local_addr()?;
     let bound = Some(LatenessBound::from_usual(Duration::from_secs(60)));
-    let options = RelayOptions { listen: "127.0.0.1:0".parse()?, to: sink, seed: 1, most_clients: 8, bound };
+    let options =
+        RelayOptions { listen: "127.0.0.1:0".parse()?, to: sink, from: Vec::new(), seed: 1, most_clients: 8, bound };
     let relay = Relay::bind(path, options)?;
     let (at, stop) = (relay.local_addr()?, relay.stop());
     let mut taker = this_program(&["take", &sink.to_string()]).spawn()?;

@@ -37,6 +37,11 @@ pub(crate) trait Links: Send + 'static {
     /// When something is due.
     fn next(&self) -> Option<Instant>;
 
+    /// When it is to have a [turn](Self::turned) although nothing is due.
+    fn wakes(&self) -> Option<Instant> {
+        None
+    }
+
     /// Hands on what is due.
     fn hand_on(&mut self);
 
@@ -142,7 +147,8 @@ impl Driver {
             let wait = {
                 let driven = lock(&driven);
                 let next = driven.links.next();
-                let wait = self.alarm.set(next).map_err(Error::system("the timer cannot be set"))?;
+                let wakes = next.into_iter().chain(driven.links.wakes()).min();
+                let wait = self.alarm.set(wakes).map_err(Error::system("the timer cannot be set"))?;
                 standby.iter().for_each(|standby| standby.expect(next));
                 if driven.ready.is_empty() { wait } else { Some(Duration::ZERO) }
             };

@@ -1,6 +1,9 @@
 //! Why something cannot be emulated, each in one line that names the mend.
 
-use std::{io, net::SocketAddr};
+use std::{
+    io,
+    net::{IpAddr, SocketAddr},
+};
 
 /// Why a run cannot begin, or ended before its time.
 #[derive(Debug, thiserror::Error)]
@@ -14,6 +17,9 @@ pub enum Error {
     /// The address to listen at.
     #[error("{0} cannot be listened at: {words}", words = words(.1))]
     Listen(SocketAddr, io::Error),
+    /// An address of this machine, from which a server was to be reached.
+    #[error("{1} cannot be reached from {0}: {words}; choose an address of this machine that leads there", words = words(.2))]
+    From(IpAddr, SocketAddr, io::Error),
     /// Both addresses are the same.
     #[error("{0}: the relay would hand on to itself; listen at another port")]
     Itself(SocketAddr),

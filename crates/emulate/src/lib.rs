@@ -43,6 +43,6 @@ pub use reader::Reader;
 pub use relay::{Gate, MOST_CLIENTS, Relay, RelayOptions};
 pub use rows::{FlowRow, GateRow, LeftOut, LinkRow, Report, Retransmissions};
 pub use shaper::{Outgoing, Shaper, Toward};
-pub use sockets::sets_apart;
+pub use sockets::{PORTS, sets_apart};
 pub use stop::Stop;
-pub use ways::{ClientStanding, network};
+pub use ways::{Carried, ClientChange, ClientStanding, network};

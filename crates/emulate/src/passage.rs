@@ -11,7 +11,7 @@ use millpond_link::DropReason;
 use millpond_path::Path;
 
 use crate::{
-    ClientStanding, Error, Lateness, LatenessBound, LatenessRow, LeftOut, Outgoing, Report, Shaper, Toward,
+    ClientStanding, Error, GateRow, Lateness, LatenessBound, LatenessRow, LeftOut, Outgoing, Report, Shaper, Toward,
     clock::Clock, flows::Flows, priority::Attention, reader::Reading,
 };
 
@@ -19,16 +19,18 @@ use crate::{
 const TOLD_EVERY: u64 = 250_000;
 
 /// How a run stands, for whoever watches.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Standing {
     /// Time since it began, µs.
     pub elapsed_us: u64,
     /// The uplink, then the downlink.
     pub links: [LinkStanding; 2],
-    /// Packets and datagrams left out until now, for whatever reason.
-    pub left_out: u64,
+    /// Packets and datagrams left out until now, by reason; only reasons that occurred.
+    pub left_out: Vec<LeftOut>,
     /// The clients of a relay.
     pub clients: ClientStanding,
+    /// What the gate before the server has counted; nothing without one.
+    pub gate: Vec<GateRow>,
     /// How late packets were.
     pub lateness: LatenessRow,
 }
@@ -38,7 +40,9 @@ pub struct Standing {
 pub struct LinkStanding {
     /// Bytes in its queue.
     pub queued_bytes: u64,
-    /// Bytes that arrived at its far end until now.
+    /// Packets that arrived at its far end until now.
+    pub delivered_packets: u64,
+    /// Their bytes.
     pub delivered_bytes: u64,
     /// Of these, bytes of packets that a [`Reader`](crate::Reader) could read.
     pub read_bytes: u64,
@@ -58,7 +62,7 @@ impl Watch {
     /// How the run stands.
     #[must_use]
     pub fn standing(&self) -> Option<Standing> {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
@@ -82,6 +86,8 @@ pub(crate) struct Passage<K, P> {
     left_out: Vec<LeftOut>,
     seed: u64,
     told: Instant,
+    /// Something has happened since that was not told.
+    is_untold: bool,
 }
 
 impl<K: Copy + Eq + Hash + Display, P> Passage<K, P> {
@@ -97,6 +103,7 @@ impl<K: Copy + Eq + Hash + Display, P> Passage<K, P> {
             left_out: Vec::new(),
             seed,
             told: Instant::ORIGIN,
+            is_untold: false,
         })
     }
 
@@ -143,10 +150,16 @@ impl<K: Copy + Eq + Hash + Display, P> Passage<K, P> {
         }
     }
 
+    /// When [`tell`](Self::tell) is to be called although nothing happens.
+    pub(crate) fn tells(&self) -> Option<Instant> {
+        self.is_untold.then_some(self.told)
+    }
+
     /// Tells how it stands, if it is time. Never waits for whoever reads it.
-    pub(crate) fn tell(&mut self, clients: ClientStanding) {
+    pub(crate) fn tell(&mut self, clients: ClientStanding, gate: impl FnOnce() -> Vec<GateRow>) {
         let now = self.clock.now();
-        if now.as_micros() < self.told.as_micros() {
+        self.is_untold = now.as_micros() < self.told.as_micros();
+        if self.is_untold {
             return;
         }
         self.told = Instant::from_micros(now.as_micros() + TOLD_EVERY);
@@ -155,6 +168,7 @@ impl<K: Copy + Eq + Hash + Display, P> Passage<K, P> {
             let counters = self.shaper.counters(toward);
             LinkStanding {
                 queued_bytes,
+                delivered_packets: counters.delivered.packets,
                 delivered_bytes: counters.delivered.bytes,
                 dropped_queue: counters.dropped_by_queue().packets,
                 dropped_radio: counters.lost.packets,
@@ -162,10 +176,12 @@ impl<K: Copy + Eq + Hash + Display, P> Passage<K, P> {
             }
         });
         self.reading.standing(&mut links);
-        let left_out = self.left_out.iter().map(|left_out| left_out.packets).sum();
-        if let Ok(mut standing) = self.watch.0.try_lock() {
-            let (elapsed_us, lateness) = (now.as_micros(), self.lateness.row());
-            *standing = Some(Standing { elapsed_us, links, left_out, clients, lateness });
+        match self.watch.0.try_lock() {
+            Ok(mut standing) => {
+                let (elapsed_us, left_out, lateness) = (now.as_micros(), self.left_out.clone(), self.lateness.row());
+                *standing = Some(Standing { elapsed_us, links, left_out, clients, gate: gate(), lateness });
+            }
+            Err(_) => self.is_untold = true,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::{
     io::{self, ErrorKind},
-    net::SocketAddr,
+    net::{IpAddr, SocketAddr},
 };
 
 use millpond_control::Instant;
@@ -10,7 +10,7 @@ use millpond_path::Path;
 use mio::{Interest, Registry, Token, net::UdpSocket};
 
 use crate::{
-    Error, GateRow, Lateness, LatenessBound, Likeness, Reader, Report, Stop, Toward, Watch,
+    ClientChange, Error, GateRow, Lateness, LatenessBound, Likeness, Reader, Report, Stop, Toward, Watch,
     driver::{Driver, FIRST, Links},
     once::Once,
     passage::Passage,
@@ -41,12 +41,14 @@ const MOST_SPARE: usize = 1_024;
 const BACK: usize = FIRST + 1;
 
 /// What a relay is asked for.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct RelayOptions {
     /// Where clients reach it.
     pub listen: SocketAddr,
     /// Where it hands on to.
     pub to: SocketAddr,
+    /// The addresses of this machine from which it does; none: whichever the system chooses, or to this machine several of its own.
+    pub from: Vec<IpAddr>,
     /// Where luck comes from.
     pub seed: u64,
     /// As many clients have a way to the server at a time.
@@ -103,7 +105,11 @@ struct Between {
     scratch: Vec<u8>,
     gate: Option<Box<dyn Gate>>,
     once: Option<Once>,
+    changes: Option<Box<ClientHook>>,
 }
+
+/// Who is told of clients that come and go.
+type ClientHook = dyn FnMut(&ClientChange) + Send;
 
 impl std::fmt::Debug for Relay {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -120,10 +126,11 @@ impl Relay {
     /// # Errors
     /// An address that is in use or not this machine's; a path that describes no links.
     pub fn bind(path: &Path, options: RelayOptions) -> Result<Self, Error> {
-        let RelayOptions { listen, to, seed, most_clients, bound } = options;
+        let RelayOptions { listen, to, from, seed, most_clients, bound } = options;
         if listen == to {
             return Err(Error::Itself(listen));
         }
+        let sockets = Sockets::new(to, from)?;
         let system = Error::system;
         let mut front = UdpSocket::bind(listen).map_err(|error| Error::Listen(listen, error))?;
         // As much as there is.
@@ -136,16 +143,17 @@ impl Relay {
         let between = Between {
             registry: registry.try_clone().map_err(system("sockets cannot be waited for"))?,
             front,
-            sockets: Sockets::to(to),
             header: u32::try_from(path.header.0).unwrap_or(u32::MAX),
             mtus: [&path.uplink, &path.downlink].map(|direction| direction.mtu.map(|mtu| mtu.0)),
             passage: Passage::new(driver.clock, path, seed, bound)?,
-            ways: Ways::new(room_for(most_clients)),
+            ways: Ways::new(room_for(most_clients).min(sockets.ports())),
+            sockets,
             looked_at: Instant::ORIGIN,
             spare: Vec::new(),
             scratch: vec![0; LONGEST],
             gate: None,
             once: None,
+            changes: None,
         };
         Ok(Self { driver, between })
     }
@@ -164,6 +172,13 @@ impl Relay {
         self
     }
 
+    /// The same with a hook that is told of each client that comes or goes, from the relay's thread: it is not to wait for anything.
+    #[must_use]
+    pub fn telling_clients(mut self, hook: impl FnMut(&ClientChange) + Send + 'static) -> Self {
+        self.between.changes = Some(Box::new(hook));
+        self
+    }
+
     /// The same with somebody who reads what arrives.
     #[must_use]
     pub fn with_reader(mut self, reader: Box<dyn Reader>) -> Self {
@@ -179,7 +194,7 @@ impl Relay {
         self.between.front.local_addr().map_err(Error::system("the address of the socket is not told"))
     }
 
-    /// For so many clients there is room at a time: as many as were asked for, or as files may be open.
+    /// For so many clients there is room at a time: as many as were asked for, or as files may be open, or as there are ports.
     #[must_use]
     pub const fn room(&self) -> usize {
         self.between.ways.room()
@@ -253,9 +268,16 @@ impl Links for Between {
         }
     }
 
+    fn wakes(&self) -> Option<Instant> {
+        let standing = self.ways.standing();
+        let looks = (standing.clients > 0).then_some(self.looked_at);
+        looks.into_iter().chain(self.passage.tells()).min()
+    }
+
     fn turned(&mut self) {
         self.forget_idle();
-        self.passage.tell(self.ways.standing());
+        let Self { passage, ways, gate, .. } = self;
+        passage.tell(ways.standing(), || gate.as_ref().map_or_else(Vec::new, |gate| gate.rows()));
     }
 
     fn lateness(&mut self) -> &mut Lateness {
@@ -326,6 +348,7 @@ impl Between {
     /// Offers what was read to a link.
     fn take(&mut self, now: Instant, toward: Toward, way: (SocketAddr, usize, u64), length: usize) {
         let (client, place, name) = way;
+        self.ways.carries(place, toward, length);
         let len = self.header.saturating_add(length as u32);
         let mtu = self.mtus[usize::from(toward == Toward::Clients)];
         if mtu.is_some_and(|mtu| u64::from(len) > mtu) {
@@ -369,11 +392,21 @@ impl Between {
             return Ok(known);
         }
         let found = self.ways.room_for(client).ok_or("too many clients at a time");
-        let found = found.and_then(|place| {
+        let found = found.and_then(|(place, closed)| {
+            if let Some(way) = closed {
+                self.changed(|| way.left(true));
+            }
             Ok((place, self.connected(place, client).map_err(|_| "no socket left for a further client")?))
         });
         let (place, socket) = found.inspect_err(|_| self.ways.refused += 1)?;
+        self.changed(|| ClientChange::Came { client, seen_as: socket.local_addr().ok() });
         Ok((place, self.ways.take(place, client, socket, now)))
+    }
+
+    fn changed(&mut self, change: impl FnOnce() -> ClientChange) {
+        if let Some(hook) = &mut self.changes {
+            hook(&change());
+        }
     }
 
     fn connected(&mut self, place: usize, client: SocketAddr) -> io::Result<UdpSocket> {
@@ -390,7 +423,9 @@ impl Between {
             return;
         }
         self.looked_at = Instant::from_micros(now.as_micros() + LOOKED_AT_EVERY);
-        self.ways.forget_before(Instant::from_micros(now.as_micros().saturating_sub(IDLE)));
+        for way in self.ways.forget_before(Instant::from_micros(now.as_micros().saturating_sub(IDLE))) {
+            self.changed(|| way.left(false));
+        }
     }
 }
 

@@ -144,7 +144,9 @@ pub struct FlowRow {
 /// One count of the gate before the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct GateRow {
-    /// What was counted.
+    /// Its name, for programs.
+    pub name: &'static str,
+    /// What was counted, in words.
     pub what: &'static str,
     /// How many.
     pub datagrams: u64,

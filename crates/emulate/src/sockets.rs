@@ -7,11 +7,14 @@ use std::{
 
 use mio::net::UdpSocket;
 
+use crate::Error;
+
 /// Open files that are for everything else.
 const OTHERS: usize = 64;
 /// Ports that need no privileges, beyond those that the operating system gives out by itself.
 const FIRST_PORT: u32 = 1_024;
-const PORTS: u32 = 65_536 - FIRST_PORT;
+/// As many clients one address of this machine can have towards one server.
+pub const PORTS: u32 = 65_536 - FIRST_PORT;
 /// Addresses of this machine that can be used towards a server on it: IPv4 has sixteen million.
 const OWN_ADDRESSES: u32 = 64;
 /// The first that stands for clients from elsewhere. A server that trusts its own machine trusts 127.0.0.1, and must not take them
@@ -31,20 +34,46 @@ pub fn sets_apart(to: SocketAddr) -> bool {
 #[derive(Debug)]
 pub(crate) struct Sockets {
     to: SocketAddr,
+    /// The addresses that are used, if somebody chose them.
+    from: Vec<IpAddr>,
     /// The next port to try, counted over all addresses.
     next: u32,
 }
 
 impl Sockets {
-    pub(crate) const fn to(to: SocketAddr) -> Self {
-        Self { to, next: 0 }
+    /// Those towards this server.
+    ///
+    /// # Errors
+    /// An address from which it cannot be reached.
+    pub(crate) fn new(to: SocketAddr, from: Vec<IpAddr>) -> Result<Self, Error> {
+        for address in &from {
+            let tried = UdpSocket::bind(SocketAddr::new(*address, 0)).and_then(|socket| socket.connect(to));
+            tried.map_err(|error| Error::From(*address, to, error))?;
+        }
+        Ok(Self { to, from, next: 0 })
+    }
+
+    /// As many there may be.
+    pub(crate) fn ports(&self) -> usize {
+        (self.addresses() * PORTS) as usize
+    }
+
+    fn addresses(&self) -> u32 {
+        match self.from.len() as u32 {
+            0 if sets_apart(self.to) => OWN_ADDRESSES,
+            chosen => chosen.max(1),
+        }
     }
 
     /// One for a client that is connected to the server, of any port that is free.
     pub(crate) fn connected(&mut self, client: SocketAddr) -> io::Result<UdpSocket> {
         let any: IpAddr = if self.to.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
         let is_from_here = client.ip().to_canonical().is_loopback();
-        let first = if sets_apart(self.to) && !is_from_here { Ipv4Addr::from(FIRST_FOR_OTHERS).into() } else { any };
+        let first = match self.from.first() {
+            Some(first) => *first,
+            None if sets_apart(self.to) && !is_from_here => Ipv4Addr::from(FIRST_FOR_OTHERS).into(),
+            None => any,
+        };
         let mut bound = UdpSocket::bind(SocketAddr::new(first, 0));
         for _ in 0..TRIED {
             if !matches!(&bound, Err(error) if is_taken(error)) {
@@ -59,11 +88,14 @@ impl Sockets {
 
     /// The next address and port to try.
     fn another(&mut self, any: IpAddr, is_from_here: bool) -> SocketAddr {
-        let addresses = if sets_apart(self.to) { OWN_ADDRESSES } else { 1 };
         let (address, port) = (self.next / PORTS, FIRST_PORT + self.next % PORTS);
-        self.next = (self.next + 1) % (PORTS * addresses);
+        self.next = (self.next + 1) % (PORTS * self.addresses());
         let first = if is_from_here { Ipv4Addr::LOCALHOST.to_bits() } else { FIRST_FOR_OTHERS };
-        let ip = if addresses == 1 { any } else { Ipv4Addr::from(first + address).into() };
+        let ip = match self.from.get(address as usize) {
+            Some(chosen) => *chosen,
+            None if sets_apart(self.to) => Ipv4Addr::from(first + address).into(),
+            None => any,
+        };
         SocketAddr::new(ip, port as u16)
     }
 }
@@ -102,7 +134,7 @@ mod tests {
         let any: IpAddr = Ipv4Addr::UNSPECIFIED.into();
         let towards_this_machine = if cfg!(target_os = "linux") { 64 * 64_512 } else { 64_512 };
         for (to, ports) in [("127.0.0.1:5683", towards_this_machine), ("192.0.2.1:5683", 64_512)] {
-            let mut sockets = Sockets::to(to.parse().expect("an address"));
+            let mut sockets = Sockets::new(to.parse().expect("an address"), Vec::new()).expect("no address to try");
             let first = sockets.another(any, true);
             let until_again = (1_u32..).find(|_| sockets.another(any, true) == first);
             assert_eq!(until_again, Some(ports), "{to}");
@@ -111,8 +143,27 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
+    fn addresses_that_were_chosen_are_used_one_after_the_other_and_have_to_lead_to_the_server() {
+        let to = "127.0.0.1:5683".parse().expect("an address");
+        let from = ["127.0.0.2", "127.0.0.3"].map(|address| address.parse().expect("an address"));
+        let mut sockets = Sockets::new(to, from.to_vec()).expect("addresses of this machine");
+        assert_eq!(sockets.ports(), 2 * 64_512);
+        let first = sockets.connected("192.0.2.1:9".parse().expect("an address")).expect("a socket");
+        assert_eq!(first.local_addr().expect("an address").ip(), from[0]);
+        let used: std::collections::BTreeSet<_> = (0..2 * PORTS).map(|_| sockets.another(to.ip(), false)).collect();
+        assert_eq!(used.len(), 2 * 64_512);
+        assert!(used.iter().all(|address| from.contains(&address.ip())));
+        for other in ["192.0.2.1", "::1"] {
+            let told = Sockets::new(to, vec![other.parse().expect("an address")]).expect_err("refused").to_string();
+            assert!(told.contains(&format!("127.0.0.1:5683 cannot be reached from {other}")), "{told}");
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
     fn clients_from_elsewhere_never_reach_this_machine_from_the_address_that_it_trusts() {
-        let mut sockets = Sockets::to("127.0.0.1:5683".parse().expect("an address"));
+        let mut sockets =
+            Sockets::new("127.0.0.1:5683".parse().expect("an address"), Vec::new()).expect("nothing tried");
         for (client, is_trusted) in
             [("127.0.0.1:9", true), ("192.0.2.1:9", false), ("[2001:db8::1]:9", false), ("[::ffff:127.0.0.1]:9", true)]
         {

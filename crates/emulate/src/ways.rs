@@ -7,6 +7,8 @@ use std::{
 
 use millpond_control::Instant;
 
+use crate::Toward;
+
 /// So many ways are looked at for one that gives way: a flood of newcomers finds all taken with each datagram.
 const LOOKED_AT: usize = 256;
 
@@ -18,10 +20,44 @@ pub(crate) struct Way<S> {
     /// Tells it from those that had its place before.
     pub(crate) name: u64,
     used: Instant,
+    /// What it sent, and what was for it.
+    carried: [Carried; 2],
     /// The server has answered.
     is_answered: bool,
     /// The client has sent again since: who forges addresses does not hear of answers.
     has_come_back: bool,
+}
+
+/// Datagrams one way, and their bytes without headers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Carried {
+    /// How many.
+    pub datagrams: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+/// A client came by a place, or lost it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClientChange {
+    /// It is there.
+    Came {
+        /// Who.
+        client: SocketAddr,
+        /// Where the server sees it, if the system tells.
+        seen_as: Option<SocketAddr>,
+    },
+    /// It is there no more.
+    Left {
+        /// Who.
+        client: SocketAddr,
+        /// Its place is another's; else it had been silent for long.
+        gave_way: bool,
+        /// What it sent.
+        up: Carried,
+        /// What was for it.
+        down: Carried,
+    },
 }
 
 /// How the places of clients stand, for whoever watches; zero where clients have none.
@@ -100,6 +136,14 @@ impl<S> Ways<S> {
         Some((place, way.name))
     }
 
+    /// A datagram of so many bytes came for the other side.
+    pub(crate) fn carries(&mut self, place: usize, toward: Toward, bytes: usize) {
+        if let Some(way) = self.ways.get_mut(place).and_then(Option::as_mut) {
+            let Carried { datagrams, bytes: all } = &mut way.carried[usize::from(toward == Toward::Clients)];
+            (*datagrams, *all) = (*datagrams + 1, *all + bytes as u64);
+        }
+    }
+
     /// The server answered at a place.
     pub(crate) fn answered(&mut self, place: usize, now: Instant) {
         if let Some(way) = self.ways.get_mut(place).and_then(Option::as_mut) {
@@ -110,14 +154,15 @@ impl<S> Ways<S> {
     /// A place for a client that has none: a free one, or that of somebody of a network that has at least as many with the
     /// newcomer, of those that are looked at the one that has most. Who was seen to come back gives it up to networks alone that
     /// have fewer even with the newcomer; so a flood takes from itself, and what many forged addresses took goes to who comes next.
-    pub(crate) fn room_for(&mut self, client: SocketAddr) -> Option<usize> {
+    /// With it the way that was closed for that.
+    pub(crate) fn room_for(&mut self, client: SocketAddr) -> Option<(usize, Option<Way<S>>)> {
         if let Some(free) = self.free.last() {
-            return Some(*free);
+            return Some((*free, None));
         }
         if self.ways.len() < self.most {
             self.ways.push(None);
             self.free.push(self.ways.len() - 1);
-            return Some(self.ways.len() - 1);
+            return Some((self.ways.len() - 1, None));
         }
         let with_it = self.crowd(client) + 1;
         let gives_way = |way: &Way<S>| match way.has_come_back {
@@ -130,17 +175,17 @@ impl<S> Ways<S> {
         let least = ways.filter(|(_, way)| gives_way(way)).min_by_key(|(_, way)| first(way));
         let place = least.map(|(place, _)| place);
         self.looked_at = (self.looked_at + LOOKED_AT) % self.ways.len();
-        self.leave(place?);
+        let closed = self.leave(place?);
         self.gave_way += 1;
-        place
+        Some((place?, closed))
     }
 
     /// A client takes a place that is free.
     pub(crate) fn take(&mut self, place: usize, client: SocketAddr, socket: S, now: Instant) -> u64 {
         self.named += 1;
         if let Some(free) = self.ways.get_mut(place) {
-            let (name, is_answered, has_come_back) = (self.named, false, false);
-            *free = Some(Way { socket, client, name, used: now, is_answered, has_come_back });
+            let (name, carried, is_answered, has_come_back) = (self.named, Default::default(), false, false);
+            *free = Some(Way { socket, client, name, used: now, carried, is_answered, has_come_back });
             self.free.pop_if(|free| *free == place);
             self.places.insert(client, place);
             *self.crowds.entry(network(&client)).or_default() += 1;
@@ -148,21 +193,19 @@ impl<S> Ways<S> {
         self.named
     }
 
-    /// Closes the ways of those that were used before.
-    pub(crate) fn forget_before(&mut self, then: Instant) {
-        for place in 0..self.ways.len() {
-            if self.get(place).is_some_and(|way| way.used < then) {
-                self.leave(place);
-            }
-        }
+    /// Closes the ways of those that were used before then, and gives them back.
+    pub(crate) fn forget_before(&mut self, then: Instant) -> Vec<Way<S>> {
+        let is_old = |place: &usize| self.get(*place).is_some_and(|way| way.used < then);
+        let old: Vec<usize> = (0..self.ways.len()).filter(is_old).collect();
+        old.into_iter().filter_map(|place| self.leave(place)).collect()
     }
 
     fn crowd(&self, client: SocketAddr) -> usize {
         self.crowds.get(&network(&client)).copied().unwrap_or_default()
     }
 
-    fn leave(&mut self, place: usize) {
-        let Some(way) = self.ways.get_mut(place).and_then(Option::take) else { return };
+    fn leave(&mut self, place: usize) -> Option<Way<S>> {
+        let way = self.ways.get_mut(place).and_then(Option::take)?;
         self.free.push(place);
         self.places.remove(&way.client);
         let network = network(&way.client);
@@ -172,6 +215,15 @@ impl<S> Ways<S> {
         } else {
             self.crowds.insert(network, left);
         }
+        Some(way)
+    }
+}
+
+impl<S> Way<S> {
+    /// That it was closed.
+    pub(crate) fn left(&self, gave_way: bool) -> ClientChange {
+        let [up, down] = self.carried;
+        ClientChange::Left { client: self.client, gave_way, up, down }
     }
 }
 
@@ -197,7 +249,7 @@ mod tests {
         if ways.of(client, now).is_some() {
             return true;
         }
-        let Some(place) = ways.room_for(client) else { return false };
+        let Some((place, _)) = ways.room_for(client) else { return false };
         ways.take(place, client, (), now);
         true
     }
@@ -247,7 +299,12 @@ mod tests {
     fn who_is_silent_loses_its_place_and_no_name_comes_twice() {
         let mut ways = Ways::new(2);
         assert!(come(&mut ways, at(1, 1), 5) && come(&mut ways, at(1, 2), 9));
-        ways.forget_before(Instant::from_micros(6));
+        ways.carries(0, Toward::Server, 40);
+        ways.carries(0, Toward::Clients, 3);
+        ways.carries(0, Toward::Clients, 4);
+        let left: Vec<_> = ways.forget_before(Instant::from_micros(6)).iter().map(|way| way.left(false)).collect();
+        let (up, down) = (Carried { datagrams: 1, bytes: 40 }, Carried { datagrams: 2, bytes: 7 });
+        assert_eq!(left, [ClientChange::Left { client: at(1, 1), gave_way: false, up, down }]);
         assert!(!has(&ways, at(1, 1)) && has(&ways, at(1, 2)));
         assert!(come(&mut ways, at(3, 3), 10));
         assert_eq!((ways.len(), ways.get(0).map(|way| way.name)), (2, Some(3)));

@@ -6,7 +6,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use millpond_emulate::{Error, Relay, RelayOptions, Report, Stop};
+use millpond_emulate::{Carried, ClientChange, Error, Relay, RelayOptions, Report, Stop};
 use millpond_path::Path;
 
 const LOCAL: &str = "127.0.0.1:0";
@@ -25,9 +25,19 @@ struct Running {
 
 impl Running {
     fn start(path: &Path, to: SocketAddr) -> Self {
-        let options =
-            RelayOptions { listen: LOCAL.parse().expect("an address"), to, seed: 1, most_clients: 8, bound: None };
-        let relay = Relay::bind(path, options).expect("a free port");
+        Self::start_as(path, to, |relay| relay)
+    }
+
+    fn start_as(path: &Path, to: SocketAddr, with: impl FnOnce(Relay) -> Relay) -> Self {
+        let options = RelayOptions {
+            listen: LOCAL.parse().expect("an address"),
+            to,
+            from: Vec::new(),
+            seed: 1,
+            most_clients: 8,
+            bound: None,
+        };
+        let relay = with(Relay::bind(path, options).expect("a free port"));
         let (at, stop) = (relay.local_addr().expect("bound"), relay.stop());
         Self { at, stop, run: thread::spawn(move || relay.run()) }
     }
@@ -96,6 +106,28 @@ fn datagrams_pass_both_ways_and_every_client_has_its_own_port_at_the_server() {
 }
 
 #[test]
+fn how_a_relay_stands_is_told_when_nothing_more_happens() {
+    let (server, served) = echo(1);
+    let mut watch = None;
+    let relay = Running::start_as(&path(QUICK, QUICK), server, |relay| {
+        watch = Some(relay.watch());
+        relay
+    });
+    let client = socket();
+    client.send_to(b"one", relay.at).expect("sent");
+    client.recv_from(&mut [0; 16]).expect("an answer");
+    let delivered = || {
+        let standing = watch.as_ref().and_then(millpond_emulate::Watch::standing);
+        standing.map(|standing| (standing.links.map(|link| link.delivered_packets), standing.clients.clients))
+    };
+    while delivered() != Some(([1, 1], 1)) {
+        thread::sleep(Duration::from_millis(5));
+    }
+    served.join().expect("no panic");
+    relay.end();
+}
+
+#[test]
 fn a_burst_takes_the_time_of_its_bytes_and_what_does_not_fit_is_dropped() {
     // 1000 B take 100 ms each; four fit the queue.
     let slow = "rate = \"80 kbit/s\"\ndelay = \"50 ms\"\nqueue = \"4000 B\"";
@@ -160,7 +192,7 @@ fn addresses_that_cannot_be_used_are_refused_in_one_line() {
     let listen = taken.local_addr().expect("bound");
     let to: SocketAddr = "127.0.0.1:5683".parse().expect("an address");
     let refused = |listen, to| {
-        let options = RelayOptions { listen, to, seed: 1, most_clients: 8, bound: None };
+        let options = RelayOptions { listen, to, from: Vec::new(), seed: 1, most_clients: 8, bound: None };
         Relay::bind(&path(QUICK, QUICK), options).expect_err("refused").to_string()
     };
     let told = refused(listen, to);
@@ -198,7 +230,10 @@ fn more_clients_than_there_is_room_for_are_refused_and_those_before_are_served()
 #[test]
 fn who_took_every_way_from_one_network_makes_room_for_a_client_of_another() {
     let (server, served) = echo(9);
-    let relay = Running::start(&path(QUICK, QUICK), server);
+    let (telling, changes) = std::sync::mpsc::channel();
+    let relay = Running::start_as(&path(QUICK, QUICK), server, |relay| {
+        relay.telling_clients(move |change| telling.send(*change).expect("somebody listens"))
+    });
     let mut bytes = [0; 100];
     let crowd: Vec<_> = (0..8).map(|_| socket()).collect();
     for one in &crowd {
@@ -210,8 +245,20 @@ fn who_took_every_way_from_one_network_makes_room_for_a_client_of_another() {
     other.send_to(b"known", relay.at).expect("sent");
     let (length, _) = other.recv_from(&mut bytes).expect("an answer");
     assert_eq!(&bytes[..length], b"known");
-    served.join().expect("no panic");
+    let seen = served.join().expect("no panic");
     assert_eq!(relay.end().left_out, []);
+    // The server sees each where it is told to.
+    let changes: Vec<_> = changes.iter().collect();
+    let came = changes.iter().filter_map(|change| match change {
+        ClientChange::Came { client, seen_as } => Some((*client, seen_as.expect("bound"))),
+        ClientChange::Left { .. } => None,
+    });
+    let clients = crowd.iter().chain([&other]).map(|client| client.local_addr().expect("bound"));
+    assert!(came.eq(clients.zip(seen)), "{changes:?}");
+    let first = crowd[0].local_addr().expect("bound");
+    let once = Carried { datagrams: 1, bytes: 4 };
+    let left = ClientChange::Left { client: first, gave_way: true, up: once, down: once };
+    assert!(changes.contains(&left), "{changes:?}");
 }
 
 /// Lets nothing through that begins with this byte, and knows what was answered.
@@ -230,8 +277,14 @@ impl millpond_emulate::Gate for Refuses {
 #[test]
 fn a_gate_keeps_from_the_server_what_it_refuses_and_sees_every_answer() {
     let (to, server) = echo(1);
-    let options =
-        RelayOptions { listen: LOCAL.parse().expect("an address"), to, seed: 1, most_clients: 8, bound: None };
+    let options = RelayOptions {
+        listen: LOCAL.parse().expect("an address"),
+        to,
+        from: Vec::new(),
+        seed: 1,
+        most_clients: 8,
+        bound: None,
+    };
     let answers = std::sync::Arc::default();
     let gate = Box::new(Refuses(b'n', std::sync::Arc::clone(&answers)));
     let relay = Relay::bind(&path(QUICK, QUICK), options).expect("a free port").with_gate(gate);
@@ -262,8 +315,14 @@ impl millpond_emulate::Likeness for FirstByte {
 #[test]
 fn a_copy_is_dropped_while_the_one_before_it_waits() {
     let (to, server) = echo(5);
-    let options =
-        RelayOptions { listen: LOCAL.parse().expect("an address"), to, seed: 1, most_clients: 8, bound: None };
+    let options = RelayOptions {
+        listen: LOCAL.parse().expect("an address"),
+        to,
+        from: Vec::new(),
+        seed: 1,
+        most_clients: 8,
+        bound: None,
+    };
     // A datagram takes 0.3 s.
     let slow = "rate = \"800 bit/s\"\ndelay = \"1 ms\"\nqueue = \"64 kB\"";
     let relay = Relay::bind(&path(slow, QUICK), options).expect("a free port").queueing_once(Box::new(FirstByte));

@@ -1,12 +1,13 @@
 //! Flags of the emulator: what its verbs have in common, and the relay's.
 
 use std::ffi::OsString;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
 
+use super::LogFormat;
 use crate::values;
 
 /// A path in real time: which, with what luck, and how it is told.
@@ -46,9 +47,14 @@ pub struct Relay {
     /// Where the server is.
     #[arg(long, value_name = "HOST:PORT")]
     pub to: String,
-    /// As many clients have a way to the server at a time; whoever is silent for 5 minutes loses it.
+    /// As many clients have a way to the server at a time; whoever is silent for 5 minutes loses it. Each takes an open
+    /// file, whose limit is raised as far as the system lets it (ulimit -Hn), and a port: 64512 of each address of --from.
     #[arg(long, default_value_t = millpond_emulate::MOST_CLIENTS, value_name = "N", value_parser = clients)]
     pub clients: usize,
+    /// Reach the server from this address of this machine; may be repeated, for more ports [one that the system chooses; to
+    /// a server at 127.0.0.1 on Linux 64 of 127.0.0.0/8].
+    #[arg(long, value_name = "ADDRESS")]
+    pub from: Vec<IpAddr>,
     /// Before a server that answers every copy of a request: hold back copies whose answers are on their way, as a
     /// calm server does. Nothing is answered here, no key is needed, and within DTLS nothing can be held back. PATH may be
     /// `none`: a gateway without a link.
@@ -58,6 +64,13 @@ pub struct Relay {
     /// devices' side of a narrow uplink can do, with PATH a little narrower than the link behind it.
     #[arg(long)]
     pub withhold: bool,
+    /// Metrics for Prometheus at http://ADDRESS/metrics.
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = crate::values::address_and_port)]
+    pub metrics: Option<SocketAddr>,
+    /// Tell on standard error of each client that comes and goes, and each minute at most of what is dropped: as text or
+    /// json [only when there is no room].
+    #[arg(long, value_name = "FORMAT", hide_possible_values = true, conflicts_with = "quiet")]
+    pub log: Option<LogFormat>,
     /// End after this long [when it is stopped].
     #[arg(long = "for", value_name = "TIME", value_parser = values::duration)]
     pub duration: Option<Duration>,

@@ -42,15 +42,15 @@ impl Gate for Calm {
     fn rows(&self) -> Vec<GateRow> {
         let Repeats { calm, due, allowed, third, unknown, withheld } = self.0.repeats();
         [
-            ("copies held back, their answers being on their way", withheld),
-            ("copies handed on, nothing suggesting a queue", calm),
-            ("copies handed on, the answer before being likely to be lost", due),
-            ("copies handed on out of the allowance", allowed),
-            ("copies handed on, being every third of their request", third),
-            ("copies handed on, no answer having been seen", unknown),
-            ("datagrams handed on that cannot be read, such as those of DTLS", self.0.unreadable()),
+            ("withheld", "copies held back, their answers being on their way", withheld),
+            ("no_queue", "copies handed on, nothing suggesting a queue", calm),
+            ("due", "copies handed on, the answer before being likely to be lost", due),
+            ("allowed", "copies handed on out of the allowance", allowed),
+            ("third", "copies handed on, being every third of their request", third),
+            ("unknown", "copies handed on, no answer having been seen", unknown),
+            ("unreadable", "datagrams handed on that cannot be read, such as those of DTLS", self.0.unreadable()),
         ]
-        .map(|(what, datagrams)| GateRow { what, datagrams })
+        .map(|(name, what, datagrams)| GateRow { name, what, datagrams })
         .to_vec()
     }
 }

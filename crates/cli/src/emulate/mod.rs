@@ -2,8 +2,10 @@
 
 mod calm;
 mod copies;
+mod figures;
 #[cfg(target_os = "linux")]
 mod inside;
+mod log;
 mod paths;
 mod relay;
 mod told;

@@ -1,27 +1,30 @@
 //! The verb that relays UDP.
 
-use std::io::Write;
+use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use millpond_emulate::{ClientStanding, LatenessBound, RelayOptions, Watch, sets_apart};
+use millpond_emulate::{LatenessBound, RelayOptions, sets_apart};
+use millpond_path::Path;
+use serde_json::json;
 use tokio::sync::oneshot;
 
 use super::{
     calm,
     copies::{Alike, Copies},
+    figures,
+    log::{self, Lines},
     paths, told,
 };
-use crate::arguments::Relay;
+use crate::arguments::{LogFormat, OverPath, Relay};
 use crate::failure::Failure;
 use crate::interrupt::{Interrupt, Signalled, no_signals};
 use crate::log::Log;
 
 /// How long a log may take to be written to the end.
 const A_MOMENT: Duration = Duration::from_secs(1);
-/// How often it is looked whether all places are taken, and after how many looks that is told again.
-const LOOKED_AT_EVERY: Duration = Duration::from_millis(250);
-const TOLD_AGAIN: u32 = 240;
+/// What more clients than there is room for need.
+const LIMITS: &str = "each takes an open file and a port; raise the limit of open files (ulimit -Hn), or give further addresses (--from)";
 
 /// Nobody waits for a packet for so long.
 const A_DAY: Duration = Duration::from_secs(86_400);
@@ -43,9 +46,15 @@ pub async fn relay(flags: Relay, interrupt: &mut Interrupt) -> Result<(), Failur
     told::make_room(over)?;
     // A gateway has no model whose figures must be believed.
     let bound = over.lateness.or(none.then_some(A_DAY));
+    let to = resolved(&flags.to).await?;
+    if sets_apart(to) && !flags.from.is_empty() {
+        let told = format!("--from: to {to} the relay comes from 64 addresses of this machine by itself; leave it out");
+        return Err(Failure::Usage(told));
+    }
     let options = RelayOptions {
         listen: flags.listen,
-        to: resolved(&flags.to).await?,
+        to,
+        from: flags.from.clone(),
         seed: over.seed,
         most_clients: flags.clients,
         bound: bound.map(LatenessBound::from_usual),
@@ -61,45 +70,27 @@ pub async fn relay(flags: Relay, interrupt: &mut Interrupt) -> Result<(), Failur
         relay = relay.queueing_once(Box::new(Alike));
     }
     let (stop, watch, at) = (relay.stop(), relay.watch(), relay.local_addr().map_err(failed)?);
-    if lends_trust(at, options.to) {
-        let instead = if cfg!(target_os = "linux") { "127.0.0.1" } else { "that of its network" };
-        // Who is not told relays all the same.
-        let _ = writeln!(
-            anstream::stderr().lock(),
-            "WARNING: to {}, every client of {at} comes from the address of this machine, which a server may trust with long answers: \
-             whoever forges an address gets them sent there; relay to another address of this machine, such as {instead}",
-            options.to
-        );
+    let lines = Lines { log: Log::to_stderr(), format: flags.log.unwrap_or(LogFormat::Text) };
+    if flags.log.is_some() {
+        let lines = lines.clone();
+        relay = relay.telling_clients(move |change| lines.client(change));
     }
-    if !over.quiet {
-        let mut err = anstream::stderr().lock();
-        // Where it listens is told even if nobody reads it.
-        if none {
-            let _ = writeln!(err, "relaying {at} to {}", options.to);
-        } else {
-            let _ = writeln!(err, "relaying {at} to {} over {}, seed {}", options.to, over.path, over.seed);
-            let _ = writeln!(err, "uplink {}; downlink {}", paths::words(&path.uplink), paths::words(&path.downlink));
+    let metrics = match flags.metrics {
+        Some(address) => {
+            let watch = watch.clone();
+            Some(millpond_live::serve_metrics(address, move || std::future::ready(figures::text(&watch))).await?)
         }
-        if flags.calm {
-            let _ = writeln!(err, "calm: copies whose answers are on their way are held back; DTLS passes as it is");
-        }
-    }
-    let room = relay.room();
-    let log = Log::to_stderr();
-    if room < flags.clients && !over.quiet {
-        let wished = flags.clients;
-        log.line(&format!(
-            "room for {room} clients at a time, not for {wished}: each takes an open file; raise that limit (ulimit -n)"
-        ));
-    }
-    let full = tokio::spawn(tell_when_full(watch.clone(), log.clone()));
+        None => None,
+    };
+    announce(&flags, &path, &lines, (at, to, relay.room(), metrics.as_ref().map(|(at, _)| *at)));
+    let noticing = tokio::spawn(log::watch(watch.clone(), lines.clone(), flags.log.is_some()));
     let (done, mut ended) = oneshot::channel();
     // A thread of its own, which may get real-time priority and gives it back by ending.
     std::thread::spawn(move || {
         // Whoever waited may be gone.
         let _ = done.send(relay.run());
     });
-    let live = told::Live::show(watch, over.quiet || over.json);
+    let live = told::Live::show(watch, over.quiet || over.json || flags.log.is_some());
     let time_is_over = async {
         match flags.duration {
             Some(duration) => tokio::time::sleep(duration).await,
@@ -118,35 +109,71 @@ pub async fn relay(flags: Relay, interrupt: &mut Interrupt) -> Result<(), Failur
         None => ended.await,
     };
     drop(live);
-    full.abort();
-    log.finish(A_MOMENT);
+    noticing.abort();
+    if let Some((_, serving)) = metrics {
+        serving.abort();
+    }
+    lines.log.finish(A_MOMENT);
     let report = report.map_err(|_| Failure::Failed("the relay broke off".to_owned()))?.map_err(failed)?;
-    told::report(over, &report)
+    // Behind lines for programs there is none for people.
+    let quiet = over.quiet || flags.log == Some(LogFormat::Json);
+    told::report(&OverPath { quiet, ..over.clone() }, &report)
+}
+
+/// Tells where it listens, and what it does there, even if nobody reads it.
+fn announce(
+    flags: &Relay,
+    path: &Path,
+    lines: &Lines,
+    (at, to, room, metrics): (SocketAddr, SocketAddr, usize, Option<SocketAddr>),
+) {
+    let over = &flags.over;
+    let mut text = String::new();
+    if lends_trust(at, to) {
+        let instead = if cfg!(target_os = "linux") { "127.0.0.1" } else { "that of its network" };
+        let warning = format!(
+            "WARNING: to {to}, every client of {at} comes from the address of this machine, which a server may trust with long \
+             answers: whoever forges an address gets them sent there; relay to another address of this machine, such as {instead}"
+        );
+        match flags.log {
+            Some(LogFormat::Json) => lines.tell("warning", "", json!({ "text": warning })),
+            _ => text.push_str(&(warning + "\n")),
+        }
+    }
+    if flags.log == Some(LogFormat::Json) {
+        let facts = json!({
+            "at": at.to_string(),
+            "to": to.to_string(),
+            "path": over.path,
+            "room": room,
+            "metrics": metrics.map(|at| format!("http://{at}/metrics")),
+        });
+        return lines.tell("listening", "", facts);
+    }
+    if !over.quiet {
+        let _ = if over.path == paths::NONE {
+            writeln!(text, "relaying {at} to {to}")
+        } else {
+            let words = [&path.uplink, &path.downlink].map(paths::words);
+            writeln!(text, "relaying {at} to {to} over {}, seed {}", over.path, over.seed)
+                .and_then(|()| writeln!(text, "uplink {}; downlink {}", words[0], words[1]))
+        };
+        if flags.calm {
+            text.push_str("calm: copies whose answers are on their way are held back; DTLS passes as it is\n");
+        }
+        let less =
+            if room < flags.clients { format!(", not for {}: {}", flags.clients, LIMITS) } else { String::new() };
+        let _ = writeln!(text, "room for {room} clients at a time{less}");
+        if let Some(at) = metrics {
+            let _ = writeln!(text, "metrics at http://{at}/metrics");
+        }
+    }
+    let _ = std::io::Write::write_all(&mut anstream::stderr().lock(), text.as_bytes());
 }
 
 /// Whether a server that trusts its own machine trusts clients from elsewhere through this relay.
 fn lends_trust(listen: SocketAddr, to: SocketAddr) -> bool {
     to.ip().to_canonical().is_loopback() && !listen.ip().to_canonical().is_loopback() && !sets_apart(to)
-}
-
-/// Tells at once that there is no room for a client, and while that goes on once a minute.
-async fn tell_when_full(watch: Watch, log: Log) {
-    let (mut before, mut wait) = (ClientStanding::default(), 0_u32);
-    let mut ticks = tokio::time::interval(LOOKED_AT_EVERY);
-    loop {
-        ticks.tick().await;
-        wait = wait.saturating_sub(1);
-        let Some(now) = watch.standing().map(|standing| standing.clients) else { continue };
-        let (gave_way, refused) = (now.gave_way - before.gave_way, now.refused - before.refused);
-        if wait == 0 && (gave_way, refused) != (0, 0) {
-            let ClientStanding { clients, room, .. } = now;
-            log.line(&format!(
-                "full: {clients} clients and room for {room}; {gave_way} gave way to others, {refused} datagrams of others were \
-                 dropped; raise --clients, and the limit of open files (ulimit -n)"
-            ));
-            (before, wait) = (now, TOLD_AGAIN);
-        }
-    }
 }
 
 async fn resolved(to: &str) -> Result<SocketAddr, Failure> {

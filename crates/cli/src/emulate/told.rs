@@ -39,7 +39,7 @@ impl Live {
                 ticks.tick().await;
                 if let Some(standing) = watch.standing() {
                     line.set_message(live_line(&standing, before.as_ref()));
-                    if before.is_none_or(|before| before.elapsed_us < standing.elapsed_us) {
+                    if before.as_ref().is_none_or(|before| before.elapsed_us < standing.elapsed_us) {
                         before = Some(standing);
                     }
                 }
@@ -75,8 +75,9 @@ fn live_line(now: &Standing, before: Option<&Standing>) -> String {
             }
         }
     }
-    if now.left_out > 0 {
-        let _ = write!(line, " | {} left out", now.left_out);
+    let left_out: u64 = now.left_out.iter().map(|left_out| left_out.packets).sum();
+    if left_out > 0 {
+        let _ = write!(line, " | {left_out} left out");
     }
     let _ = write!(line, " | 99 % at most {:.2} ms late", now.lateness.p99_us as f64 / 1e3);
     line

@@ -9,7 +9,7 @@ use millpond_live::{Client, Code};
 use crate::program::{Server, command, fresh_directory, millpond, signal};
 
 /// Head and body of what HTTP answers.
-fn fetched(address: &str, path: &str) -> (String, String) {
+pub(crate) fn fetched(address: &str, path: &str) -> (String, String) {
     asked(address, &format!("GET {path}"))
 }
 
@@ -25,7 +25,7 @@ fn asked(address: &str, what: &str) -> (String, String) {
 
 /// The samples of a text that keeps to OpenMetrics 1.0, by name and labels.
 #[track_caller]
-fn samples(text: &str) -> BTreeMap<String, f64> {
+pub(crate) fn samples(text: &str) -> BTreeMap<String, f64> {
     let (mut types, mut described, mut samples) = (BTreeMap::new(), BTreeSet::new(), BTreeMap::new());
     let mut lines = text.lines().peekable();
     while let Some(line) = lines.next() {
@@ -41,7 +41,9 @@ fn samples(text: &str) -> BTreeMap<String, f64> {
             }
             ["#", "UNIT", family, unit] => assert!(family.ends_with(&format!("_{unit}")), "{line}"),
             ["#", "HELP", family, ..] => assert!(described.insert(family.to_owned()), "{line}"),
-            [name, value] => {
+            _ => {
+                // Values of labels may have spaces.
+                let (name, value) = line.rsplit_once(' ').unwrap_or_else(|| panic!("{line}: no line of OpenMetrics"));
                 let bare = name.split('{').next().expect("a name");
                 let is_of = |suffix: &str| bare.strip_suffix(suffix).filter(|family| types.contains_key(*family));
                 let family = ["_total", "_bucket", "_sum", "_count"].into_iter().find_map(is_of).unwrap_or(bare);
@@ -54,14 +56,17 @@ fn samples(text: &str) -> BTreeMap<String, f64> {
                         Some(("le", bound)) => assert!(bound == "+Inf" || bound.parse::<f64>().is_ok(), "{line}"),
                         Some(("code", code)) => assert!(code.len() == 4 && code.contains('.'), "{line}"),
                         Some(("peer", peer)) => assert!(peer.parse::<std::net::SocketAddr>().is_ok(), "{line}"),
-                        Some(("became", fate)) => assert!(fate.starts_with("answered") || fate == "withheld", "{line}"),
+                        Some(("became" | "why", words)) => assert!(words.is_ascii() && words.len() > 2, "{line}"),
+                        Some(("link", link)) => assert!(["uplink", "downlink"].contains(&link), "{line}"),
+                        Some(("share", share)) => {
+                            assert!(share.parse::<f64>().is_ok_and(|share| share <= 1.0), "{line}")
+                        }
                         _ => panic!("{line}: no label of ours"),
                     }
                 }
                 let value: f64 = value.parse().unwrap_or_else(|_| panic!("{line}: no number"));
                 assert!(value >= 0.0 && samples.insert(name.to_owned(), value).is_none(), "{line}");
             }
-            _ => panic!("{line}: no line of OpenMetrics"),
         }
     }
     panic!("it does not end with # EOF")

@@ -6,6 +6,7 @@ use std::process::{Child, ChildStderr};
 use std::thread::sleep;
 use std::time::Duration;
 
+use super::operations::{fetched, samples};
 use super::program::{Said, Server, command, fresh_directory, millpond, signal};
 
 /// A relay in front of a server.
@@ -31,6 +32,17 @@ impl Relay {
         let at = line.strip_prefix("relaying ").and_then(|rest| rest.split(' ').next());
         let at = at.unwrap_or_else(|| panic!("it said {line}")).to_owned();
         Self { child, err, at }
+    }
+
+    /// The lines up to the first one with this.
+    fn until(&mut self, part: &str) -> Vec<String> {
+        let mut lines = Vec::<String>::new();
+        while lines.last().is_none_or(|line| !line.contains(part)) {
+            let mut line = String::new();
+            assert!(self.err.read_line(&mut line).expect("UTF-8") > 0, "{part} is not in\n{lines:?}");
+            lines.push(line.trim_end().to_owned());
+        }
+        lines
     }
 
     /// Asks it to end.
@@ -173,6 +185,87 @@ fn a_relay_drops_copies_while_the_ones_before_them_wait_in_its_queue() {
 }
 
 #[test]
+fn a_full_relay_says_so_at_once_and_goes_on_with_those_that_it_has() {
+    let server = Server::start(&[]);
+    let flags = ["none", "--calm", "--clients", "50", "--metrics", "127.0.0.1:0", "--log", "text"];
+    let mut relay = Relay::start(&server, &flags);
+    let lines = relay.until("metrics at ");
+    assert!(lines.iter().any(|line| line == "room for 50 clients at a time"), "{lines:?}");
+    let metrics = lines.last().and_then(|line| line.split('/').nth(2)).expect("an address").to_owned();
+    let client = || {
+        let socket = UdpSocket::bind("127.0.0.1:0").expect("a free port");
+        socket.set_read_timeout(Some(Duration::from_secs(20))).expect("a socket");
+        socket.connect(&relay.at).expect("an address");
+        socket
+    };
+    let clients: Vec<_> = (0..60).map(|_| client()).collect();
+    let (those, others) = clients.split_at(50);
+    for client in those {
+        client.send(&hello(1)).expect("sent");
+        answer(client).expect("an answer");
+    }
+    for other in others {
+        other.send(&hello(1)).expect("sent");
+    }
+    // All of one network: nobody gives way.
+    let lines = relay.until("  full: ");
+    assert!(lines.last().is_some_and(|full| full.contains("50 clients and room for 50; 0 gave way")), "{lines:?}");
+    let came = |client: &UdpSocket| format!("{} came; the server sees 127.", client.local_addr().expect("bound"));
+    for client in those {
+        assert!(lines.iter().any(|line| line.contains(&came(client))), "{lines:?}");
+        client.send(&hello(2)).expect("sent");
+        answer(client).expect("an answer");
+    }
+    for other in others {
+        other.set_nonblocking(true).expect("a socket");
+        assert!(answer(other).is_none());
+    }
+    let figures = samples(&fetched(&metrics, "/metrics").1);
+    assert_eq!((figures["millpond_relay_clients"], figures["millpond_relay_room"]), (50.0, 50.0));
+    for (name, least) in [
+        ("refused_total", 1.0),
+        ("left_out_total{why=\"too many clients at a time\"}", 1.0),
+        ("forwarded_total{link=\"uplink\"}", 50.0),
+        ("forwarded_bytes_total{link=\"downlink\"}", 50.0 * 48.0),
+        ("copies_total{became=\"withheld\"}", 0.0),
+        ("dropped_total{link=\"uplink\",why=\"queue full\"}", 0.0),
+        ("queue_bytes{link=\"downlink\"}", 0.0),
+        ("lateness_seconds{share=\"0.99\"}", 0.0),
+    ] {
+        let value = figures.get(&format!("millpond_relay_{name}"));
+        assert!(value.is_some_and(|value| *value >= least), "{name} in {figures:#?}");
+    }
+    let rest = relay.end("TERM");
+    assert_eq!(rest.code, Some(0), "{}", rest.err);
+}
+
+#[test]
+fn a_relay_tells_programs_an_object_on_each_line() {
+    let server = Server::start(&[]);
+    let to = server.at("").replace("coap://", "");
+    let flags = ["relay", "none", "--calm", "--log", "json", "--listen", "127.0.0.1:0", "--to", &to];
+    let mut child = command(&flags).spawn().expect("the program is built");
+    let mut lines =
+        BufReader::new(child.stderr.take().expect("it is piped")).lines().map(|line| -> serde_json::Value {
+            let line = line.expect("UTF-8");
+            serde_json::from_str(&line).unwrap_or_else(|error| panic!("{line}: {error}"))
+        });
+    let listening = lines.next().expect("a line");
+    assert_eq!((&listening["event"], &listening["room"]), (&"listening".into(), &listening["room"].as_u64().into()));
+    let at = listening["at"].as_str().expect("an address").to_owned();
+    // Nobody answers to a port that only one relay has.
+    millpond(&["get", &format!("coap://{at}/hello")]).well();
+    let came = lines.next().expect("a line");
+    assert_eq!(came["event"], "came", "{came}");
+    assert!(came["client"].as_str().is_some_and(|client| client.starts_with("127.0.0.1:")), "{came}");
+    assert!(came["seen_as"].as_str().is_some_and(|seen_as| seen_as.starts_with("127.0.0.1:")), "{came}");
+    assert!(came["time"].as_str().is_some_and(|time| time.ends_with('Z')), "{came}");
+    signal(&child, "TERM");
+    assert_eq!(child.wait().expect("it ends").code(), Some(0));
+    assert_eq!(lines.filter(|line| line["event"] != "dropped").count(), 0);
+}
+
+#[test]
 fn copies_are_told_from_what_is_of_use() {
     let server = Server::start(&[]);
     let relay = Relay::start(&server, &["none", "--json"]);
@@ -231,6 +324,10 @@ fn what_cannot_be_relayed_is_one_line() {
         assert!(said.err.contains(part), "{path}: {}", said.err);
         assert_eq!((said.code, said.err.lines().count()), (Some(code), 1), "{}", said.err);
     }
+    // A documentation address (RFC 5737) is never this machine's.
+    let said = millpond(&["relay", "none", "--listen", "127.0.0.1:0", "--to", "[::1]:9", "--from", "192.0.2.1"]);
+    assert!(said.err.contains("[::1]:9 cannot be reached from 192.0.2.1"), "{}", said.err);
+    assert_eq!((said.code, said.err.lines().count()), (Some(1), 1), "{}", said.err);
 }
 
 #[test]

@@ -154,7 +154,7 @@ impl Links for Between {
     }
 
     fn turned(&mut self) {
-        self.passage.tell(crate::ClientStanding::default());
+        self.passage.tell(crate::ClientStanding::default(), Vec::new);
     }
 
     fn lateness(&mut self) -> &mut Lateness {
