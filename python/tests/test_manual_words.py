@@ -12,8 +12,8 @@ DOCS = ROOT / "docs"
 #: What is read as the manual. Studies, reports and the appendix are looked up, and mostly generated.
 COUNTED = sorted(DOCS.glob("*.md"))
 #: The appendix is lists, whose words and lines are those of the code.
-PAGES = sorted({*COUNTED, *DOCS.glob("studies/*.md"), *DOCS.glob("reports/*.md")} - {DOCS / "calm-server.md"})
-MOST_WORDS = 45_000
+PAGES = sorted([*COUNTED, *DOCS.glob("studies/*.md"), *DOCS.glob("reports/*.md")])
+MOST_WORDS = 42_000
 
 #: Words that nobody outside this project knows, each with the field's.
 PRIVATE = {
@@ -71,7 +71,9 @@ def test_lines_are_no_longer_than_120_characters(page: Path) -> None:
     """But those of tables, of code, and those that a link or a command makes long; comments are not seen."""
     text = re.sub(r"<!--.*?-->|(?<!`)`[^`\n]{40,}`(?!`)", "", page.read_text(encoding="utf-8"))
     lines = _BLOCK.sub(lambda b: "\n" * b[0].count("\n"), text).splitlines()
-    long = [n for n, line in enumerate(lines, 1) if len(line) > 120 and line[0] not in "|!<" and "](" not in line]
+    long = [
+        n for n, line in enumerate(lines, 1) if len(line) > 120 and line.lstrip()[0] not in "|!<" and "](" not in line
+    ]
     assert long == []
 
 
