@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, cast
 
 from millpond.controllers.own import AnyController, OwnControllers
-from millpond.engine import Engine, native
 from millpond.errors import MillpondError, UsageError, told_to_programs
 from millpond.given import Reproduction as Reproduction
 from millpond.given import Run as Run
@@ -91,7 +90,6 @@ def sweep(
     report: bool = True,
     watcher: Watcher | None = None,
     command: Sequence[str] = (),
-    engine: Engine | None = None,
 ) -> Run:
     """Run a plan: every combination of its factors.
 
@@ -119,7 +117,6 @@ def sweep(
         report: Write the HTML report; never of a single shard.
         watcher: Told about progress.
         command: The command line, for the manifest.
-        engine: Another engine than the one that ships.
 
     Returns:
         What it gave: a `Reproduction` if the plan has published figures or claims.
@@ -127,7 +124,6 @@ def sweep(
     Raises:
         MillpondError: one line that says what is wrong and how to mend it.
     """
-    engine = engine or native()
     executors.check(on, _workers(jobs))
     known = study.load(Path(plan) if isinstance(plan, str) else plan)
     reproduction.check(known)
@@ -142,17 +138,16 @@ def sweep(
     own = OwnControllers(Path(), known.folder)
     if isinstance(controllers, str | Mapping) or not isinstance(controllers, Sequence):
         controllers = (controllers,)
-    known, names = guests.invited(known, controllers, engine, own)
+    known, names = guests.invited(known, controllers, own)
     for line in guests.stand_ins(known, controllers, own):
         (watcher or Watcher()).say(line)
     known = known.narrowed(controllers=names, factors=factors, replications=replications, seed=seed, changes=changes)
-    program = replace(study.unfold(known, engine, own), shard=_shard(shard))
+    program = replace(study.unfold(known, own), shard=_shard(shard))
     name = f"{known.name}-quick" if quick else known.name
     directory = place(out, name, program, resume)
     results = carry_out(
         program,
         directory,
-        engine,
         workers=_workers(jobs),
         on=on,
         resume=resume,
@@ -191,7 +186,6 @@ def run(
     report: bool = True,
     watcher: Watcher | None = None,
     command: Sequence[str] = (),
-    engine: Engine | None = None,
 ) -> Run:
     """Run a scenario.
 
@@ -213,12 +207,10 @@ def run(
         report: Write the HTML report.
         watcher: Told about progress.
         command: The command line, for the manifest.
-        engine: Another engine than the one that ships.
 
     Raises:
         MillpondError: one line that says what is wrong and how to mend it.
     """
-    engine = engine or native()
     if capture is not None:
         captures.check(Path(capture))
     if film is not None:
@@ -228,7 +220,6 @@ def run(
         controller = (controller,)
     program = single.program(
         Path(scenario) if isinstance(scenario, str) else scenario,
-        engine,
         controllers=controller,
         clients=(clients,) if isinstance(clients, int) else clients,
         changes=changes,
@@ -242,7 +233,6 @@ def run(
     results = carry_out(
         program,
         directory,
-        engine,
         workers=_workers(jobs),
         resume=resume,
         command=command or sys.argv,
@@ -251,7 +241,7 @@ def run(
     if film is not None:
         films.write(results, Path(film))
     if capture is not None:
-        captures.write(Path(capture), program.cells[0].scenario, program.seeds[0], engine)
+        captures.write(Path(capture), program.cells[0].scenario, program.seeds[0])
     done = Run(results)
     if report:
         redraw(done)

@@ -12,7 +12,6 @@ import numpy as np
 import pyarrow as pa
 
 from millpond.controllers.own import AnyController, OwnControllers
-from millpond.engine import Engine, native
 from millpond.errors import UsageError, unknown
 from millpond.measure.measures import Measures
 from millpond.measure.metrics import METRICS
@@ -38,7 +37,6 @@ def evaluate(
     *,
     metrics: Sequence[str] = USUAL,
     jobs: int = 0,
-    engine: Engine | None = None,
 ) -> pa.Table:
     """Runs every candidate on every cell of a plan with every seed, and measures each run.
 
@@ -54,7 +52,6 @@ def evaluate(
             have no seed in common.
         metrics: What is measured: names of metrics, each by its usual statistic over the clients of a run.
         jobs: Runs at the same time; 0 for one per core.
-        engine: Another engine than the one that ships.
 
     Returns:
         One row for each candidate, cell and seed: `candidate`, `seeds` (the name of the list), `seed`, a column per
@@ -64,7 +61,6 @@ def evaluate(
         UsageError: one line, if a candidate, a seed or a metric makes no sense.
         MillpondError: one line, if a run fails.
     """
-    engine = engine or native()
     metrics = (metrics,) if isinstance(metrics, str) else metrics
     for metric in metrics:
         if metric not in METRICS:
@@ -72,10 +68,10 @@ def evaluate(
     lists = _apart(seeds)
     known = plan if isinstance(plan, Plan) else study.load(Path(plan) if isinstance(plan, str) else plan)
     own = OwnControllers(Path(), known.folder)
-    program = _program(known, candidates, lists, engine, own)
+    program = _program(known, candidates, lists, own)
     cells = [planned.cell for planned in program.cells]
     together.refuse_alone(cells, study.FLEET if known.sites else program.kind, known.name)
-    tables = tables_of(program, engine, jobs)
+    tables = tables_of(program, jobs)
     manifest = {
         "cells": [cell.to_json() for cell in cells],
         "kind": "sweep",
@@ -116,7 +112,6 @@ def _program(
     plan: Plan,
     candidates: Mapping[str, AnyController] | Sequence[str],
     lists: Mapping[str, Sequence[int]],
-    engine: Engine,
     own: OwnControllers,
 ) -> Program:
     named = dict(candidates) if isinstance(candidates, Mapping) else {str(name): str(name) for name in candidates}
@@ -132,7 +127,7 @@ def _program(
         mixes=(),
         trace=Trace(),
     )
-    return replace(study.unfold(ready.replicated(len(together)), engine, own), seeds=together)
+    return replace(study.unfold(ready.replicated(len(together)), own), seeds=together)
 
 
 def _rows(

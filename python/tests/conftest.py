@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from fake_engine import FakeEngine
+from invented import Invented
 from own_controllers import PATIENT
 from published_rows import MakeRows
 
@@ -31,9 +31,9 @@ def plan() -> Plan:
 
 @pytest.fixture(scope="session")
 def fake_results(tmp_path_factory: pytest.TempPathFactory) -> Results:
-    """The whole matrix of the study from the stand-in engine, two replications."""
+    """The whole matrix of the study as invented, three replications."""
     out = tmp_path_factory.mktemp("fake") / "out"
-    return millpond.reproduce("anrw18", replications=3, out=out, report=False, engine=FakeEngine()).results
+    return millpond.reproduce("anrw18", replications=3, out=out, report=False, on=Invented()).results
 
 
 @pytest.fixture(scope="session")

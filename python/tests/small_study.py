@@ -1,10 +1,10 @@
-"""A study of two set-ups, two payloads and two readings of the path, small enough to be run whole by the stand-in."""
+"""A study of two set-ups, two payloads and two readings of the path, small enough to be run whole."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from fake_engine import FakeEngine
+from invented import Invented
 from published_rows import MakeRows
 
 from millpond.plan import study
@@ -14,10 +14,13 @@ from millpond.studies import reproduction
 
 SCENARIO = """
 [path.uplink]
-queue = "1 B"
+rate = "60 kbit/s"
+delay = "200 ms"
+queue = "2000 B"
 [path.downlink]
-queue = "1 B"
 rate = "30 kbit/s"
+delay = "400 ms"
+queue = "2000 B"
 [[clients]]
 count = 1
 controller = "rfc7252"
@@ -135,7 +138,7 @@ def write(folder: Path, plan: str = PLAN, claims: str = CLAIMS) -> Path:
     """The study's files."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "scenario.toml").write_text(SCENARIO)
-    (folder / "other.toml").write_text(SCENARIO.replace('"1 B"', '"2 B"'))
+    (folder / "other.toml").write_text(SCENARIO.replace('"2000 B"', '"3000 B"'))
     (folder / "plan.toml").write_text(plan)
     (folder / "claims.toml").write_text(claims)
     MakeRows(folder / "published.csv")(*ROWS)
@@ -143,7 +146,6 @@ def write(folder: Path, plan: str = PLAN, claims: str = CLAIMS) -> Path:
 
 
 def run(directory: Path, plan: study.Plan) -> Results:
-    """The study's results by the stand-in."""
-    engine = FakeEngine()
+    """Invented results of the study."""
     files = reproduction.kept_files(plan)
-    return campaign.carry_out(study.unfold(plan, engine), directory, engine, extra_files=files)
+    return campaign.carry_out(study.unfold(plan), directory, on=Invented(), extra_files=files)

@@ -14,7 +14,6 @@ from millpond.arena import cells, contest, drawn, search
 from millpond.arena.verdict import Score, scores, summaries
 from millpond.cli import program
 from millpond.controllers.own import OwnControllers
-from millpond.engine import native
 from millpond.plan import scenario as scenarios
 
 AGAINST = ("rfc7252", "cocoa-s")
@@ -45,10 +44,9 @@ def test_families_that_are_named_are_drawn_in_turn_and_the_others_keep_their_num
 
 
 def test_every_drawn_cell_is_a_scenario() -> None:
-    engine = native()
     for lot in drawn.LOTS:
         for one in [*drawn.cells(lot, 200), *drawn.cells(lot, 60, ("windows", "bursts"))]:
-            built = scenarios.build(one.scenario, one.name, engine)
+            built = scenarios.build(one.scenario, one.name)
             groups = scenarios.in_full(built)["clients"]
             assert groups[0]["count"] == one.clients, one.name
             assert len(groups) == (2 if one.family in ("neighbours", "bursts") else 1)
@@ -110,18 +108,18 @@ def test_the_worst_cell_is_named() -> None:
 
 
 def test_cells_of_few_clients_have_more_runs() -> None:
-    found = cells.places("drawn", "training", range(60), 40, native(), OwnControllers())
+    found = cells.places("drawn", "training", range(60), 40, OwnControllers())
     clients = {one.name: one.clients for one in drawn.cells("training", 60)}
     assert all(place.replications * clients[place.name] >= 200 or place.replications == 40 for place in found)
     assert all(4 <= place.replications <= max(4, 200 / clients[place.name] + 1) for place in found)
     assert {4, 40} <= {place.replications for place in found}
-    capped = cells.places("drawn", "training", range(60), 3, native(), OwnControllers())
+    capped = cells.places("drawn", "training", range(60), 3, OwnControllers())
     assert {place.replications for place in capped} == {3}
 
 
 def test_further_cells_are_drawn_by_their_numbers() -> None:
-    every = cells.places("drawn", "training", range(12), 1, native(), OwnControllers())
-    later = cells.places("drawn", "training", contest.numbers("9..12"), 1, native(), OwnControllers())
+    every = cells.places("drawn", "training", range(12), 1, OwnControllers())
+    later = cells.places("drawn", "training", contest.numbers("9..12"), 1, OwnControllers())
     assert later == every[8:]
     assert contest.numbers("120") == contest.numbers(120) == range(120)
 
@@ -132,9 +130,7 @@ def test_scores_are_read_from_the_results_alone(tmp_path: Path) -> None:
 
 
 def test_cells_on_every_reading_of_a_test_bed_are_an_explicit_choice() -> None:
-    first, every = (
-        cells.places("studies", "training", range(1), 2, native(), OwnControllers(), of) for of in cells.READINGS
-    )
+    first, every = (cells.places("studies", "training", range(1), 2, OwnControllers(), of) for of in cells.READINGS)
     names = [place.name for place in every]
     assert len(set(names)) == len(names)
     assert [name for name in names if name in {place.name for place in first}] == [place.name for place in first]
@@ -148,7 +144,7 @@ def test_cells_on_every_reading_of_a_test_bed_are_an_explicit_choice() -> None:
 
 
 def test_the_studies_give_cells_too() -> None:
-    found = cells.places("studies", "training", range(1), 2, native(), OwnControllers())
+    found = cells.places("studies", "training", range(1), 2, OwnControllers())
     families = {place.family for place in found}
     assert {"anrw18", "fasor18", "upc19"} <= families
     assert len({place.name for place in found}) == len(found)
@@ -156,10 +152,10 @@ def test_the_studies_give_cells_too() -> None:
 
 
 def test_clients_that_report_and_notify_are_all_the_candidates() -> None:
-    found = cells.places("studies", "training", range(1), 1, native(), OwnControllers())
+    found = cells.places("studies", "training", range(1), 1, OwnControllers())
     mesh = [place for place in found if place.family == "cocoaplus15"]
     assert {len(place.scenario["clients"]) for place in mesh} == {1, 2}
-    made = cells.program({"mine": "calm"}, ("rfc7252",), mesh, "training", native(), OwnControllers())
+    made = cells.program({"mine": "calm"}, ("rfc7252",), mesh, "training", OwnControllers())
     presets = {"mine": "calm", "rfc7252": "rfc7252"}
     for planned in made.cells:
         name = planned.cell.columns["algorithm"]

@@ -10,7 +10,6 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from millpond.engine import native
 from millpond.errors import UsageError
 from millpond.plan import study
 from millpond.results.directory import Cell, Group
@@ -99,7 +98,7 @@ NON_CONFIRMABLE = {"tfrc", "cocoa_non", "fasor_non"}
 
 
 def test_non_confirmable_messages_are_sent_alone_and_beside_default_coap() -> None:
-    program = study.unfold(study.load(study.find("burst23")), native())
+    program = study.unfold(study.load(study.find("burst23")))
     found = set()
     for planned in program.cells:
         groups = planned.cell.groups
@@ -124,8 +123,8 @@ def test_non_confirmable_messages_are_sent_alone_and_beside_default_coap() -> No
 )
 def test_chosen_scenarios_are_run_as_the_plan_has_them(chosen: list[str], scenarios: set[str]) -> None:
     plan = study.load(study.find("burst23"))
-    whole = {one.cell.id: one.cell for one in study.unfold(plan, native()).cells}
-    few = [one.cell for one in study.unfold(plan.narrowed(factors={"traffic": chosen}), native()).cells]
+    whole = {one.cell.id: one.cell for one in study.unfold(plan).cells}
+    few = [one.cell for one in study.unfold(plan.narrowed(factors={"traffic": chosen})).cells]
     assert {cell.id for cell in few} == {name for name, cell in whole.items() if cell.columns["traffic"] in scenarios}
     assert all(cell.scenario == whole[cell.id].scenario for cell in few)
 
@@ -141,5 +140,5 @@ def test_the_manual_counts_the_runs() -> None:
     page = (Path(__file__).parents[2] / "docs" / "studies" / "burst23.md").read_text(encoding="utf-8")
     plan = study.load(study.find("burst23"))
     for run, told in ((plan, "# {} runs of 1000 s"), (plan.quick(), "--quick    # {} runs")):
-        runs = sum(planned.cell.replications for planned in study.unfold(run, native()).cells)
+        runs = sum(planned.cell.replications for planned in study.unfold(run).cells)
         assert told.format(runs) in page

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from millpond import api, cli
-from millpond.engine import native
 from millpond.errors import MillpondError, UsageError
 from millpond.results.directory import Results
 from millpond.run import capture
@@ -112,7 +111,7 @@ def test_every_loss_says_why(captured: tuple[Results, Path]) -> None:
 
 def test_a_run_of_earlier_results_gives_the_same_bytes_again(captured: tuple[Results, Path]) -> None:
     results, file = captured
-    cell, seed, content = capture.of_results(results, None, 0, native())
+    cell, seed, content = capture.of_results(results, None, 0)
     assert (cell.id, seed) == ("small", 1)
     assert content == file.read_bytes()
 
@@ -134,7 +133,7 @@ def test_one_point_of_a_study_can_be_captured(tmp_path: Path, capfd: pytest.Capt
         cli.main(called)
     assert ended.value.code == 0
     assert f"cell: {name}   seed: {done.results.manifest['seeds'][1]}" in capfd.readouterr().out
-    first = capture.of_results(done.results, name, 0, native())[2]
+    first = capture.of_results(done.results, name, 0)[2]
     assert (tmp_path / "one.pcapng").read_bytes() != first
 
 
@@ -169,10 +168,10 @@ def test_a_run_that_was_not_run_is_refused(
     captured: tuple[Results, Path], cell: str | None, replication: int, told: str
 ) -> None:
     with pytest.raises(UsageError, match=told):
-        capture.of_results(captured[0], cell, replication, native())
+        capture.of_results(captured[0], cell, replication)
 
 
 def test_results_of_another_version_may_be_another_run(captured: tuple[Results, Path]) -> None:
     results = Results(captured[0].directory, {**captured[0].manifest, "version": "0.0.1"})
     with pytest.raises(MillpondError, match=r"results of version 0\.0\.1"):
-        capture.of_results(results, None, 0, native())
+        capture.of_results(results, None, 0)

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 import millpond
-from millpond.engine import native
 from millpond.errors import UsageError
 from millpond.judge import claim_file
 from millpond.judge.published import read
@@ -32,7 +31,7 @@ def plan() -> study.Plan:
 @cache
 def planned() -> Measures:
     """What is known of the cells before anything was run."""
-    cells = [cell.cell.to_json() for cell in study.unfold(plan(), native()).cells]
+    cells = [cell.cell.to_json() for cell in study.unfold(plan()).cells]
     return Measures(Results(Path("planned"), {"cells": cells, "files": {}, "kind": "study", "name": NAME}))
 
 
@@ -78,7 +77,7 @@ def test_no_claim_asks_for_what_the_plan_does_not_run() -> None:
 
 def test_loads_are_messages_of_96_bytes() -> None:
     """So many nodes have 768 bits each in a period, for every load."""
-    for cell in (cell.cell for cell in study.unfold(plan(), native()).cells):
+    for cell in (cell.cell for cell in study.unfold(plan()).cells):
         births = cell.scenario["clients"][0]["workload"]
         periodic = births[0] if isinstance(births, list) else births
         number, unit = periodic["period"].split()
@@ -134,8 +133,8 @@ def test_rows_of_a_file_of_ones_own_are_judged_by_their_columns(small: millpond.
 
 def test_a_kind_of_traffic_is_run_in_the_scenarios_that_have_it() -> None:
     plan = study.load(study.find(NAME))
-    whole = {one.cell.id for one in study.unfold(plan, native()).cells if one.cell.columns["traffic"] == "global event"}
+    whole = {one.cell.id for one in study.unfold(plan).cells if one.cell.columns["traffic"] == "global event"}
     few = plan.narrowed(factors={"traffic": ["global event"]})
-    assert {one.cell.id for one in study.unfold(few, native()).cells} == whole
+    assert {one.cell.id for one in study.unfold(few).cells} == whole
     with pytest.raises(UsageError, match="--factor traffic: unknown value 'mixd': did you mean 'mixed'"):
         plan.narrowed(factors={"traffic": ["mixd"]})

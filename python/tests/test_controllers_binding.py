@@ -8,10 +8,10 @@ from collections.abc import Callable
 import pytest
 
 from millpond._engine import Controller, Cx, Exchange, Feedback, Sample, View, Wait, Wishes
-from millpond.engine import Preset, native
+from millpond.engine import Preset, presets
 
 SECOND = 1_000_000
-PRESETS = [preset.name for preset in native().presets()]
+PRESETS = [preset.name for preset in presets()]
 
 
 def answer(retransmissions: int = 0) -> Sample:
@@ -21,7 +21,7 @@ def answer(retransmissions: int = 0) -> Sample:
 # ----------------------------------------------------------------------------------------------- what they are
 
 
-@pytest.mark.parametrize("preset", native().presets(), ids=lambda preset: preset.name)
+@pytest.mark.parametrize("preset", presets(), ids=lambda preset: preset.name)
 def test_a_preset_says_what_it_is(preset: Preset) -> None:
     controller = Controller(preset.name)
     assert preset == (
@@ -39,8 +39,8 @@ def test_a_preset_says_what_it_is(preset: Preset) -> None:
 
 
 def test_numbers_and_names_are_unlike_any_other() -> None:
-    presets = native().presets()
-    assert len({preset.id for preset in presets}) == len({preset.name for preset in presets}) == len(presets)
+    found = presets()
+    assert len({preset.id for preset in found}) == len({preset.name for preset in found}) == len(found)
 
 
 @pytest.mark.parametrize("preset", PRESETS)

@@ -1,4 +1,4 @@
-"""What the terminal shows of downloads, drawn from the stand-in's results."""
+"""What the terminal shows of downloads, drawn from invented results."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import io
 import re
 
 import pytest
-from fake_engine import FakeEngine
+from invented import Invented
 
 import millpond
 from millpond.measure.statistics import PERCENTILES
@@ -17,7 +17,7 @@ from millpond.studies.tcp20 import terminal as downloads
 @pytest.fixture(scope="module")
 def done(tmp_path_factory: pytest.TempPathFactory) -> millpond.Reproduction:
     out = tmp_path_factory.mktemp("downloads") / "out"
-    return millpond.reproduce("tcp20", replications=2, out=out, report=False, engine=FakeEngine())
+    return millpond.reproduce("tcp20", replications=2, out=out, report=False, on=Invented())
 
 
 def printed(done: millpond.Reproduction) -> str:

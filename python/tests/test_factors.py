@@ -7,14 +7,13 @@ from pathlib import Path
 import pytest
 import small_sweep
 
-from millpond.engine import native
 from millpond.errors import UsageError
 from millpond.plan import study
 from millpond.plan.study import Program
 
 
 def unfolded(folder: Path, text: str) -> Program:
-    return study.unfold(study.load(small_sweep.write(folder, text)), native())
+    return study.unfold(study.load(small_sweep.write(folder, text)))
 
 
 def test_any_name_is_a_factor_and_goes_where_the_plan_says(tmp_path: Path) -> None:

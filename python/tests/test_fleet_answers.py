@@ -9,15 +9,12 @@ import numpy as np
 import pytest
 from scipy.stats import beta, binomtest
 
-from millpond.engine import native
 from millpond.fleet import answer, description, outcome, search, told
 from millpond.fleet.change import AS_IT_IS, Change, Effort
 from millpond.fleet.remedies import Remedy, ranked
 from millpond.fleet.verdict import VERDICTS
 from millpond.measure.measures import Measures
 from millpond.measure.statistics import wilson
-
-ENGINE = native()
 
 #: The clients of "Is CoAP Congestion Safe?": 50 small requests, one after another, that are never given up.
 ANRW18 = {
@@ -29,19 +26,19 @@ ONE = {**ANRW18, "waking.observations": 1, "everyday.others": 0}
 
 
 def fleet(changes: dict[str, Any]) -> description.Fleet:
-    return description.read(None, changes, ENGINE)
+    return description.read(None, changes)
 
 
 def simulated(changes: dict[str, Any], change: Change = AS_IT_IS, seeds: int = 3) -> Any:
     told = fleet(changes)
-    return outcome.simulate(told, change, outcome.demand(told, ENGINE), range(1, seeds + 1), ENGINE)
+    return outcome.simulate(told, change, outcome.demand(told), range(1, seeds + 1))
 
 
 # ----------------------------------------------------------------------------------------------- closed forms
 
 
 def test_an_idle_link_takes_one_round_trip() -> None:
-    cost = outcome.demand(fleet(ONE), ENGINE)
+    cost = outcome.demand(fleet(ONE))
     # header 28, CoAP 4, token 2, path 2; and an answer of 96 B
     assert cost.alone_s == pytest.approx(0.630 + 36 * 8 / 60_000 + 96 * 8 / 30_000, rel=1 / 32)
     assert cost.bottleneck == "downlink"
@@ -64,7 +61,7 @@ def test_a_busy_link_takes_n_times_one_answer() -> None:
 def births(arrival: Any) -> np.ndarray[Any, Any]:
     """Requests by the second since the event, mean over runs."""
     told = fleet({**ONE, "event.arrival": arrival})
-    measures = Measures(outcome.results(told, AS_IT_IS, outcome.demand(told, ENGINE), range(1, 21), ENGINE))
+    measures = Measures(outcome.results(told, AS_IT_IS, outcome.demand(told), range(1, 21)))
     cell = measures.cells[0]
     since, born = (measures.table("births").of(cell, name) for name in ("since_us", "born"))
     return np.bincount(since.astype(int) // 1_000_000, weights=born.astype(float)) / cell.replications
@@ -169,7 +166,7 @@ def test_every_event_has_an_end(kind: str) -> None:
 def test_a_goal_that_the_cell_cannot_meet_is_told_to_be_one() -> None:
     told_of = fleet({"event.kind": "firmware", "devices": 10, "event.image": "50 kB", "everyday.others": 0,
                      "goal.done": "100 % in 1 min", "horizon": "2 min", "try_controllers": []})  # fmt: skip
-    lines = told.lead(answer.find(told_of, ENGINE, range(1, 3), pictures=False))
+    lines = told.lead(answer.find(told_of, range(1, 3), pictures=False))
     assert "they never are within the horizon of 120 s" in lines[2].replace("\N{NARROW NO-BREAK SPACE}", " ")
     assert lines[3].startswith("No setting can meet that goal")
 
@@ -184,7 +181,7 @@ def test_others_feel_a_collapse_and_not_a_spread() -> None:
 
 def test_remedies_are_ranked_by_what_they_give_and_what_they_need() -> None:
     told = fleet({})
-    found = answer.find(told, ENGINE, range(1, 4), pictures=False)
+    found = answer.find(told, range(1, 4), pictures=False)
     assert found.as_it_is.verdict == "strained"
     names = [remedy.outcome.change.name for remedy in found.remedies]
     assert {"calm-server", "spread-0.5", "spread-1", "default-fb2", "calm", "buffer-bdp", "buffer-deeper"} <= set(names)
@@ -202,7 +199,7 @@ def test_remedies_are_ranked_by_what_they_give_and_what_they_need() -> None:
 
 def test_what_is_sooner_within_the_noise_is_not_told_to_be_sooner() -> None:
     asked = fleet({"devices": 40, "everyday.others": 2, "cell.loss": "5 %", "try_controllers": ["cocoa-03", "fasor"]})
-    found = answer.find(asked, ENGINE, range(1, 4), pictures=False)
+    found = answer.find(asked, range(1, 4), pictures=False)
     assert found.as_it_is.verdict == "safe"
     assert found.best is not None
     assert not any(remedy.is_surely_sooner for remedy in found.remedies)
@@ -211,7 +208,7 @@ def test_what_is_sooner_within_the_noise_is_not_told_to_be_sooner() -> None:
 
 def test_old_firmware_limits_whom_a_remedy_reaches() -> None:
     told = fleet({"old_firmware": 0.5, "devices": 40, "everyday.others": 2, "try_controllers": ["cocoa-03"]})
-    found = answer.find(told, ENGINE, range(1, 3), pictures=False)
+    found = answer.find(told, range(1, 3), pictures=False)
     reach = {remedy.outcome.change.name: remedy.outcome.change.reach for remedy in found.remedies}
     assert reach["cocoa-03-0.5"] == reach["spread-1"] == 0.5
     assert reach["calm-server"] == 1.0
@@ -229,7 +226,7 @@ def test_of_equals_the_one_with_less_trouble_comes_first() -> None:
 
 def test_the_largest_fleet_lies_between_two_sizes_that_were_run() -> None:
     told = fleet({**ONE, "devices": 40, "goal.done": "99 % in 4 s", "try_controllers": []})
-    edge = answer.find(told, ENGINE, range(1, 4), largest=True, pictures=False).edges[0]
+    edge = answer.find(told, range(1, 4), largest=True, pictures=False).edges[0]
     sizes = {point.devices: point.verdict for point in edge.points}
     assert edge.smallest_unsafe is not None
     assert sizes[edge.largest] == "safe"

@@ -10,19 +10,17 @@ import msgspec
 import pytest
 
 from millpond import _engine
-from millpond.engine import native
 from millpond.errors import UsageError
 from millpond.fleet import description, scenario
 from millpond.fleet.change import AS_IT_IS, Change, Effort
 from millpond.plan import scenario as scenarios
 from millpond.plan.toml_file import Declared, parse
 
-ENGINE = native()
 PAGE = Path(__file__).parents[2] / "docs" / "fleet.md"
 
 
 def fleet(**changes: Any) -> description.Fleet:
-    return description.read(None, {place.replace("__", "."): value for place, value in changes.items()}, ENGINE)
+    return description.read(None, {place.replace("__", "."): value for place, value in changes.items()})
 
 
 def tables() -> dict[str, type[Declared]]:
@@ -40,8 +38,8 @@ def test_the_example_has_every_key_with_its_default_and_where_that_comes_from() 
         for field in msgspec.structs.fields(kind):
             if field.encode_name not in tables():
                 assert re.search(rf"^(# )?{field.encode_name} = .*", part, re.MULTILINE), (table, field.encode_name)
-    read = description.understood(parse(text, "example"), ENGINE, "example").keys
-    usual = description.understood({}, ENGINE, "usual").keys
+    read = description.understood(parse(text, "example"), "example").keys
+    usual = description.understood({}, "usual").keys
     assert read.event.arrival == scenario.SYNCHRONISED
     assert msgspec.structs.replace(read, title="", event=usual.event) == usual
 
@@ -62,7 +60,7 @@ def test_the_manual_explains_every_key() -> None:
 def test_every_event_is_a_scenario(kind: str, handshake: str) -> None:
     told = fleet(event__kind=kind, waking__handshake=handshake, devices=10)
     tree = scenario.tree(told, AS_IT_IS, others_every_s=20.0)
-    full = scenarios.in_full(scenarios.build(tree, "tree", ENGINE))
+    full = scenarios.in_full(scenarios.build(tree, "tree"))
     assert [table["count"] for table in full["clients"]] == [10, 20]
     assert [event["at"] for event in full["timeline"]] == ["1 min"]
 
@@ -93,8 +91,8 @@ def test_every_event_is_a_scenario(kind: str, handshake: str) -> None:
 )  # fmt: skip
 def test_what_makes_no_sense_is_one_line(places: dict[str, Any], told: str) -> None:
     def read_and_build() -> None:
-        known = description.read(None, places, ENGINE)
-        scenarios.build(scenario.tree(known, AS_IT_IS), known.origin, ENGINE)
+        known = description.read(None, places)
+        scenarios.build(scenario.tree(known, AS_IT_IS), known.origin)
 
     with pytest.raises(UsageError) as caught:
         read_and_build()
@@ -111,7 +109,7 @@ def test_a_mistake_in_the_file_is_the_files_and_one_of_an_option_is_the_options(
         ({"goal.done": "soon"}, "--within"),
     ):
         with pytest.raises(UsageError) as caught:
-            description.read(half, changes, ENGINE, {"devices": "--devices", "goal.done": "--within"})
+            description.read(half, changes, {"devices": "--devices", "goal.done": "--within"})
         assert str(caught.value).startswith(f"{blamed}: "), changes
 
 
@@ -120,14 +118,14 @@ def test_the_cell_may_be_a_file_as_of_emulate(tmp_path: Path, monkeypatch: pytes
     (tmp_path / "cell.toml").write_text(found["nbiot-anrw18"], encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     named, filed = (fleet(cell__profile=name, cell__loss="1 %") for name in ("nbiot-anrw18", "cell.toml"))
-    full = [scenarios.in_full(scenarios.build(scenario.tree(one, AS_IT_IS), "tree", ENGINE)) for one in (named, filed)]
+    full = [scenarios.in_full(scenarios.build(scenario.tree(one, AS_IT_IS), "tree")) for one in (named, filed)]
     assert full[0]["path"] == full[1]["path"]
     assert filed.title == "400 devices after a power cut, cell cell.toml"
     # what a description names lies beside it
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "elsewhere" / "meters.toml").write_text('cell.profile = "other.toml"\n', encoding="utf-8")
     (tmp_path / "elsewhere" / "other.toml").write_text('path = "nbiot-upc"\n', encoding="utf-8")
-    assert description.read(Path("elsewhere/meters.toml"), {}, ENGINE).path == {"profile": "nbiot-upc"}
+    assert description.read(Path("elsewhere/meters.toml"), {}).path == {"profile": "nbiot-upc"}
     (tmp_path / "cell.toml").write_text('[uplink]\nrate = "60 kbit/s"\n', encoding="utf-8")
     with pytest.raises(UsageError, match=r"cell.toml: uplink: missing key `delay`"):
         fleet(cell__profile="cell.toml")
@@ -152,7 +150,7 @@ def test_a_gateway_stands_before_both_links() -> None:
 
 def test_shares_of_groups_add_up_to_all_devices() -> None:
     tree = {"devices": 10, "group": [{"name": name, "share": 1 / 3} for name in "abc"]}
-    assert description.understood(tree, ENGINE, "tree").sizes == (4, 3, 3)
+    assert description.understood(tree, "tree").sizes == (4, 3, 3)
 
 
 def test_a_remedy_reaches_the_share_of_devices_that_can_have_it() -> None:

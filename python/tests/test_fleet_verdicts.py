@@ -10,13 +10,11 @@ from pathlib import Path
 import pytest
 
 from millpond import cli
-from millpond.engine import native
 from millpond.errors import MillpondError
 from millpond.fleet import answer, assumed, description, files, page, told, verdict
 from millpond.measure.links import COLLAPSE
 from millpond.show.plain import as_json
 
-ENGINE = native()
 PAGE = Path(__file__).parents[2] / "docs" / "fleet.md"
 #: A thousand devices with DTLS: their cell is busy for 200 s, and four of five give up.
 CROWD = {"devices": 1000, "waking.handshake": "dtls-psk", "try_controllers": []}
@@ -26,7 +24,7 @@ FEW = {"devices": 20, "everyday.others": 2, "try_controllers": []}
 
 
 def asked(changes: Mapping[str, object], seeds: int = 3) -> answer.Answer:
-    return answer.find(description.read(None, changes, ENGINE), ENGINE, range(1, seeds + 1), pictures=False)
+    return answer.find(description.read(None, changes), range(1, seeds + 1), pictures=False)
 
 
 def plain(lines: list[str]) -> str:
@@ -133,10 +131,10 @@ def test_the_manual_has_every_word_and_threshold() -> None:
 def test_an_answer_is_read_back_as_it_was_and_drawn_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     changes = {"devices": 200, "everyday.others": 2, "try_controllers": ["cocoa-03"], "goal.done": "99 % in 16 s"}
-    found = answer.find(description.read(None, changes, ENGINE), ENGINE, range(1, 3), largest=True)
+    found = answer.find(description.read(None, changes), range(1, 3), largest=True)
     folder = Path("out")
     files.write(found, folder)
-    again = files.read(folder, ENGINE)
+    again = files.read(folder)
     assert as_json(again.to_json()) == (folder / "answer.json").read_text("utf-8")
     assert page.render(again) == (folder / "report.html").read_text("utf-8")
     for words in (["report", "out", "--figures", "pdf", "--tables", "csv"], ["report", "out", "--json"]):
@@ -152,9 +150,9 @@ def test_an_answer_is_read_back_as_it_was_and_drawn_again(tmp_path: Path, monkey
 def test_an_answer_has_all_inputs() -> None:
     found = asked(FEW, 2)
     inputs = found.to_json()["inputs"]
-    once_more = description.understood(inputs["description"], ENGINE, inputs["from"], path=inputs["path"])
+    once_more = description.understood(inputs["description"], inputs["from"], path=inputs["path"])
     assert once_more == found.fleet
-    assert answer.find(once_more, ENGINE, inputs["seeds"], pictures=False).to_json() == found.to_json()
+    assert answer.find(once_more, inputs["seeds"], pictures=False).to_json() == found.to_json()
 
 
 @pytest.mark.parametrize(
@@ -174,6 +172,6 @@ def test_an_answer_has_all_inputs() -> None:
 def test_what_is_no_answer_is_one_line(text: str, said: str, tmp_path: Path) -> None:
     (tmp_path / "answer.json").write_text(text, encoding="utf-8")
     with pytest.raises(MillpondError) as caught:
-        files.read(tmp_path, ENGINE)
+        files.read(tmp_path)
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)

@@ -12,7 +12,6 @@ import small_sweep
 
 import millpond
 from millpond import UsageError
-from millpond.engine import native
 from millpond.plan import single
 
 
@@ -22,7 +21,7 @@ def scenario() -> dict[str, Any]:
 
 
 def program(tree: Any, **options: Any) -> Any:
-    return single.program(tree, native(), **options)
+    return single.program(tree, **options)
 
 
 def test_numbers_of_numpy_are_numbers(tmp_path: Path) -> None:

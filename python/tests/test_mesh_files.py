@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from millpond.engine import native
 from millpond.errors import UsageError
 from millpond.plan import scenario as scenarios
 from millpond.plan import study
@@ -42,7 +41,7 @@ def test_a_topology_is_read_from_the_file_beside_the_scenario(tmp_path: Path) ->
     # what was read stays in the scenario, so that it can be run again without the file
     again = scenarios.in_full(built)
     (tmp_path / "nodes.csv").unlink()
-    assert scenarios.build(again, "again", native()).nodes(1) == built.nodes(1)
+    assert scenarios.build(again, "again").nodes(1) == built.nodes(1)
 
 
 @pytest.mark.parametrize(
@@ -75,7 +74,7 @@ def test_ranges_of_zero_are_refused(tmp_path: Path) -> None:
     tree = scenarios.load_tree(written(tmp_path))
     for key in ("range", "interference"):
         with pytest.raises(UsageError, match=f"mesh.{key}: 0 m "):
-            scenarios.build(scenarios.with_changes(tree, {f"mesh.{key}": "0 m"}), "zero", native())
+            scenarios.build(scenarios.with_changes(tree, {f"mesh.{key}": "0 m"}), "zero")
 
 
 def test_a_plan_keeps_the_map_that_its_scenario_names(tmp_path: Path) -> None:

@@ -13,10 +13,10 @@ import pytest
 from millpond import _engine
 from millpond._engine import Controller, Cx, Exchange, Feedback, Sample, View, Wait, Wishes
 from millpond.controller import Controller as Base
-from millpond.engine import native
+from millpond.engine import presets
 
 SECOND = 1_000_000
-PRESETS = [preset.name for preset in native().presets()]
+PRESETS = [preset.name for preset in presets()]
 
 
 def answer(retransmissions: int = 0) -> Sample:

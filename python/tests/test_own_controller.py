@@ -14,7 +14,7 @@ from own_controllers import SECOND, Passing, Standard, Waiting, results, scenari
 from millpond import _engine
 from millpond.controller import AnyWait, Controller, Cx, Exchange, Sample, Wait
 from millpond.controllers import own
-from millpond.engine import native
+from millpond.engine import presets
 
 
 @pytest.mark.parametrize("workload", ["continuous", "random"])
@@ -23,7 +23,7 @@ def test_the_standard_timer_gives_the_results_of_the_preset(workload: str) -> No
     assert results(scenario(Standard, workload=workload)) == results(preset)
 
 
-@pytest.mark.parametrize("preset", [preset.name for preset in native().presets()])
+@pytest.mark.parametrize("preset", [preset.name for preset in presets()])
 def test_passing_all_calls_on_changes_nothing(preset: str) -> None:
     make = functools.partial(Passing, preset)
     for workload in ("continuous", "random"):

@@ -17,7 +17,6 @@ import small_sweep
 import millpond
 from millpond import MillpondError, Results, _engine, cli
 from millpond.controllers import own
-from millpond.engine import native
 from millpond.results import provenance, shards
 from millpond.results.cells import cells_table, groups_table
 from millpond.results.directory import Cell, Group
@@ -130,10 +129,10 @@ def test_rows_that_another_scenario_would_give_are_found(copied: Path) -> None:
     ((folder, manifest),) = shards.folders_of(copied)
     manifest["seeds"] = [seed + 1 for seed in manifest["seeds"]]
     with pytest.raises(MillpondError, match=r"run \d+ \(.*\) gave other rows of \w+ than were kept"):
-        verify.runs_again(folder, manifest, native())
+        verify.runs_again(folder, manifest)
     manifest["version"] = "0.0.1"
     with pytest.raises(MillpondError, match=r"results of version 0.0.1, this is .*: verify with that version"):
-        verify.runs_again(folder, manifest, native())
+        verify.runs_again(folder, manifest)
 
 
 def test_tables_of_another_build_are_refused_in_one_line(copied: Path) -> None:
@@ -142,7 +141,7 @@ def test_tables_of_another_build_are_refused_in_one_line(copied: Path) -> None:
     pq.write_table(runs.drop_columns(["born"]), folder / "runs.parquet")
     manifest["files"]["runs.parquet"]["bytes"] = (folder / "runs.parquet").stat().st_size
     with pytest.raises(MillpondError, match=r"runs has no column 'born', another build of this version made it"):
-        verify.runs_again(folder, manifest, native())
+        verify.runs_again(folder, manifest)
 
 
 def test_the_kept_source_of_a_controller_is_what_is_verified(tmp_path: Path, patient: Path) -> None:
@@ -152,7 +151,7 @@ def test_the_kept_source_of_a_controller_is_what_is_verified(tmp_path: Path, pat
     millpond.run(scenario, out=tmp_path / "out", report=False)
     patient.unlink()
     ((folder, manifest),) = shards.folders_of(tmp_path / "out")
-    assert verify.runs_again(folder, manifest, native(), run_code=True) == [0]
+    assert verify.runs_again(folder, manifest, run_code=True) == [0]
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from millpond.engine import native
 from millpond.errors import UsageError
 from millpond.plan import scenario
 from millpond.plan.study import STUDIES
@@ -26,8 +25,8 @@ def test_changes_go_to_their_places_and_leave_the_original() -> None:
 def test_a_change_below_a_named_path_is_laid_over_its_profile() -> None:
     tree = {"path": "nbiot-anrw18", "clients": [{"count": 1, "controller": "rfc7252"}]}
     changed = scenario.with_changes(tree, {"path.uplink.queue": "20 kB"})
-    full = scenario.in_full(scenario.build(changed, "changed", native()))
-    named = scenario.in_full(scenario.build(tree, "named", native()))
+    full = scenario.in_full(scenario.build(changed, "changed"))
+    named = scenario.in_full(scenario.build(tree, "named"))
     assert (full["path"]["uplink"]["queue"], named["path"]["uplink"]["queue"]) == ("20000 B", "14100 B")
     assert full["path"]["downlink"] == named["path"]["downlink"]
 
@@ -37,7 +36,7 @@ def test_the_scenario_of_the_study_is_a_scenario() -> None:
     assert loaded.clients == 1
     full = scenario.in_full(loaded)
     assert full["path"]["header"] == "28 B"
-    again = scenario.build(full, "again", native())
+    again = scenario.build(full, "again")
     assert again.to_json() == loaded.to_json()
 
 

@@ -12,7 +12,6 @@ import small_sweep
 
 import millpond
 from millpond import MillpondError, Results, UsageError, cli
-from millpond.engine import native
 from millpond.plan import study
 from millpond.run import capture
 from millpond.run.campaign import Watcher
@@ -140,7 +139,7 @@ def test_kinds_of_sites_within_one_matrix_are_refused(tmp_path: Path) -> None:
 
 def test_one_site_cannot_be_looked_at_alone(results: Results, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(UsageError, match="no runs of their own"):
-        capture.of_results(results, results.cells[0].id, 0, native())
+        capture.of_results(results, results.cells[0].id, 0)
     with pytest.raises(UsageError, match="shared-fleet: sites that share links are no runs of their own"):
         millpond.evaluate(fleet(), ["rfc7252"], [1], metrics=("fct",))
     for words, code in ((["--runs", "0"], 0), ([], 2)):
@@ -151,7 +150,7 @@ def test_one_site_cannot_be_looked_at_alone(results: Results, capsys: pytest.Cap
 
 
 def test_sites_that_do_not_fit_the_memory_together_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    program = study.unfold(study.load(fleet()), native())
+    program = study.unfold(study.load(fleet()))
 
     class Little:
         available = 2 * max(planned.scenario.estimated_bytes() for planned in program.cells)

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from millpond.engine import native
 from millpond.errors import UsageError
 from millpond.plan import single
 from millpond.plan.groups import groups_of
@@ -32,7 +31,7 @@ BURSTS = '[[clients]]\ncount = 1\ncontroller = "rfc7252"\ntransfer = { kind = "b
 def program(folder: Path, *groups: str, **options: object) -> Program:
     file = folder / "some.toml"
     file.write_text(PATH + "".join(groups))
-    return single.program(file, native(), **options)  # type: ignore[arg-type]
+    return single.program(file, **options)  # type: ignore[arg-type]
 
 
 def test_groups_are_called_after_what_controls_them(tmp_path: Path) -> None:

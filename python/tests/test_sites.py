@@ -12,7 +12,6 @@ import small_sweep
 
 import millpond
 from millpond import Results, UsageError, cli
-from millpond.engine import native
 from millpond.measure.measures import Measures
 from millpond.measure.metrics import METRICS
 from millpond.measure.sites import Sites
@@ -108,7 +107,7 @@ def test_the_page_has_distributions_and_a_map_and_is_the_same_twice(results: Res
 
 
 def test_a_site_can_be_looked_at_and_verified(results: Results, capsys: pytest.CaptureFixture[str]) -> None:
-    cell, seed, content = capture.of_results(results, results.cells[3].id, 2, native())
+    cell, seed, content = capture.of_results(results, results.cells[3].id, 2)
     assert seed == results.table("runs").column("seed").to_pylist()[cell.first_run + 2]
     assert content
     with pytest.raises(SystemExit) as ended:

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_engine import FakeEngine
+from invented import Invented
 
 import millpond
-from millpond.engine import native
 from millpond.judge import claim_file
 from millpond.judge.compare import Comparison
 from millpond.judge.published import read
@@ -32,8 +31,8 @@ UNJUDGED = {
 }
 #: Published figures that no run measures: stories of single flows and the like. The plan gives each a reason.
 UNMEASURED = {"tcp20": 49, "burst23": 70}
-#: What only the engine itself measures: the stand-in makes no later batches and keeps no timers.
-NOT_IN_THE_STAND_IN = {"anrw18-c41", "tcp20-c25"}
+#: What is not invented: later batches and timers.
+NOT_INVENTED = {"anrw18-c41", "tcp20-c25"}
 
 
 @cache
@@ -49,10 +48,10 @@ def published(name: str) -> Path:
 
 @pytest.fixture(scope="module", params=list(UNJUDGED))
 def fake(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Comparison]:
-    """The whole matrix of a study from the stand-in, two replications, and what comes of it."""
+    """The whole matrix of a study as invented, three replications, and what comes of it."""
     name = str(request.param)
     out = tmp_path_factory.mktemp(name) / "out"
-    done = millpond.reproduce(name, replications=3, out=out, report=False, engine=FakeEngine())
+    done = millpond.reproduce(name, replications=3, out=out, report=False, on=Invented())
     return name, reproduction.compare(done.results, measures=Measures(done.results))
 
 
@@ -68,7 +67,7 @@ def test_every_published_claim_has_an_entry_that_says_it(name: str) -> None:
 
 @pytest.mark.parametrize("name", list(UNJUDGED))
 def test_the_engine_takes_every_cell(name: str) -> None:
-    cells = [planned.cell for planned in study.unfold(plan(name), native()).cells]
+    cells = [planned.cell for planned in study.unfold(plan(name)).cells]
     assert len({cell.id for cell in cells}) == len(cells)
     assert all(sum(group.count for group in cell.groups) == cell.columns["clients"] for cell in cells)
 
@@ -80,7 +79,7 @@ def test_no_claim_asks_for_what_the_plan_does_not_run(fake: tuple[str, Compariso
             assert "not run" not in verdict.reason, verdict
             assert verdict.verdict == "unjudged" or verdict.measured
     unjudged = {claim.id for claim in comparison.claims if claim.verdict == "unjudged"}
-    assert UNJUDGED[name] <= unjudged <= UNJUDGED[name] | NOT_IN_THE_STAND_IN
+    assert UNJUDGED[name] <= unjudged <= UNJUDGED[name] | NOT_INVENTED
 
 
 def test_no_published_figure_of_a_result_is_left_out(fake: tuple[str, Comparison]) -> None:
@@ -103,7 +102,7 @@ def test_a_study_is_rerun_in_small(name: str, tmp_path: Path) -> None:
 
 
 def test_commands_as_typed_and_as_meant_differ() -> None:
-    cells = {planned.cell.id: planned.cell for planned in study.unfold(plan("upc19"), native()).cells}
+    cells = {planned.cell.id: planned.cell for planned in study.unfold(plan("upc19")).cells}
 
     def downlink(name: str) -> dict[str, Any]:
         return dict(cells[name].scenario["path"]["downlink"])

@@ -5,7 +5,6 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from fake_engine import FakeEngine
 
 from millpond.errors import UsageError
 from millpond.plan import study
@@ -13,7 +12,7 @@ from millpond.plan.study import STUDIES, Plan
 
 
 def test_the_matrix_is_whole(plan: Plan) -> None:
-    program = study.unfold(plan, FakeEngine())
+    program = study.unfold(plan)
     cells = [planned.cell for planned in program.cells]
     kinds = Counter((cell.mixed, cell.columns["path"]) for cell in cells)
     assert kinds == {
@@ -27,7 +26,7 @@ def test_the_matrix_is_whole(plan: Plan) -> None:
 
 
 def test_a_cell_says_in_its_scenario_what_its_columns_say(plan: Plan) -> None:
-    program = study.unfold(plan, FakeEngine())
+    program = study.unfold(plan)
     cells = {planned.cell.id: planned.cell for planned in program.cells}
     cell = cells["cocoa-400-2500-random-jittered"]
     tree = cell.scenario
@@ -43,7 +42,7 @@ def test_a_cell_says_in_its_scenario_what_its_columns_say(plan: Plan) -> None:
 
 
 def test_every_algorithm_meets_the_same_luck(plan: Plan) -> None:
-    program = study.unfold(plan, FakeEngine())
+    program = study.unfold(plan)
     assert program.seeds == tuple(study.seed("anrw18", r) for r in range(20))
     assert len(set(program.seeds)) == 20
     assert all(0 <= seed < 2**53 for seed in program.seeds)
@@ -51,8 +50,8 @@ def test_every_algorithm_meets_the_same_luck(plan: Plan) -> None:
 
 
 def test_more_replications_keep_the_first_seeds(plan: Plan) -> None:
-    few = study.unfold(plan.narrowed(replications=3), FakeEngine())
-    assert few.seeds == study.unfold(plan, FakeEngine()).seeds[:3]
+    few = study.unfold(plan.narrowed(replications=3))
+    assert few.seeds == study.unfold(plan).seeds[:3]
 
 
 def test_quick_still_holds_the_collapse(plan: Plan) -> None:
@@ -63,7 +62,7 @@ def test_quick_still_holds_the_collapse(plan: Plan) -> None:
 
 
 def test_the_collapse_is_traced_once_an_algorithm_and_workload(plan: Plan) -> None:
-    traced = [planned.cell for planned in study.unfold(plan, FakeEngine()).cells if planned.traced]
+    traced = [planned.cell for planned in study.unfold(plan).cells if planned.traced]
     assert {(cell.columns["clients"], cell.columns["buffer_bytes"]) for cell in traced} == {(400, 1410000)}
     assert len(traced) == 6 * 2
 
@@ -72,15 +71,15 @@ def test_options_narrow_the_plan(plan: Plan) -> None:
     small = plan.narrowed(
         controllers=["cocoa", "rfc7252"], factors={"clients": [7], "buffer_bytes": [99]}, replications=2
     )
-    program = study.unfold(small, FakeEngine())
+    program = study.unfold(small)
     assert {planned.cell.columns["algorithm"] for planned in program.cells} == {"cocoa", "default"}
     assert program.runs == 2 * 2 * 2
 
 
 def test_the_hash_follows_what_is_run(plan: Plan) -> None:
-    program = study.unfold(plan.narrowed(factors={"clients": [1]}, replications=2), FakeEngine())
-    again = study.unfold(plan.narrowed(factors={"clients": [1]}, replications=2), FakeEngine())
-    other = study.unfold(plan.narrowed(factors={"clients": [10]}, replications=2), FakeEngine())
+    program = study.unfold(plan.narrowed(factors={"clients": [1]}, replications=2))
+    again = study.unfold(plan.narrowed(factors={"clients": [1]}, replications=2))
+    other = study.unfold(plan.narrowed(factors={"clients": [10]}, replications=2))
     assert program.hash == again.hash != other.hash
 
 

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 import millpond
-from millpond.engine import native
 from millpond.errors import UsageError
 from millpond.judge.compare import Comparison, Verdict
 from millpond.judge.published import read as read_published
@@ -153,7 +152,7 @@ def test_what_is_kept_is_what_is_measured_today(study: str, tmp_path: Path) -> N
     plan = studies.load(folder)
     known = numbers.read(folder, plan)
     chosen = [known[name] for name in sorted(names)]
-    cells = [planned.cell for planned in studies.unfold(plan, native()).cells]
+    cells = [planned.cell for planned in studies.unfold(plan).cells]
     found = numbers.measure(chosen, few.measures, plan, manual.whole_cells(few.results, plan, cells))
     assert set(found) == names
     for name, points in found.items():

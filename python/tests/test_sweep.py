@@ -9,14 +9,15 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 import small_sweep
-from fake_engine import FakeEngine
+from invented import Invented
 
 import millpond
 from millpond import MillpondError, Results, UsageError
 from millpond.plan import study
 from millpond.results.store import alone_in
 from millpond.run import campaign
-from millpond.run.campaign import Interrupted
+from millpond.run.campaign import Interrupted, Watcher
+from millpond.run.jobs import Job
 
 TABLES = ("cells", "groups", "runs", "flows", "histogram", "links")
 
@@ -69,18 +70,20 @@ def test_what_is_no_whole_of_shards_is_refused(plan: Path, tmp_path: Path) -> No
 
 
 def test_a_sweep_that_was_stopped_goes_on(plan: Path, tmp_path: Path) -> None:
-    program = study.unfold(study.load(plan), FakeEngine())
-    whole = campaign.carry_out(program, tmp_path / "whole", FakeEngine())
+    program = study.unfold(study.load(plan))
+    whole = campaign.carry_out(program, tmp_path / "whole", on=Invented())
 
-    def stop(position: int) -> None:
-        if position == 5:
-            raise KeyboardInterrupt
+    class Stop(Watcher):
+        is_told = False
+
+        def finished(self, job: Job) -> None:  # noqa: ARG002
+            if not self.is_told:
+                self.is_told = True
+                raise KeyboardInterrupt
 
     with pytest.raises(Interrupted, match=r"of 16 runs are kept in .*: --resume goes on"):
-        campaign.carry_out(program, tmp_path / "out", FakeEngine(before=stop))
-    engine = FakeEngine()
-    done = campaign.carry_out(program, tmp_path / "out", engine, resume=True)
-    assert 0 < len(engine.handed_out) < 16
+        campaign.carry_out(program, tmp_path / "out", on=Invented(), watcher=Stop())
+    done = campaign.carry_out(program, tmp_path / "out", on=Invented(), resume=True)
     assert done.table("flows").equals(whole.table("flows"))
 
 

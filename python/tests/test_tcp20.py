@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 import millpond
-from millpond.engine import native
 from millpond.judge.compare import Figure
 from millpond.judge.published import read
 from millpond.measure.population import Population
@@ -161,7 +160,7 @@ def test_a_preset_of_no_study_joins_the_downloads_over_udp(tmp_path: Path) -> No
 
 
 def test_scenarios_say_what_the_thesis_does() -> None:
-    program = study.unfold(study.load(study.find("tcp20")), native())
+    program = study.unfold(study.load(study.find("tcp20")))
     cells = {planned.cell.id: planned.cell for planned in program.cells}
     stream = cells["tcp_bbr-4-28200-bulk-high-as-printed"].scenario
     assert stream["clients"][0]["start_spread"] == "1 s"

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from millpond import _engine
 from millpond.arena import drawn
 from millpond.controllers.own import AnyController, OwnControllers
-from millpond.engine import Engine
 from millpond.errors import UsageError, unknown
 from millpond.plan import scenario as scenarios
 from millpond.plan import study
@@ -54,7 +54,6 @@ def program(
     against: Sequence[str],
     places: Sequence[Place],
     lot: str,
-    engine: Engine,
     own: OwnControllers,
 ) -> Program:
     """Everything to run. Raises `UsageError` with one line if a candidate or a cell makes no sense."""
@@ -71,7 +70,7 @@ def program(
             tree = _alone(place.scenario) if controller is None else _with(place, controller)
             if tree is None:
                 continue
-            built = scenarios.build(tree, f"cell {place.name}", engine, own)
+            built = scenarios.build(tree, f"cell {place.name}", own)
             full = scenarios.in_full(built)
             theirs = len(full["clients"]) - place.groups
             groups = groups_of(full, [*[name] * place.groups, *[NEIGHBOUR] * theirs])
@@ -87,7 +86,7 @@ def program(
         title="Arena",
         cells=tuple(planned),
         seeds=tuple(study.seed(f"arena {lot}", replication) for replication in range(most)),
-        version=engine.version(),
+        version=_engine.version(),
         labels={name: name for name in every},
         code=own.code,
         sources=own.sources,
@@ -99,7 +98,6 @@ def places(
     lot: str,
     chosen: range,
     runs: int,
-    engine: Engine,
     own: OwnControllers,
     readings: str = "first",
     families: Sequence[str] = (),
@@ -127,7 +125,7 @@ def places(
     if kind != "drawn":
         for name in study.studies():
             if name not in NO_CELLS:
-                found.extend(_of_study(name, runs, engine, own, readings))
+                found.extend(_of_study(name, runs, own, readings))
     if kind != "studies":
         found.extend(
             Place(one.name, one.family, one.scenario, _runs(one.clients, runs))
@@ -144,7 +142,7 @@ def _runs(clients: int, most: int) -> int:
     return min(most, max(LEAST_RUNS, math.ceil(ENOUGH / max(1, clients))))
 
 
-def _of_study(name: str, most: int, engine: Engine, own: OwnControllers, readings: str) -> Iterator[Place]:
+def _of_study(name: str, most: int, own: OwnControllers, readings: str) -> Iterator[Place]:
     """The cells of a study with one controller and over UDP, on the first reading of its test bed or on all."""
     plan = study.load(study.find(name))
     # a study's own choice of fewer values: the ends and the middle
@@ -152,7 +150,7 @@ def _of_study(name: str, most: int, engine: Engine, own: OwnControllers, reading
     first = plan.paths[0]
     # one algorithm stands for all: its place in the scenario is what matters
     seen = set()
-    for planned in study.unfold(plan, engine, own).cells:
+    for planned in study.unfold(plan, own).cells:
         cell = planned.cell
         tree = cell.scenario
         here = "-".join([name, *(str(value) for key, value in cell.columns.items() if key != "algorithm")])

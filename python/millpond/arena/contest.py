@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from millpond import _engine
 from millpond.arena import cells, page
 from millpond.arena.verdict import Score, Summary, scores, summaries
 from millpond.controllers.own import AnyController, OwnControllers
-from millpond.engine import Engine, native
+from millpond.engine import presets
 from millpond.errors import UsageError, unknown
 from millpond.plan import scenario as scenarios
 from millpond.plan.factor import none_twice
@@ -56,7 +57,6 @@ def hold(
     jobs: int = 0,
     watcher: Watcher | None = None,
     command: Sequence[str] = (),
-    engine: Engine | None = None,
 ) -> Contest:
     """Puts candidates beside published presets, on many paths.
 
@@ -76,13 +76,11 @@ def hold(
         jobs: Runs at the same time; 0 for one per core.
         watcher: Told about progress.
         command: The command line, for the manifest.
-        engine: Another engine than the one that ships.
 
     Raises:
         MillpondError: one line that says what is wrong and how to mend it.
     """
-    engine = engine or native()
-    known = [preset.name for preset in engine.presets()]
+    known = [preset.name for preset in presets()]
     rivals = tuple(against) or cells.AGAINST
     none_twice(rivals, "--against")
     none_twice(families, "--families")
@@ -99,15 +97,14 @@ def hold(
         if name in named:
             raise UsageError(f"--candidate: {name!r} is the arena's own name: choose another")
     for name, controller in named.items():
-        fits(own.written(controller), f"--candidate {name}", engine, own)
-    places = cells.places(cells_of, seeds, numbers(drawn), runs, engine, own, readings, families)
+        fits(own.written(controller), f"--candidate {name}", own)
+    places = cells.places(cells_of, seeds, numbers(drawn), runs, own, readings, families)
     if changes:
         places = [replace(place, scenario=scenarios.with_changes(place.scenario, changes)) for place in places]
-    program = cells.program(named, rivals, places, seeds, engine, own)
+    program = cells.program(named, rivals, places, seeds, own)
     results = carry_out(
         program,
         Path(out) if out is not None else _free(f"arena-{cells_of}-{seeds}"),
-        engine,
         workers=jobs,
         resume=resume,
         command=command,
@@ -115,13 +112,13 @@ def hold(
     )
     found = scores(results, [name for name in rivals if name in program.labels])
     told = summaries(found)
-    where = page.write(results.directory, found, told, list(named), engine.version())
+    where = page.write(results.directory, found, told, list(named), _engine.version())
     return Contest(results, found, told, where)
 
 
-def fits(controller: Any, who: str, engine: Engine, own: OwnControllers | None = None) -> None:
+def fits(controller: Any, who: str, own: OwnControllers | None = None) -> None:
     """Whether this is a controller. Raises `UsageError` with one line that begins with who named it."""
-    scenarios.build({"path": _ANY_PATH, "clients": [{"count": 1, "controller": controller}]}, who, engine, own)
+    scenarios.build({"path": _ANY_PATH, "clients": [{"count": 1, "controller": controller}]}, who, own)
 
 
 def numbers(drawn: int | str) -> range:

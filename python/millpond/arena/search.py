@@ -15,7 +15,6 @@ from typing import Any
 from millpond.arena.contest import fits, hold
 from millpond.arena.drawn import Luck
 from millpond.arena.verdict import Summary
-from millpond.engine import native
 from millpond.errors import UsageError
 from millpond.plan.overrides import written
 from millpond.run.campaign import Watcher
@@ -80,9 +79,9 @@ def search(
     if count < 1:
         raise UsageError(f"--draws: {count} makes no sense here: at least 1")
     left = {f"{preset}-{number}": settings for number, settings in enumerate(draw(preset, within, count), start=1)}
-    fits(preset, f"--candidate {preset}", native())
+    fits(preset, f"--candidate {preset}")
     for settings in left.values():
-        fits(settings, "--search", native())
+        fits(settings, "--search")
     told = {preset: preset, **{name: written(settings) for name, settings in left.items()}}
     found: list[Found] = []
     for rung, (cells, runs) in enumerate(rungs, start=1):

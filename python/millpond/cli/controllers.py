@@ -42,8 +42,8 @@ def controllers(name: str | None, out: Path | None, settings: dict[str, object],
     CONTROLLER is a preset's name, or a controller of your own: mine.py:Mine. Which requirements one meets is found out
     by driving it.
     """
+    from millpond import _engine
     from millpond.controllers import catalogue
-    from millpond.engine import native
     from millpond.show import terminal as tables
     from millpond.show.controllers import sheet, terminal
 
@@ -62,18 +62,18 @@ def controllers(name: str | None, out: Path | None, settings: dict[str, object],
     one, makes = catalogue.entry(choice), choice.beside_the_standard()
     with catalogue.in_one_line():
         if as_json:
-            print_json({"version": native().version(), "controller": one.to_json(), "waits": catalogue.waits(makes)})
+            print_json({"version": _engine.version(), "controller": one.to_json(), "waits": catalogue.waits(makes)})
         else:
             tables.show(terminal.explanation(one, makes))
         if out is not None:
-            sheet.write(out, one, makes, native().version())
+            sheet.write(out, one, makes, _engine.version())
             say(f"drawn: {out}", err=as_json)
 
 
 def _list(as_json: bool, markdown: bool) -> None:
+    from millpond import _engine
     from millpond.controllers import catalogue
     from millpond.controllers.requirements import REQUIREMENTS
-    from millpond.engine import native
     from millpond.show import terminal as tables
     from millpond.show.controllers import terminal
 
@@ -81,7 +81,7 @@ def _list(as_json: bool, markdown: bool) -> None:
     if as_json:
         told = [{"id": one.id, "title": one.title, "text": one.text, "source": one.source} for one in REQUIREMENTS]
         print_json(
-            {"version": native().version(), "requirements": told, "controllers": [one.to_json() for one in found]}
+            {"version": _engine.version(), "requirements": told, "controllers": [one.to_json() for one in found]}
         )
     elif markdown:
         say(catalogue.markdown(found), nl=False)

@@ -90,9 +90,8 @@ def fleet(
         raise UsageError(f"--seed: {seed} is out of range: 0 to 2^53")
     if jobs < 0:
         raise UsageError(f"--jobs: {jobs} makes no sense here: at least 1, or 0 for one per core")
-    from millpond.engine import native
 
-    known = description.read(file, {**told, **changes}, native(), options)
+    known = description.read(file, {**told, **changes}, options)
     _answer(known, range(seed, seed + seeds), jobs, largest, out, file, no_report, as_json, markdown)
 
 
@@ -107,12 +106,11 @@ def _answer(
     as_json: bool,
     markdown: bool,
 ) -> None:
-    from millpond.engine import native
     from millpond.fleet import answer, files
     from millpond.fleet.progress import Bar
 
     folder = None if no_report else files.folder(out, "fleet" if file is None else file.stem)
-    found = answer.find(known, native(), seeds, jobs=jobs, largest=largest, pictures=not no_report, watch=Bar())
+    found = answer.find(known, seeds, jobs=jobs, largest=largest, pictures=not no_report, watch=Bar())
     # before anything is printed: whoever reads it may go before the end
     report = None if folder is None else files.write(found, folder)
     _print(found, report, as_json, markdown)
@@ -120,10 +118,9 @@ def _answer(
 
 def redraw(directory: Path, as_json: bool, figures: Sequence[str], tables: Sequence[str], folder: Path | None) -> None:
     """Draw the report of an earlier answer again, and its figures and tables as files of their own."""
-    from millpond.engine import native
     from millpond.fleet import files
 
-    found = files.read(directory, native())
+    found = files.read(directory)
     report = files.write(found, directory)
     _print(found, report, as_json)
     print_files(files.export(found, folder or directory, figures, tables), as_json)

@@ -339,13 +339,12 @@ def capture(directory: Path, file: Path, cell: str | None, replication: int, run
 
     DIR is any results directory, of a study or of one scenario. The run is the same as it was, packet by packet.
     """
-    from millpond.engine import native
     from millpond.results.directory import Results
     from millpond.results.store import write_bytes
     from millpond.run import capture as captures
 
     captures.check(file, "FILE.pcapng")
-    found, seed, content = captures.of_results(Results.open(directory), cell, replication, native(), run_code)
+    found, seed, content = captures.of_results(Results.open(directory), cell, replication, run_code)
     write_bytes(file, content)
     say(f"captured: {file}   cell: {found.id}   seed: {seed}")
 
@@ -395,7 +394,6 @@ def verify(directory: Path, runs: int, run_code: bool) -> None:
 
     Prints a statement of reproducibility for a paper.
     """
-    from millpond.engine import native
     from millpond.results.provenance import statement
     from millpond.results.shards import folders_of
     from millpond.run import verify as verifying
@@ -403,7 +401,7 @@ def verify(directory: Path, runs: int, run_code: bool) -> None:
     found = folders_of(directory)
     for folder, manifest in found:
         tables = verifying.tables_unchanged(folder, manifest)
-        again = verifying.runs_again(folder, manifest, native(), runs, run_code)
+        again = verifying.runs_again(folder, manifest, runs, run_code)
         told = f"{len(again)} of {manifest['runs']} runs gave the same rows again" if again else "no run was repeated"
         say(f"{folder}: {tables} tables are as they were written; {told}")
     say("\n" + statement([manifest for _, manifest in found]))

@@ -17,7 +17,7 @@ from millpond.controllers import series
 from millpond.controllers.own import OwnControllers, is_own, short, watched
 from millpond.controllers.peer import SECOND, Make, Peer
 from millpond.controllers.requirements import KEY, REQUIREMENTS, Judgement, judge
-from millpond.engine import native
+from millpond.engine import presets
 from millpond.errors import UsageError, unknown
 
 #: The controller beside which others are drawn.
@@ -82,7 +82,7 @@ class Entry:
 
 def names() -> list[str]:
     """The built-in controllers, in the engine's order."""
-    return [preset.name for preset in native().presets()]
+    return [preset.name for preset in presets()]
 
 
 @dataclass(frozen=True)

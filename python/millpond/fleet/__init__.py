@@ -44,7 +44,6 @@ def ask(
     Raises:
         MillpondError: one line that says what is wrong and how to fix it.
     """
-    from millpond.engine import native
     from millpond.errors import UsageError
     from millpond.fleet import answer, description, files
 
@@ -52,10 +51,10 @@ def ask(
         raise UsageError(f"seeds: {seeds} makes no sense here: at least 2")
     changes = dict(changes or {})
     options = {place: f'changes["{place}"]' for place in changes}
-    known = description.read(None if file is None else Path(file), changes, native(), options)
+    known = description.read(None if file is None else Path(file), changes, options)
     folder = None if out is None else files.folder(Path(out), "fleet")
     chosen = range(seed, seed + seeds)
-    found = answer.find(known, native(), chosen, jobs=jobs, largest=largest, pictures=folder is not None)
+    found = answer.find(known, chosen, jobs=jobs, largest=largest, pictures=folder is not None)
     if folder is not None:
         files.write(found, folder)
     return found

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from millpond.engine import Engine
+from millpond import _engine
 from millpond.errors import UsageError
 from millpond.fleet import remedies, search
 from millpond.fleet.change import AS_IT_IS, Change
@@ -93,7 +93,6 @@ class Answer:
 
 def find(
     fleet: Fleet,
-    engine: Engine,
     seeds: Sequence[int],
     *,
     jobs: int = 0,
@@ -105,7 +104,6 @@ def find(
 
     Args:
         fleet: The description.
-        engine: Who runs it.
         seeds: One for each run of a setting.
         jobs: Runs at the same time; 0 for one per core.
         largest: Whether the largest fleet is looked for, as it is and with the best remedy.
@@ -117,7 +115,7 @@ def find(
         MillpondError: one line, if a run fails.
     """
     watch = watch or Watch()
-    cost = demand(fleet, engine)
+    cost = demand(fleet)
     if (load := everyday_load(fleet, cost.report_s)) > 1:
         raise UsageError(
             f"{where(fleet.origin, 'everyday', 'every')}: the reports of {fleet.who} are {load:.3g} times "
@@ -126,7 +124,7 @@ def find(
 
     def measured(change: Change, of: Fleet = fleet, draw: bool = False) -> Outcome:
         watch.step(change.title if of is fleet else f"{of.keys.devices} devices, {change.title}", len(seeds))
-        return simulate(of, change, cost, seeds, engine, jobs=jobs, draw=draw, finished=watch.finished)
+        return simulate(of, change, cost, seeds, jobs=jobs, draw=draw, finished=watch.finished)
 
     def beside(change: Change) -> Remedy:
         return Remedy.of(measured(change, draw=pictures), as_it_is)
@@ -134,7 +132,7 @@ def find(
     try:
         as_it_is = measured(AS_IT_IS, draw=pictures)
         single = [beside(change) for change in remedies.tried(fleet, cost, as_it_is)]
-        answer = Answer(fleet, cost, tuple(seeds), as_it_is, remedies.ranked(single), version=engine.version())
+        answer = Answer(fleet, cost, tuple(seeds), as_it_is, remedies.ranked(single), version=_engine.version())
         if as_it_is.verdict != "safe":
             answer = _spread(answer, single, measured, pictures)
             answer = _paired(answer, beside)

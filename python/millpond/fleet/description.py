@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from millpond.controllers.own import OwnControllers, is_own
-from millpond.engine import Engine
+from millpond.engine import presets
 from millpond.errors import UsageError, unknown
 from millpond.fleet import paths
 from millpond.plan import parts, quantity
@@ -209,15 +209,12 @@ class Fleet:
         return replace(self, keys=msgspec.structs.replace(self.keys, devices=devices))
 
 
-def read(
-    file: Path | None, changes: Mapping[str, Any], engine: Engine, options: Mapping[str, str] | None = None
-) -> Fleet:
+def read(file: Path | None, changes: Mapping[str, Any], options: Mapping[str, str] | None = None) -> Fleet:
     """A description, from its file or of defaults alone, with values set at dotted places.
 
     Args:
         file: The description; None for one of defaults.
         changes: Values by their places.
-        engine: Who checks quantities.
         options: By which option a place was set, where that is not `--set PLACE`.
 
     Raises:
@@ -228,10 +225,10 @@ def read(
 
     def fleet_of(tree: Mapping[str, Any], places: Collection[str]) -> Fleet:
         # a path that is named on the command line lies where that is typed
-        found = understood(tree, engine, origin, folder)
+        found = understood(tree, origin, folder)
         near = Path() if "cell.profile" in places else folder
-        path = paths.read(found.keys.cell.profile, near, where(origin, "cell", "profile"), engine)
-        _check_with_the_engine(found, engine)
+        path = paths.read(found.keys.cell.profile, near, where(origin, "cell", "profile"))
+        _check_with_the_engine(found)
         return replace(found, path=path)
 
     here: Mapping[str, Any] = tree
@@ -256,7 +253,6 @@ def example() -> str:
 
 def understood(
     tree: Mapping[str, Any],
-    engine: Engine,
     origin: str,
     folder: Path = Path(),
     path: Mapping[str, Any] | None = None,
@@ -265,7 +261,6 @@ def understood(
 
     Args:
         tree: The keys.
-        engine: Who checks quantities.
         origin: Where they came from, for errors.
         folder: Where files of controllers of one's own are looked for.
         path: What the file says that `cell.profile` names, if that names one.
@@ -287,15 +282,15 @@ def understood(
     for at, group in enumerate(keys.group):
         if isinstance(group.reconnect, str) and re.fullmatch(r"[a-z-]+", group.reconnect) is not None:
             _among(RECONNECT, group.reconnect, where(origin, f"group[{at}]", "reconnect"))
-    presets = [preset.name for preset in engine.presets()]
+    known = [preset.name for preset in presets()]
     for name in keys.try_controllers:
-        if name not in presets and not is_own(name):
-            raise UsageError(f"{where(origin, 'try_controllers')}: {unknown('controller', name, presets)}")
-    keys = _canonical(keys, origin, engine)
+        if name not in known and not is_own(name):
+            raise UsageError(f"{where(origin, 'try_controllers')}: {unknown('controller', name, known)}")
+    keys = _canonical(keys, origin)
     nothing = not quantity.in_bytes(keys.waking.registration) and not keys.waking.observations + keys.waking.readings
     if keys.event.kind == "power-cut" and keys.waking.handshake == "none" and nothing:
         raise UsageError(f"{where(origin, 'waking')}: a device that does nothing: write readings = 1, for example")
-    horizon, goal = quantity.in_seconds(keys.horizon), _goal(keys.goal, origin, engine)
+    horizon, goal = quantity.in_seconds(keys.horizon), _goal(keys.goal, origin)
     if horizon < goal.within_s:
         raise UsageError(
             f"{where(origin, 'horizon')}: {keys.horizon} ends before the time that the goal gives: write at least "
@@ -340,27 +335,27 @@ def _changed(tree: Mapping[str, Any], place: str, value: Any) -> dict[str, Any]:
     return with_changes(known, {place: value})
 
 
-def _check_with_the_engine(fleet: Fleet, engine: Engine) -> None:
+def _check_with_the_engine(fleet: Fleet) -> None:
     """Look at what else is told by the scenario's place, or by none: what the engine alone knows, and shares."""
     keys, own = fleet.keys, OwnControllers(fleet.folder)
     if keys.cell.loss is not None:
         share(keys.cell.loss, where(fleet.origin, "cell", "loss"))
     if keys.event.arrival is not None:
-        parts.check_arrival(keys.event.arrival, where(fleet.origin, "event", "arrival"), engine)
+        parts.check_arrival(keys.event.arrival, where(fleet.origin, "event", "arrival"))
     for at, group in enumerate(keys.group):
         place = where(fleet.origin, f"group[{at}]")
-        parts.check_controller(group.controller, f"{place}.controller", engine, own)
+        parts.check_controller(group.controller, f"{place}.controller", own)
         if group.reconnect not in RECONNECT:
-            parts.check_arrival(group.reconnect, f"{place}.reconnect", engine)
-    parts.check_controller(keys.server.controller, where(fleet.origin, "server", "controller"), engine, own)
+            parts.check_arrival(group.reconnect, f"{place}.reconnect")
+    parts.check_controller(keys.server.controller, where(fleet.origin, "server", "controller"), own)
 
 
-def _goal(keys: GoalKeys, origin: str, engine: Engine) -> Goal:
+def _goal(keys: GoalKeys, origin: str) -> Goal:
     place = where(origin, "goal", "done")
     found = re.fullmatch(r"\s*([\d.]+\s*%)\s*(?:in|within)\s+(\S.*)", keys.done)
     if found is None:
         raise UsageError(f"{place}: {keys.done!r} is no goal: write a share and a time, such as '99 % in 5 min'")
-    within = quantity.in_seconds(quantity.canonical("time", found[2].strip(), place, engine))
+    within = quantity.in_seconds(quantity.canonical("time", found[2].strip(), place))
     done = share(found[1], place)
     if done == 0:
         raise UsageError(f"{place}: {found[1]} of the devices are none: write a share such as 99 %")
@@ -379,13 +374,13 @@ def share(written: float | str, place: str) -> float:
     return found
 
 
-def _canonical(keys: Keys, origin: str, engine: Engine) -> Keys:
+def _canonical(keys: Keys, origin: str) -> Keys:
     """The same with every quantity as the engine writes it."""
-    found: dict[str, Any] = {"horizon": quantity.canonical("time", keys.horizon, where(origin, "horizon"), engine)}
+    found: dict[str, Any] = {"horizon": quantity.canonical("time", keys.horizon, where(origin, "horizon"))}
     for table, kinds in _QUANTITIES.items():
         told = getattr(keys, table)
         read = {
-            key: quantity.canonical(kind, getattr(told, key), where(origin, table, key), engine)
+            key: quantity.canonical(kind, getattr(told, key), where(origin, table, key))
             for key, kind in kinds.items()
             if getattr(told, key) not in (None, REPORTING, NEVER)
         }

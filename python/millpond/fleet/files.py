@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from millpond.api import HOME
-from millpond.engine import Engine
 from millpond.errors import MillpondError, UsageError
 from millpond.fleet.answer import Answer
 from millpond.given_files import read_text
@@ -57,7 +56,7 @@ def holds_answer(folder: Path) -> bool:
     return (folder / NUMBERS).is_file()
 
 
-def read(folder: Path, engine: Engine) -> Answer:
+def read(folder: Path) -> Answer:
     """The answer that a folder holds. Raises `MillpondError` with one line."""
     from millpond.fleet import stored
 
@@ -66,7 +65,7 @@ def read(folder: Path, engine: Engine) -> Answer:
         found = json.loads(read_text(file))
     except (ValueError, RecursionError):
         raise MillpondError(f"{file}: no JSON: ask again") from None
-    return stored.from_json(found, str(file), engine)
+    return stored.from_json(found, str(file))
 
 
 # ----------------------------------------------------------------------------------------------- helpers

@@ -7,7 +7,6 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from millpond.engine import native
 from millpond.fleet import answer, description, terminal, told
 from millpond.fleet.answer import Answer
 from millpond.fleet.remedies import Remedy
@@ -48,9 +47,8 @@ def parts() -> Mapping[str, str]:
 
 
 def _asked(changes: Mapping[str, object], largest: bool) -> Answer:
-    engine = native()
-    known = description.read(None, changes, engine)
-    return answer.find(known, engine, SEEDS, largest=largest, pictures=False)
+    known = description.read(None, changes)
+    return answer.find(known, SEEDS, largest=largest, pictures=False)
 
 
 def _is_of_note(remedy: Remedy) -> bool:

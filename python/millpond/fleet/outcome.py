@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from millpond import _engine
 from millpond.controllers.own import OwnControllers
-from millpond.engine import Engine
 from millpond.fleet import scenario
 from millpond.fleet.change import Change
 from millpond.fleet.description import OTHERS, Fleet
@@ -122,10 +122,10 @@ class Outcome:
         return float(high if math.isinf(high) else (low + high) / 2)
 
 
-def demand(fleet: Fleet, engine: Engine) -> Demand:
+def demand(fleet: Fleet) -> Demand:
     """What one device, and one report of the others, cost on an idle cell."""
-    device = _run(fleet, scenario.alone(fleet), engine)
-    report = _run(fleet, scenario.one_report(fleet), engine)
+    device = _run(fleet, scenario.alone(fleet))
+    report = _run(fleet, scenario.one_report(fleet))
     measures = Measures(device)
     cell = measures.cells[0]
     busy = {link: float(measures.link_column(cell, "busy_us", link)[0]) * 1e-6 for link in measures.links(cell)}
@@ -151,7 +151,6 @@ def simulate(
     change: Change,
     cost: Demand,
     seeds: Sequence[int],
-    engine: Engine,
     *,
     jobs: int = 0,
     draw: bool = False,
@@ -166,7 +165,6 @@ def simulate(
         change: What is different.
         cost: What `demand` gave.
         seeds: One a run.
-        engine: Who runs it.
         jobs: Runs at the same time; 0 for one per core.
         draw: Whether what pictures show of the first run is kept.
         finished: Called after each run.
@@ -175,7 +173,7 @@ def simulate(
         UsageError: one line, if the engine refuses what is described.
         MillpondError: one line, if a run fails.
     """
-    measures = Measures(results(fleet, change, cost, seeds, engine, jobs=jobs, finished=finished))
+    measures = Measures(results(fleet, change, cost, seeds, jobs=jobs, finished=finished))
     cell = measures.cells[0]
     bottleneck = measures.bottleneck(cell)
     runs = tuple(_judged(fleet, measures, cell, bottleneck, at, seed, cost) for at, seed in enumerate(seeds))
@@ -188,7 +186,6 @@ def results(
     change: Change,
     cost: Demand,
     seeds: Sequence[int],
-    engine: Engine,
     *,
     jobs: int = 0,
     finished: Callable[[], None] = lambda: None,
@@ -197,7 +194,7 @@ def results(
     keys = fleet.keys
     load = keys.everyday.others_load
     every = keys.everyday.others * cost.report_s / load if keys.everyday.others and load else None
-    return _run(fleet, scenario.tree(fleet, change, cost.work_s, every), engine, seeds, jobs, finished)
+    return _run(fleet, scenario.tree(fleet, change, cost.work_s, every), seeds, jobs, finished)
 
 
 def fleet_groups(cell: Cell) -> list[Group]:
@@ -212,22 +209,21 @@ def fleet_groups(cell: Cell) -> list[Group]:
 def _run(
     fleet: Fleet,
     tree: Mapping[str, Any],
-    engine: Engine,
     seeds: Sequence[int] = (1,),
     jobs: int = 0,
     finished: Callable[[], None] = lambda: None,
 ) -> Results:
-    built = scenarios.build(tree, fleet.origin, engine, OwnControllers(fleet.folder))
+    built = scenarios.build(tree, fleet.origin, OwnControllers(fleet.folder))
     full = scenarios.in_full(built)
     groups = groups_of(full)
     cell = Cell(0, "fleet", {"algorithm": told_together(groups)}, groups, 0, len(seeds), full)
     planned = Planned(cell, built, traced=True)
-    program = Program("scenario", "fleet", fleet.title, (planned,), tuple(seeds), engine.version(),
+    program = Program("scenario", "fleet", fleet.title, (planned,), tuple(seeds), _engine.version(),
                       Trace(TRACES, STEP_US))  # fmt: skip
-    tables = tables_of(program, engine, jobs, finished)
+    tables = tables_of(program, jobs, finished)
     manifest = {
         "cells": [cell.to_json()], "kind": "scenario", "name": "fleet", "title": fleet.title,
-        "version": engine.version(), "seeds": list(seeds), "replications": len(seeds),
+        "version": _engine.version(), "seeds": list(seeds), "replications": len(seeds),
     }  # fmt: skip
     return Results.in_memory(manifest, {**tables, "cells": cells_table([cell])})
 

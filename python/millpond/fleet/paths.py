@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from millpond import _engine
-from millpond.engine import Engine
 from millpond.errors import UsageError, unknown
 from millpond.plan import parts, quantity
 from millpond.plan.toml_file import read_tree, where
@@ -17,14 +16,13 @@ from millpond.plan.toml_file import read_tree, where
 _ABOUT = ("title", "source")
 
 
-def read(name: str, folder: Path, place: str, engine: Engine) -> Mapping[str, Any] | None:
+def read(name: str, folder: Path, place: str) -> Mapping[str, Any] | None:
     """The path of a file; None for the name of one that `millpond paths` lists.
 
     Args:
         name: A name or a file.
         folder: Where the file is looked for.
         place: Who names it, for errors.
-        engine: Who checks it.
 
     Raises:
         UsageError: one line with the place, if there is neither or the file holds no path.
@@ -40,8 +38,8 @@ def read(name: str, folder: Path, place: str, engine: Engine) -> Mapping[str, An
         raise UsageError(f"{place}: {file}: no such file")
     tree = read_tree(file)
     whole = tree.get("path", {key: value for key, value in tree.items() if key not in _ABOUT})
-    parts.check_path(whole, str(file), engine)
+    parts.check_path(whole, str(file))
     told = {"profile": whole} if isinstance(whole, str) else dict(whole)
     if "header" in told:
-        told["header"] = quantity.canonical("size", told["header"], where(file, "header"), engine)
+        told["header"] = quantity.canonical("size", told["header"], where(file, "header"))
     return told

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from millpond.engine import native
 from millpond.fleet.change import Change, Effort
 from millpond.fleet.description import NEVER, OTHERS, REPORTING, CellKeys, Fleet, GroupKeys, share
 from millpond.plan import quantity
@@ -228,7 +227,7 @@ def _reporting() -> Mapping[str, Any]:
         "path": {"profile": CellKeys().profile},
         "run": {"for": "1 h"},
     }
-    found: Mapping[str, Any] = scenarios.in_full(scenarios.build(tree, REPORTING, native()))["clients"][0]["workload"]
+    found: Mapping[str, Any] = scenarios.in_full(scenarios.build(tree, REPORTING))["clients"][0]["workload"]
     return found
 
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import msgspec
 
-from millpond.engine import Engine
 from millpond.errors import MillpondError
 from millpond.fleet import assumed, told, verdict
 from millpond.fleet.answer import Answer
@@ -70,13 +69,13 @@ def to_json(answer: Answer) -> dict[str, Any]:
     }
 
 
-def from_json(found: Mapping[str, Any], file: str, engine: Engine) -> Answer:
+def from_json(found: Mapping[str, Any], file: str) -> Answer:
     """The reverse of `to_json`. Raises `MillpondError` with one line if it is none, or damaged."""
     if not isinstance(found, Mapping) or found.get("format") != FORMAT:
         raise MillpondError(f"{file}: not an answer of this version of millpond fleet: ask again")
     try:
         inputs = found["inputs"]
-        fleet = understood(inputs["description"], engine, str(inputs["from"]), path=inputs["path"])
+        fleet = understood(inputs["description"], str(inputs["from"]), path=inputs["path"])
         return Answer(
             fleet,
             Demand(**found["one_device"]),

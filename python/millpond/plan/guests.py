@@ -6,16 +6,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from millpond.controllers.own import AnyController, OwnControllers, is_own, short
-from millpond.engine import Engine
+from millpond.engine import presets
 from millpond.errors import UsageError, unknown
 from millpond.plan import overrides
 from millpond.plan.factor import ALGORITHM
 from millpond.plan.plan import Algorithm, Matrix, Plan
 
 
-def invited(
-    plan: Plan, controllers: Sequence[AnyController], engine: Engine, own: OwnControllers
-) -> tuple[Plan, list[str]]:
+def invited(plan: Plan, controllers: Sequence[AnyController], own: OwnControllers) -> tuple[Plan, list[str]]:
     """The plan with those that it does not know as further algorithms of every matrix with controllers.
 
     Published figures that name no algorithm are still about the study's own.
@@ -23,7 +21,6 @@ def invited(
     Args:
         plan: The plan.
         controllers: Algorithms of the plan, presets, controllers of one's own, or tables as in a scenario.
-        engine: Who knows the presets.
         own: Who finds controllers of one's own.
 
     Returns:
@@ -36,7 +33,7 @@ def invited(
     known = {**plan.known}
     guests: list[str] = []
     names = []
-    presets = [preset.name for preset in engine.presets()]
+    known_presets = [preset.name for preset in presets()]
     run = set(plan.algorithms)
     for controller in controllers:
         table = own.written(controller)
@@ -58,8 +55,8 @@ def invited(
         of = table if isinstance(table, str) else str(table.get("own", table.get("preset", "")))
         if is_own(of):
             own.find(of)
-        elif of not in presets:
-            told = unknown("controller", of, dict.fromkeys([*plan.known, *presets]))
+        elif of not in known_presets:
+            told = unknown("controller", of, dict.fromkeys([*plan.known, *known_presets]))
             raise UsageError(f"--controllers: {told}")
         known[name] = Algorithm(name, short(name), table)
         guests.append(name)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from millpond._engine import Scenario
 from millpond.controllers.own import OwnControllers, is_own
-from millpond.engine import Engine, EngineScenario
 from millpond.errors import UsageError
 from millpond.plan import scenario as scenarios
 from millpond.plan.toml_file import parse
@@ -87,14 +87,13 @@ def value_of(text: str, option: str) -> Any:
 
 
 def changed(
-    tree: Mapping[str, Any], changes: Mapping[str, Mapping[str, Any]], engine: Engine, own: OwnControllers, origin: str
-) -> EngineScenario:
+    tree: Mapping[str, Any], changes: Mapping[str, Mapping[str, Any]], own: OwnControllers, origin: str
+) -> Scenario:
     """The scenario with changes.
 
     Args:
         tree: The scenario.
         changes: What each option changes, by the option as it was written.
-        engine: Who checks it.
         own: Where controllers of one's own are found.
         origin: Where the scenario came from.
 
@@ -102,7 +101,7 @@ def changed(
         UsageError: one line that names the option to blame, or else the scenario.
     """
     if not changes:
-        return scenarios.build(tree, origin, engine, own)
+        return scenarios.build(tree, origin, own)
     tree = here = _open_counts(tree, [place for places in changes.values() for place in places])
     for option, places in changes.items():
         try:
@@ -110,9 +109,9 @@ def changed(
         except UsageError as error:
             raise UsageError(f"{option.split()[0]}: {error}") from None
     try:
-        return scenarios.build(here, origin, engine, own)
+        return scenarios.build(here, origin, own)
     except UsageError:
-        _blame(tree, changes, engine, own)
+        _blame(tree, changes, own)
         raise
 
 
@@ -130,14 +129,12 @@ def _open_counts(tree: Mapping[str, Any], places: Sequence[str]) -> dict[str, An
     return {**tree, "clients": groups, "mesh": mesh}
 
 
-def _blame(
-    tree: Mapping[str, Any], changes: Mapping[str, Mapping[str, Any]], engine: Engine, own: OwnControllers
-) -> None:
+def _blame(tree: Mapping[str, Any], changes: Mapping[str, Mapping[str, Any]], own: OwnControllers) -> None:
     """Raises the error of the first option with which the scenario is none."""
     here = dict(tree)
     for option, places in changes.items():
         here = scenarios.with_changes(here, places)
-        scenarios.build(here, option, engine, own)
+        scenarios.build(here, option, own)
 
 
 def _parted(text: str, option: str) -> Iterator[str]:

@@ -9,23 +9,22 @@ from __future__ import annotations
 from typing import Any
 
 from millpond.controllers.own import OwnControllers
-from millpond.engine import Engine
 from millpond.plan import scenario as scenarios
 from millpond.plan.quantity import SMALLEST
 
 
-def check_arrival(written: Any, place: str, engine: Engine) -> None:
+def check_arrival(written: Any, place: str) -> None:
     """When requests of an event are born."""
     asking = [{"count": 1, "controller": "rfc7252", "workload": {"kind": "after-event", "arrival": written}}]
     timeline = [{"kind": "alarm", "at": "1 s"}]
-    scenarios.build({**SMALLEST, "clients": asking, "timeline": timeline, "run": {"for": "1 h"}}, place, engine)
+    scenarios.build({**SMALLEST, "clients": asking, "timeline": timeline, "run": {"for": "1 h"}}, place)
 
 
-def check_controller(written: Any, place: str, engine: Engine, own: OwnControllers) -> None:
+def check_controller(written: Any, place: str, own: OwnControllers) -> None:
     """A controller of clients."""
-    scenarios.build({**SMALLEST, "clients": [{"count": 1, "controller": written}]}, place, engine, own)
+    scenarios.build({**SMALLEST, "clients": [{"count": 1, "controller": written}]}, place, own)
 
 
-def check_path(written: Any, place: str, engine: Engine) -> None:
+def check_path(written: Any, place: str) -> None:
     """A path."""
-    scenarios.build({**SMALLEST, "path": written}, place, engine)
+    scenarios.build({**SMALLEST, "path": written}, place)

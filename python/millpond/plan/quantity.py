@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from millpond.engine import Engine
 from millpond.errors import UsageError
 from millpond.plan import scenario as scenarios
 
@@ -28,21 +27,20 @@ _PLACES: dict[Kind, str] = {
 }  # fmt: skip
 
 
-def canonical(kind: Kind, written: Any, place: str, engine: Engine) -> str:
+def canonical(kind: Kind, written: Any, place: str) -> str:
     """A quantity as the engine writes it.
 
     Args:
         kind: What is measured.
         written: What was written.
         place: Where, for errors.
-        engine: Who reads it.
 
     Raises:
         UsageError: one line: the place, what was found and what is meant.
     """
     where = _PLACES[kind]
     try:
-        tree = scenarios.in_full(scenarios.build(scenarios.with_changes(SMALLEST, {where: written}), place, engine))
+        tree = scenarios.in_full(scenarios.build(scenarios.with_changes(SMALLEST, {where: written}), place))
     except UsageError as error:
         raise UsageError(str(error).replace(f"{place}: {where}: ", f"{place}: ", 1)) from None
     for step in where.split("."):

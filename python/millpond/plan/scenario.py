@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from millpond import _engine
+from millpond._engine import Scenario
 from millpond.controllers.own import OwnControllers
-from millpond.engine import Engine, EngineScenario, native
 from millpond.errors import UsageError
 from millpond.given_files import read_text
 from millpond.plan.toml_file import parse, read_tree
@@ -24,18 +25,20 @@ _PLAN = re.compile(r"^\s*(\[+matrix\b|matrix\s*=)", re.MULTILINE)
 _STEPS = re.compile(r"[^.\[\]]+")
 
 
-def load(file: Path | str, engine: Engine | None = None, own: OwnControllers | None = None) -> EngineScenario:
-    """Read and check a scenario file. Raises `UsageError` with one line: the place and the mend.
+def load(file: Path | str | Mapping[str, Any], own: OwnControllers | None = None) -> Scenario:
+    """Read and check a scenario file, or its keys as a tree. Raises `UsageError` with one line: the place and the mend.
 
     Files of controllers of one's own are looked for beside it, unless `own` says where.
     """
+    if isinstance(file, Mapping):
+        return build(file, "scenario", own)
     path = Path(file)
     own = own or OwnControllers(path.parent)
     text = read_text(path)
     if _FILE.search(text) and named_files(tree := parse(text, str(path))):
-        return build(with_files(tree, path.parent), str(path), engine or native(), own)
+        return build(with_files(tree, path.parent), str(path), own)
     try:
-        return (engine or native()).scenario_from_toml(text, str(path), own)
+        return _engine.Scenario.from_toml(text, str(path), own)
     except ValueError as error:
         if _PLAN.search(text) and "clients" not in parse(text, str(path)):
             raise UsageError(f"{path}: a plan of many runs, which `millpond sweep` takes") from None
@@ -113,14 +116,14 @@ def laid_over(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, A
     return merged
 
 
-def build(tree: Mapping[str, Any], origin: str, engine: Engine, own: OwnControllers | None = None) -> EngineScenario:
+def build(tree: Mapping[str, Any], origin: str, own: OwnControllers | None = None) -> Scenario:
     """Check a tree. Raises `UsageError`; `origin` names where it came from."""
     if not isinstance(tree, Mapping):
         raise UsageError(f"{origin}: {type(tree).__name__} is no scenario: name a file, or write its keys as a table")
     tree = plain(with_files(tree, Path()), origin)
     _several(tree, origin, "write a list of tables, [{{...}}]")
     try:
-        return engine.scenario_from_json(json.dumps(tree), origin, own or OwnControllers())
+        return _engine.Scenario.from_json(json.dumps(tree), origin, own or OwnControllers())
     except ValueError as error:
         # a tree has no lines
         raise UsageError(str(error).replace(f"{origin}:1: ", f"{origin}: ", 1)) from error.__cause__
@@ -133,7 +136,7 @@ def _several(tree: Mapping[str, Any], origin: str, mend: str) -> None:
             raise UsageError(f"{origin}: {name}: a single table, where there may be several: {mend.format(name)}")
 
 
-def in_full(scenario: EngineScenario) -> dict[str, Any]:
+def in_full(scenario: Scenario) -> dict[str, Any]:
     """The scenario with every default written out."""
     tree: dict[str, Any] = json.loads(scenario.to_json())
     return tree

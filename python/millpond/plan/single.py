@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from millpond import _engine
 from millpond.controllers.own import AnyController, OwnControllers
-from millpond.engine import Engine
 from millpond.errors import UsageError, unknown
 from millpond.plan import overrides
 from millpond.plan import scenario as scenarios
@@ -34,7 +34,6 @@ _EVERY_FLOW = 2**32
 
 def program(
     scenario: Path | Mapping[str, Any],
-    engine: Engine,
     *,
     controllers: Sequence[AnyController] = (),
     clients: Sequence[int] = (),
@@ -47,7 +46,6 @@ def program(
 
     Args:
         scenario: Its file, or its keys as a tree.
-        engine: Who checks it.
         controllers: Others for its client groups: one for all, or as many as there are groups with controllers.
         clients: How many clients the groups have instead: one number for each group.
         changes: Values by their place, such as `path.uplink.queue`.
@@ -70,10 +68,7 @@ def program(
     from_file = isinstance(scenario, Path)
     origin, name = (str(scenario), scenario.stem) if isinstance(scenario, Path) else ("scenario", "scenario")
     own = OwnControllers(*([scenario.parent] if isinstance(scenario, Path) else []))
-    if isinstance(scenario, Path):
-        built = scenarios.load(scenario, engine, own)
-    else:
-        built = scenarios.build(scenario, origin, engine, own)
+    built = scenarios.load(scenario, own)
     options = {f"--set {place}": {place: value} for place, value in (changes or {}).items()}
     tree = scenarios.in_full(built)
     if clients:
@@ -84,7 +79,7 @@ def program(
         options["--controller"] = _with_controllers(tree, controllers, own)
     _none_overruled(changes or {}, {name: of for name, of in options.items() if not name.startswith("--set")})
     if options:
-        built = overrides.changed(tree, options, engine, own, origin)
+        built = overrides.changed(tree, options, own, origin)
         tree = scenarios.in_full(built)
     transfers = _transfers(tree)
     usual = TRANSFER_TRACES if transfers else USUAL_TRACES
@@ -105,7 +100,7 @@ def program(
         title=str(tree.get("title") or name),
         cells=(Planned(cell, built, traced=bool(tables)),),
         seeds=tuple(range(seed, seed + replications)),
-        version=engine.version(),
+        version=_engine.version(),
         trace=Trace(tables, FINE_STEP_US if transfers or "frames" in tables else STEP_US, flows=_EVERY_FLOW),
         labels={group.algorithm: group.algorithm for group in groups},
         code=own.code,

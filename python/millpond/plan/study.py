@@ -15,8 +15,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from millpond import _engine
+from millpond._engine import Scenario
 from millpond.controllers.own import OwnControllers
-from millpond.engine import Engine, EngineScenario, native
+from millpond.engine import presets
 from millpond.errors import UsageError, nearest, unknown
 from millpond.plan import overrides, reading
 from millpond.plan import scenario as scenarios
@@ -45,7 +47,7 @@ class Planned:
     """A cell and the engine's scenario for it."""
 
     cell: Cell
-    scenario: EngineScenario
+    scenario: Scenario
     traced: bool = False
 
 
@@ -158,17 +160,17 @@ def seed(study: str, replication: int) -> int:
 
 def load(place: Path | Mapping[str, Any]) -> Plan:
     """Read a plan, its file, its folder or its keys. Raises `UsageError` with one line: file, key and mend."""
-    return reading.read(place, [preset.name for preset in native().presets()])
+    return reading.read(place, [preset.name for preset in presets()])
 
 
-def unfold(plan: Plan, engine: Engine, own: OwnControllers | None = None) -> Program:
+def unfold(plan: Plan, own: OwnControllers | None = None) -> Program:
     """All cells of a plan, in a fixed order: path variants inside the last factor inside ... inside algorithms.
 
     Raises:
         UsageError: one line, if a factor touches no place, or what it makes is no scenario.
     """
     own = own or OwnControllers(plan.folder)
-    plan = _may_change(_placed(plan, engine, own))
+    plan = _may_change(_placed(plan, own))
     sets = {f"--set {place}": {place: value} for place, value in plan.changes.items()}
     wanted = list({point.name: point for point in (*_points(plan), *_mixed_points(plan))}.values())
     largest = plan.trace.largest
@@ -182,7 +184,7 @@ def unfold(plan: Plan, engine: Engine, own: OwnControllers | None = None) -> Pro
         tree, names = _scenario(plan, point)
         origin = f"{plan.file}, cell {point.name} of {point.matrix.scenario_file.name}"
         try:
-            built = overrides.changed(tree, sets, engine, own, origin)
+            built = overrides.changed(tree, sets, own, origin)
         except UsageError as error:
             raise UsageError(_with_factor(plan, str(error), origin)) from None
         full = scenarios.in_full(built)
@@ -215,7 +217,7 @@ def unfold(plan: Plan, engine: Engine, own: OwnControllers | None = None) -> Pro
         title=plan.title,
         cells=tuple(cells),
         seeds=seeds(plan),
-        version=engine.version(),
+        version=_engine.version(),
         trace=plan.trace,
         labels={name: plan.known[name].label for name in plan.known},
         bottleneck=plan.bottleneck,
@@ -250,7 +252,7 @@ def _first_seeds(plan: Plan) -> list[int]:
     return [sum(counts[:number]) for number in range(len(counts))]
 
 
-def _placed(plan: Plan, engine: Engine, own: OwnControllers) -> Plan:
+def _placed(plan: Plan, own: OwnControllers) -> Plan:
     """The plan with a place for every factor. Raises `UsageError` for one that has none, or that may have several."""
     named = {name for matrix in plan.matrices for name in matrix.factors if "." in name}
     # called after their places
@@ -260,7 +262,7 @@ def _placed(plan: Plan, engine: Engine, own: OwnControllers) -> Plan:
         for name in matrix.factors:
             if name in found or name in plan.on_paths:
                 continue
-            places = places_of(name, _first_of(plan, matrix, engine, own))
+            places = places_of(name, _first_of(plan, matrix, own))
             if len(places) != 1:
                 near = nearest(name, [*plan.vary, ALGORITHM])
                 why = f"it may mean {' or '.join(places)}" if places else f"{matrix.scenario_file} has no such key"
@@ -281,12 +283,12 @@ def _placed(plan: Plan, engine: Engine, own: OwnControllers) -> Plan:
     return replace(plan, vary=found)
 
 
-def _first_of(plan: Plan, matrix: Matrix, engine: Engine, own: OwnControllers) -> dict[str, Any]:
+def _first_of(plan: Plan, matrix: Matrix, own: OwnControllers) -> dict[str, Any]:
     """The scenario of a matrix's first cell in full, as far as its factors have places."""
     first = {name: values[0] for name, values in matrix.values.items()}
     point = next(iter(_on_every_path(plan, matrix, matrix.algorithms[:1], first)), None)
     tree = matrix.scenario if point is None else _scenario(plan, point)[0]
-    return scenarios.in_full(scenarios.build(tree, str(matrix.scenario_file), engine, own))
+    return scenarios.in_full(scenarios.build(tree, str(matrix.scenario_file), own))
 
 
 def _may_change(plan: Plan) -> Plan:

@@ -19,7 +19,6 @@ import numpy as np
 import psutil
 import pyarrow as pa
 
-from millpond.engine import Engine
 from millpond.errors import MillpondError
 from millpond.plan.study import Program
 from millpond.results.cells import cells_table, groups_table
@@ -79,7 +78,6 @@ class _Pending:
 def carry_out(
     program: Program,
     directory: Path,
-    engine: Engine,
     *,
     workers: int = 0,
     on: executors.On | None = None,
@@ -93,7 +91,6 @@ def carry_out(
     Args:
         program: What to run.
         directory: Where results go; made if it is not there, refused if it holds other results.
-        engine: Who runs it.
         workers: Threads; 0 for one per core.
         on: Where runs are done instead of on the cores of this machine, see `millpond.run.executors`.
         resume: Go on with the directory if it holds some runs of this very program.
@@ -112,13 +109,12 @@ def carry_out(
     else:
         chunk.check(program)
     with alone_in(directory):
-        return _carry_out(program, directory, engine, workers, on, resume, command, watcher, extra_files or {})
+        return _carry_out(program, directory, workers, on, resume, command, watcher, extra_files or {})
 
 
 def _carry_out(
     program: Program,
     directory: Path,
-    engine: Engine,
     workers: int,
     on: executors.On | None,
     resume: bool,
@@ -149,7 +145,7 @@ def _carry_out(
             for traced in (True, False):
                 chosen = [job for job in jobs if job.traced is traced]
                 if chosen:
-                    place = _place(who, chosen, program, engine, workers, traced, watcher)
+                    place = _place(who, chosen, program, workers, traced, watcher)
                     _run(chosen, program, parts, place, watcher, signals)
                     manifest["workers"] = max(int(manifest["workers"]), place.workers)
     finally:
@@ -203,15 +199,14 @@ def _place(
     who: Workers | None,
     jobs: Sequence[Job],
     program: Program,
-    engine: Engine,
     workers: int,
     traced: bool,
     watcher: Watcher,
 ) -> Place:
     if sites.is_together(program):
-        return sites.Together(program, jobs, engine, workers)
+        return sites.Together(program, jobs, workers)
     if who is None:
-        return Here(program, jobs, engine, workers, traced)
+        return Here(program, jobs, workers, traced)
     return Elsewhere(program, jobs, who, traced, lambda: watcher.say(f"--on {who.name}: no worker is there yet"))
 
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from millpond import _engine
+from millpond._engine import Scenario
 from millpond.controllers.own import OwnControllers
-from millpond.engine import Engine, EngineScenario
 from millpond.errors import MillpondError, UsageError, nearest
 from millpond.plan import scenario as scenarios
 from millpond.results.directory import Cell, Results
@@ -30,9 +31,9 @@ def check(file: Path, option: str = "--capture") -> None:
         raise UsageError(f"{option}: {file}: there is no folder {file.parent}")
 
 
-def of_run(scenario: EngineScenario, seed: int, engine: Engine) -> bytes:
+def of_run(scenario: Scenario, seed: int) -> bytes:
     """The capture of one run. Raises `MillpondError` with one line if the run fails."""
-    batch = engine.batch([(scenario, seed, 0)], workers=1, trace=(), trace_step_us=1_000_000, capture=True)
+    batch = _engine.Batch([(scenario, seed, 0)], workers=1, trace=(), trace_step_us=1_000_000, capture=True)
     try:
         while not batch.done:
             outcome = batch.next(timeout=POLL_SECONDS)
@@ -48,23 +49,20 @@ def of_run(scenario: EngineScenario, seed: int, engine: Engine) -> bytes:
     raise MillpondError("the run gave no capture")
 
 
-def write(file: Path, scenario: EngineScenario, seed: int, engine: Engine) -> int:
+def write(file: Path, scenario: Scenario, seed: int) -> int:
     """Write the capture of one run; the file appears whole or not at all. Gives its length in bytes."""
-    content = of_run(scenario, seed, engine)
+    content = of_run(scenario, seed)
     write_bytes(file, content)
     return len(content)
 
 
-def of_results(
-    results: Results, cell: str | None, replication: int, engine: Engine, run_code: bool = False
-) -> tuple[Cell, int, bytes]:
+def of_results(results: Results, cell: str | None, replication: int, run_code: bool = False) -> tuple[Cell, int, bytes]:
     """Run one run of earlier results once more: gives its cell, its seed and its capture.
 
     Args:
         results: Any results directory, opened.
         cell: The cell's id, or enough of it that only one is meant; may be left out if there is only one.
         replication: Which of the cell's runs.
-        engine: Who runs it.
         run_code: Whether controllers that came with the results may be executed.
 
     Raises:
@@ -74,17 +72,17 @@ def of_results(
     if not 0 <= replication < chosen.replications:
         raise UsageError(f"--replication: {replication} was not run: 0 to {chosen.replications - 1}")
     version = str(results.manifest["version"])
-    if version != engine.version():
+    if version != _engine.version():
         raise MillpondError(
-            f"{results.directory}: these are results of version {version}, this is {engine.version()}: it may not "
+            f"{results.directory}: these are results of version {version}, this is {_engine.version()}: it may not "
             "give the same run: run the study again"
         )
     together.refuse_alone([chosen], str(results.manifest["kind"]), chosen.id)
     seed = int(results.manifest["seeds"][chosen.first_seed + replication])
     own = OwnControllers.of_results(results.directory, results.manifest.get("controllers", {}), run_code)
-    scenario = scenarios.build(chosen.scenario, f"{results.directory} ({chosen.id})", engine, own)
+    scenario = scenarios.build(chosen.scenario, f"{results.directory} ({chosen.id})", own)
     _same_code(results, own.code)
-    return chosen, seed, of_run(scenario, seed, engine)
+    return chosen, seed, of_run(scenario, seed)
 
 
 def _cell(results: Results, wanted: str | None) -> Cell:

@@ -19,8 +19,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.ipc
 
+from millpond import _engine
 from millpond.controllers.own import OwnControllers, kept
-from millpond.engine import native
 from millpond.errors import MillpondError, UsageError
 from millpond.plan import scenario as scenarios
 from millpond.plan.study import Program
@@ -113,23 +113,22 @@ def other_version(where: str, there: str, here: str) -> str:
 def work(task: str) -> Answer:
     """Do a chunk of runs, at a worker."""
     told = json.loads(task)
-    engine = native()
     head: dict[str, Any] = {
-        "version": engine.version(),
+        "version": _engine.version(),
         "where": _where(),
         "runs": [],
         "seconds": 0.0,
         "failure": None,
         "refused": None,
     }
-    if told["version"] != engine.version():
+    if told["version"] != _engine.version():
         return json.dumps(head), {}
     began, given_up = time.monotonic(), _given_up or _dropped_by_dask()
     try:
         jobs = _jobs(told)
     except MillpondError as error:
         return json.dumps({**head, "refused": str(error)}), {}
-    batch = engine.batch(jobs, workers=1, trace=told["trace"]["tables"], trace_step_us=told["trace"]["step_us"])
+    batch = _engine.Batch(jobs, workers=1, trace=told["trace"]["tables"], trace_step_us=told["trace"]["step_us"])
     pieces: dict[str, list[Rows]] = {}
     try:
         while not batch.done and not given_up():
@@ -159,11 +158,11 @@ def _texts(program: Program) -> dict[str, str]:
 
 
 def _jobs(told: Mapping[str, Any]) -> list[tuple[Any, int, int]]:
-    engine, code = native(), told.get("code", {})
+    code = told.get("code", {})
     own = _own(json.dumps(told.get("sources", {}), sort_keys=True), tuple(code)) if code else OwnControllers()
     jobs = []
     for cell in told["cells"]:
-        scenario = scenarios.build(json.loads(cell["scenario"]), str(cell["id"]), engine, own)
+        scenario = scenarios.build(json.loads(cell["scenario"]), str(cell["id"]), own)
         jobs += [(scenario, int(seed), int(run)) for seed, run in zip(cell["seeds"], cell["runs"], strict=True)]
     for name, files in own.code.items():
         if {file: digest for file, digest in code[name].items() if file != GIVEN} != files:

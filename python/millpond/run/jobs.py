@@ -9,11 +9,11 @@ from typing import TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from millpond.engine import EngineOutcome, EngineTable
+from millpond._engine import Outcome, Table
 from millpond.plan.study import Planned, Program
 
 #: Rows of runs, the engine's own until somebody needs them here: each table that comes over tells all its columns.
-Rows: TypeAlias = pa.Table | EngineTable
+Rows: TypeAlias = pa.Table | Table
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def jobs_of(program: Program) -> list[Job]:
     return jobs
 
 
-def tables_of(outcome: EngineOutcome, traced_flows: int, dropped: Sequence[str] = ()) -> dict[str, Rows]:
+def tables_of(outcome: Outcome, traced_flows: int, dropped: Sequence[str] = ()) -> dict[str, Rows]:
     """The tables of a run as they are kept: without some, and of the trace of timers only the first clients."""
     tables: dict[str, Rows] = {name: rows for name, rows in outcome.tables().items() if name not in dropped}
     if "rto_trace" in tables:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pyarrow as pa
 
-from millpond.engine import Engine
+from millpond import _engine
 from millpond.errors import MillpondError
 from millpond.plan.study import Program
 from millpond.results.directory import in_order
@@ -14,16 +14,14 @@ from millpond.run.campaign import POLL_SECONDS, check_memory, with_places
 from millpond.run.jobs import Rows, jobs_of, together
 
 
-def tables_of(
-    program: Program, engine: Engine, workers: int = 0, finished: Callable[[], None] = lambda: None
-) -> dict[str, pa.Table]:
+def tables_of(program: Program, workers: int = 0, finished: Callable[[], None] = lambda: None) -> dict[str, pa.Table]:
     """Every table of all runs, rows in the order of runs, and what the program traces of every one.
 
     `finished` is called after each run. Raises `MillpondError` with one line if a run fails.
     """
     check_memory(program, workers)
     jobs = {job.run: job for job in jobs_of(program)}
-    batch = engine.batch(
+    batch = _engine.Batch(
         [(job.planned.scenario, job.seed, job.run) for job in jobs.values()],
         workers=workers,
         trace=program.trace.tables,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Executor, Future, wait
 from typing import Protocol
 
-from millpond.engine import Engine
+from millpond import _engine
 from millpond.errors import MillpondError
 from millpond.plan.study import Program
 from millpond.run import chunk
@@ -51,9 +51,9 @@ class Place(Protocol):
 class Here:
     """Runs on the cores of this machine."""
 
-    def __init__(self, program: Program, jobs: Sequence[Job], engine: Engine, workers: int, traced: bool) -> None:
+    def __init__(self, program: Program, jobs: Sequence[Job], workers: int, traced: bool) -> None:
         self._flows, self._dropped = program.trace.flows, program.dropped
-        self._batch = engine.batch(
+        self._batch = _engine.Batch(
             [(job.planned.scenario, job.seed, job.run) for job in jobs],
             workers=workers,
             trace=program.trace.tables if traced else (),

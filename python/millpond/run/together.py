@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
-from millpond.engine import Engine, EngineBatch
+from millpond import _engine
 from millpond.errors import UsageError
 from millpond.plan.factor import ALGORITHM, PATH
 from millpond.plan.study import FLEET, Program
@@ -77,15 +77,15 @@ def refuse_alone(cells: Sequence[Cell], kind: str, what: str) -> None:
 class Together:
     """The fleets of a program, one after the other."""
 
-    def __init__(self, program: Program, jobs: Sequence[Job], engine: Engine, workers: int) -> None:
+    def __init__(self, program: Program, jobs: Sequence[Job], workers: int) -> None:
         """`jobs` are those whose rows are wanted; the sites that they share links with are run as well."""
-        self._program, self._engine, self._asked = program, engine, workers
+        self._program, self._asked = program, workers
         self._wanted = {job.run for job in jobs}
         fleets: dict[tuple[object, ...], list[Job]] = {}
         for job in sorted(jobs_of(program), key=lambda job: job.run):
             fleets.setdefault(_fleet(job.planned.cell), []).append(job)
         self._waiting = deque(fleet for fleet in fleets.values() if self._wanted.intersection(job.run for job in fleet))
-        self._batch: EngineBatch | None = None
+        self._batch: _engine.Batch | None = None
         self.workers = 0
 
     def next(self, timeout: float) -> Done | None:
@@ -111,9 +111,9 @@ class Together:
         """Whether no further run will come."""
         return not self._waiting and (self._batch is None or self._batch.done)
 
-    def _under_way(self) -> EngineBatch | None:
+    def _under_way(self) -> _engine.Batch | None:
         if self._waiting and (self._batch is None or self._batch.done):
-            self._batch = self._engine.batch(
+            self._batch = _engine.Batch(
                 [(job.planned.scenario, job.seed, job.run) for job in self._waiting.popleft()],
                 workers=self._asked,
                 trace=(),

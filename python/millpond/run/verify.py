@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from millpond import _engine
 from millpond.controllers.own import OwnControllers
-from millpond.engine import Engine
 from millpond.errors import MillpondError, UsageError
 from millpond.plan import scenario as scenarios
 from millpond.results.directory import Cell, Results, check_whole
@@ -37,9 +37,7 @@ def tables_unchanged(directory: Path, manifest: Mapping[str, Any]) -> int:
     return len(manifest["files"])
 
 
-def runs_again(
-    directory: Path, manifest: Mapping[str, Any], engine: Engine, sample: int = SAMPLE, run_code: bool = False
-) -> list[int]:
+def runs_again(directory: Path, manifest: Mapping[str, Any], sample: int = SAMPLE, run_code: bool = False) -> list[int]:
     """Runs some runs of a directory again, evenly spread, and compares every row; gives their numbers.
 
     Controllers that came with the results are executed only with `run_code`, from the results folder and after their
@@ -51,9 +49,9 @@ def runs_again(
     """
     if sample < 0:
         raise UsageError(f"--runs: {sample} makes no sense here: at least 0")
-    if manifest["version"] != engine.version():
+    if manifest["version"] != _engine.version():
         raise MillpondError(
-            f"{directory}: results of version {manifest['version']}, this is {engine.version()}: their runs cannot be "
+            f"{directory}: results of version {manifest['version']}, this is {_engine.version()}: their runs cannot be "
             "compared: verify with that version"
         )
     results = Results.of(directory, manifest)
@@ -64,7 +62,7 @@ def runs_again(
     chosen = sorted({there[number * len(there) // sample] for number in range(sample)}) if sample else []
     for run in chosen:
         cell = next(c for c in results.cells if c.first_run <= run < c.first_run + c.replications)
-        for name, table in _tables(results, cell, run, engine, own).items():
+        for name, table in _tables(results, cell, run, own).items():
             if not results.has(name):
                 continue
             unknown = set(table.column_names) - set(results.table(name).column_names)
@@ -84,12 +82,12 @@ def runs_again(
 # ----------------------------------------------------------------------------------------------- helpers
 
 
-def _tables(results: Results, cell: Cell, run: int, engine: Engine, own: OwnControllers) -> dict[str, pa.Table]:
+def _tables(results: Results, cell: Cell, run: int, own: OwnControllers) -> dict[str, pa.Table]:
     manifest = results.manifest
-    scenario = scenarios.build(cell.scenario, f"{results.directory} ({cell.id})", engine, own)
+    scenario = scenarios.build(cell.scenario, f"{results.directory} ({cell.id})", own)
     trace = manifest["trace"] if run in manifest["trace"]["runs"] else {"tables": []}
     job = (scenario, int(manifest["seeds"][run - cell.origin]), run)
-    batch = engine.batch([job], workers=1, trace=trace["tables"], trace_step_us=manifest["trace"]["step_us"])
+    batch = _engine.Batch([job], workers=1, trace=trace["tables"], trace_step_us=manifest["trace"]["step_us"])
     for outcome in _finished(batch):
         if outcome.error is not None:
             raise MillpondError(f"{results.directory}: run {run} ({cell.id}): {outcome.error}") from outcome.cause

@@ -12,7 +12,6 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from millpond.engine import native
 from millpond.errors import MillpondError, UsageError
 from millpond.judge.checks import Judgement
 from millpond.judge.compare import Comparison
@@ -81,7 +80,7 @@ def main(arguments: Sequence[str]) -> None:
         raise UsageError(f"{results.directory}: results of a single scenario: no page tells of them")
     folder = study.find(results.study)
     plan = study.load(folder)
-    cells = [planned.cell for planned in study.unfold(plan, native()).cells]
+    cells = [planned.cell for planned in study.unfold(plan).cells]
     known, run = numbers.read(folder, plan), whole_cells(results, plan, cells)
     found = numbers.measure(known.values(), Measures(results), plan, run)
     before = numbers.kept(folder)

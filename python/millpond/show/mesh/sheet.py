@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from millpond.engine import native
 from millpond.errors import UsageError
 from millpond.plan import scenario as scenarios
 from millpond.plan import single
@@ -24,7 +23,7 @@ def drawn(scenario: Path, changes: Mapping[str, Any], seed: int, picture: Path |
     Raises:
         UsageError: one line, if there is no such scenario, or it has no mesh.
     """
-    built = single.program(scenario, native(), changes=changes, seed=seed).cells[0].scenario
+    built = single.program(scenario, changes=changes, seed=seed).cells[0].scenario
     nodes = Node.of(built.nodes(seed))
     if not nodes:
         raise UsageError(f"--draw: {scenario}: has no [mesh]: there are no nodes with places")

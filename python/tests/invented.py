@@ -1,6 +1,7 @@
-"""A small stand-in for the native engine: plausible tables at once, so that everything around it can be tested.
+"""Invented results: tables of a simple law at once, where what is judged or drawn of them is tested, not the engine.
 
-Completion times follow a simple law of clients, buffer and controller; nothing is simulated.
+Completion times follow clients, buffer and controller; nothing is simulated. Runs of these tables are kept, resumed and
+read as any others, since they come from an executor as those of a cluster do.
 """
 
 from __future__ import annotations
@@ -8,13 +9,15 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from concurrent.futures import Executor, Future
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from millpond.engine import Find, Preset
+from millpond import _engine
+from millpond.run import chunk
 
 #: What is counted of TCP, null for clients that ask over UDP.
 TCP_COLUMNS = (
@@ -23,114 +26,41 @@ TCP_COLUMNS = (
 )  # fmt: skip
 
 
-class FakeScenario:
-    def __init__(self, tree: Mapping[str, Any]) -> None:
-        self.tree = dict(tree)
-        if self.clients < 1:
-            raise ValueError("clients: 0 clients send nothing: write at least 1")
+class Invented(Executor):
+    """Who is handed runs and gives their tables: for `on`."""
 
-    def to_json(self) -> str:
-        return json.dumps(self.tree, sort_keys=True)
-
-    def nodes(self, seed: int) -> list[tuple[str, int, int, str, str | None, int]]:
-        assert seed >= 0
-        return []
-
-    def estimated_bytes(self) -> int:
-        return 3000 * self.clients
-
-    @property
-    def clients(self) -> int:
-        return sum(int(group["count"]) for group in self.tree["clients"])
+    def submit(self, work: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        assert work is chunk.work
+        assert not kwargs
+        done: Future[Any] = Future()
+        done.set_result(_answer(json.loads(args[0])))
+        return done
 
 
-@dataclass
-class FakeOutcome:
-    run: int
-    made: dict[str, pa.Table]
-    error: str | None = None
-    cause: BaseException | None = None
-
-    def tables(self) -> dict[str, pa.Table]:
-        return self.made
-
-    def capture(self) -> None:
-        return None
-
-
-@dataclass
-class FakeBatch:
-    """Every call gives a run at once, so `timeout` is never waited for."""
-
-    jobs: Sequence[tuple[FakeScenario, int, int]]
-    trace: Sequence[str]
-    workers: int
-    before: Callable[[int], None]
-    failing: Mapping[int, str]
-    position: int = 0
-    cancelled: bool = False
-
-    def next(self, timeout: float | None = None) -> FakeOutcome | None:
-        assert timeout is not None, "a campaign that cannot be stopped"
-        if self.done:
-            return None
-        scenario, seed, run = self.jobs[self.position]
-        self.before(self.position)
-        self.position += 1
-        if run in self.failing:
-            return FakeOutcome(run, {}, self.failing[run])
-        return FakeOutcome(run, tables(scenario, seed, run, self.trace))
-
-    def cancel(self) -> None:
-        self.cancelled = True
-
-    @property
-    def done(self) -> bool:
-        return self.cancelled or self.position >= len(self.jobs)
+def _answer(task: Mapping[str, Any]) -> chunk.Answer:
+    runs: list[int] = []
+    pieces: dict[str, list[pa.Table]] = {}
+    for cell in task["cells"]:
+        scenario = json.loads(cell["scenario"])
+        for run, seed in zip(cell["runs"], cell["seeds"], strict=True):
+            runs.append(run)
+            for name, table in tables(scenario, seed, run, task["trace"]["tables"]).items():
+                pieces.setdefault(name, []).append(table)
+    if "rto_trace" in pieces:
+        first = task["trace"]["flows"]
+        pieces["rto_trace"] = [table.filter(pc.less(table.column("flow"), first)) for table in pieces["rto_trace"]]
+    head = {
+        "version": _engine.version(), "where": "here", "runs": runs, "seconds": 1e-3, "failure": None, "refused": None,
+    }  # fmt: skip
+    return json.dumps(head), {name: _stream(pa.concat_tables(made)) for name, made in pieces.items()}
 
 
-@dataclass
-class FakeEngine:
-    """`before` is called with the number of runs handed out so far; `failing` gives runs an error."""
-
-    before: Callable[[int], None] = lambda _: None
-    failing: Mapping[int, str] = field(default_factory=dict)
-    batches: list[FakeBatch] = field(default_factory=list)
-
-    def scenario_from_toml(self, text: str, origin: str, find: Find | None = None) -> FakeScenario:
-        raise NotImplementedError("the stand-in reads JSON only")
-
-    def scenario_from_json(self, text: str, origin: str, find: Find | None = None) -> FakeScenario:
-        assert origin
-        assert callable(find)
-        return FakeScenario(json.loads(text))
-
-    def batch(
-        self,
-        jobs: Sequence[tuple[Any, int, int]],
-        *,
-        workers: int,
-        trace: Sequence[str],
-        trace_step_us: int,
-        capture: bool = False,
-        together: bool = False,
-    ) -> FakeBatch:
-        assert trace_step_us > 0
-        assert not capture, "nothing travels here"
-        assert not together, "nothing is shared here"
-        made = FakeBatch(jobs, trace, workers or 2, self.before, self.failing)
-        self.batches.append(made)
-        return made
-
-    def version(self) -> str:
-        return "0.0.0-fake"
-
-    def presets(self) -> list[Preset]:
-        return [Preset("rfc7252", "RFC 7252", 1, "doubles", [], 20, [])]
-
-    @property
-    def handed_out(self) -> list[int]:
-        return [run for batch in self.batches for _, _, run in batch.jobs[: batch.position]]
+def _stream(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
+    written: bytes = sink.getvalue().to_pybytes()
+    return written
 
 
 def _name(group: Mapping[str, Any]) -> str:
@@ -140,10 +70,10 @@ def _name(group: Mapping[str, Any]) -> str:
     return str(controller if isinstance(controller, str) else controller["preset"])
 
 
-def tables(scenario: FakeScenario, seed: int, run: int, trace: Sequence[str]) -> dict[str, pa.Table]:
+def tables(scenario: Mapping[str, Any], seed: int, run: int, trace: Sequence[str]) -> dict[str, pa.Table]:
     chance = np.random.default_rng(seed)
-    groups = scenario.tree["clients"]
-    count = scenario.clients
+    groups = scenario["clients"]
+    count = sum(int(group["count"]) for group in groups)
     group = np.repeat(np.arange(len(groups)), [g["count"] for g in groups])
     names = [_name(g) for g in groups]
     fct = 33_007_000 + 1_000_000 * count + chance.integers(0, 200_000, count)
@@ -153,7 +83,7 @@ def tables(scenario: FakeScenario, seed: int, run: int, trace: Sequence[str]) ->
             "run": pa.array(np.full(count, run), pa.uint32()),
             "flow": pa.array(np.arange(count), pa.uint32()),
             "group": pa.array(group, pa.uint32()),
-            "controller": pa.array([names[g] for g in group]).dictionary_encode(),
+            "controller": pa.array([names[g] for g in group]),
             "fct_us": pa.array(fct, pa.uint64()),
             "first_send_us": pa.array(np.zeros(count), pa.uint64()),
             "completed": pa.array(np.full(count, 50), pa.uint32()),
@@ -197,7 +127,7 @@ def tables(scenario: FakeScenario, seed: int, run: int, trace: Sequence[str]) ->
     links = pa.table(
         {
             "run": pa.array([run, run], pa.uint32()),
-            "link": pa.array(["uplink", "downlink"]).dictionary_encode(),
+            "link": pa.array(["uplink", "downlink"]),
             **{name: pa.array(zero, pa.uint64()) for name in ("dropped_queue_packets", "dropped_queue_bytes")},
             **{name: pa.array(zero, pa.uint64()) for name in ("dropped_radio_packets", "dropped_radio_bytes")},
             "offered_packets": pa.array([carried // 94] * 2, pa.uint64()),
@@ -227,7 +157,7 @@ def tables(scenario: FakeScenario, seed: int, run: int, trace: Sequence[str]) ->
                 "run": pa.array(np.full(count, run), pa.uint32()),
                 "flow": pa.array(np.arange(count), pa.uint32()),
                 "wait_us": pa.array(np.full(count, 2_500_000), pa.uint64()),
-                "reason": pa.array(["initial"] * count).dictionary_encode(),
+                "reason": pa.array(["initial"] * count),
             }
         )
     return made
