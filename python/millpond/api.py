@@ -18,7 +18,7 @@ from millpond.judge.published import read as read_published
 from millpond.judge.side_by_side import SideBySide
 from millpond.plan import guests, single, study
 from millpond.plan.factor import with_short
-from millpond.plan.study import Program
+from millpond.plan.program import Program
 from millpond.real import campaign as real_campaign
 from millpond.real import columns, description
 from millpond.real.description import Description

@@ -19,12 +19,11 @@ from millpond.measure.population import Population
 from millpond.plan import study
 from millpond.plan.factor import ALGORITHM
 from millpond.plan.plan import Algorithm, Plan, Trace
-from millpond.plan.study import Program
+from millpond.plan.program import FLEET, Program
 from millpond.plan.values import plain
-from millpond.results.cells import cells_table
-from millpond.results.directory import Results, Value
+from millpond.results.directory import Value
 from millpond.run import together
-from millpond.run.memory import tables_of
+from millpond.run.campaign import carry_out
 
 #: What is measured unless other metrics are asked for.
 USUAL = ("fct", "makespan", "unfinished", "retransmissions_per_client", "unnecessary_retx_per_client")
@@ -70,15 +69,8 @@ def evaluate(
     own = OwnControllers(Path(), known.folder)
     program = _program(known, candidates, lists, own)
     cells = [planned.cell for planned in program.cells]
-    together.refuse_alone(cells, study.FLEET if known.sites else program.kind, known.name)
-    tables = tables_of(program, jobs)
-    manifest = {
-        "cells": [cell.to_json() for cell in cells],
-        "kind": "sweep",
-        "name": known.name,
-        "replications": len(program.seeds),
-    }
-    measures = Measures(Results.in_memory(manifest, {**tables, "cells": cells_table(cells)}))
+    together.refuse_alone(cells, FLEET if known.sites else program.kind, known.name)
+    measures = Measures(carry_out(replace(program, kind="sweep"), workers=jobs))
     rows = [row for population in measures.populations() for row in _rows(measures, population, metrics, lists)]
     return pa.Table.from_pylist(rows)
 

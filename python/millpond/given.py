@@ -16,7 +16,7 @@ from millpond.measure import summary
 from millpond.measure.frame import Asked, Frame, measure
 from millpond.measure.measures import Measures
 from millpond.measure.sites import Sites
-from millpond.plan import study
+from millpond.plan.program import FLEET
 from millpond.real import columns
 from millpond.real.columns import Live
 from millpond.results import provenance
@@ -58,7 +58,7 @@ class Run:
     @cached_property
     def summary(self) -> pa.Table:
         """One row for each population of clients, of a fleet for each site: times in s, retransmissions per client."""
-        if self.results.manifest["kind"] == study.FLEET:
+        if self.results.manifest["kind"] == FLEET:
             return Sites(self.measures).to_table()
         return summary.table(self.measures)
 

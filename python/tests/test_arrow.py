@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from millpond import _engine
-from millpond.run.jobs import plain
+from millpond.results.store import plain
 
 SCENARIO = """
 [path.uplink]

@@ -127,7 +127,7 @@ def test_unfinished_results_cannot_be_read(tmp_path: Path) -> None:
 def test_a_part_cut_short_is_run_again_and_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole, out = tmp_path / "whole", tmp_path / "out"
     rerun(whole)
-    monkeypatch.setattr(campaign, "PART_ROWS", 2000)
+    monkeypatch.setattr(store, "PART_ROWS", 2000)
     with pytest.raises(Interrupted):
         rerun(out, Heard(stop_after=100))
     parts = sorted((out / "parts").iterdir())

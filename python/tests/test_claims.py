@@ -52,7 +52,7 @@ def test_every_claim_is_judged_and_says_why(comparison: Comparison, built_in: Pu
 
 
 def test_a_claim_about_others_is_the_only_one_no_run_can_judge(comparison: Comparison) -> None:
-    # c41 needs later batches, which the stand-in does not make
+    # c41 needs later batches, which are not invented
     assert {claim.id for claim in comparison.claims if claim.verdict == "unjudged"} == {"anrw18-c40", "anrw18-c41"}
 
 

@@ -52,7 +52,7 @@ def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Chunks of a few runs, however fast the machine is, and a part for each of them."""
     monkeypatch.setattr(spread, "CHUNK_SECONDS", 0.002)
     monkeypatch.setattr(spread, "GROWTH", 2)
-    monkeypatch.setattr(campaign, "PART_ROWS", 1)
+    monkeypatch.setattr(store, "PART_ROWS", 1)
 
 
 def swept(plan: Path, out: Path, **options: Any) -> Path:

@@ -9,7 +9,7 @@ import small_sweep
 
 from millpond.errors import UsageError
 from millpond.plan import study
-from millpond.plan.study import Program
+from millpond.plan.program import Program
 
 
 def unfolded(folder: Path, text: str) -> Program:

@@ -192,4 +192,4 @@ def test_a_row_with_a_reason_is_not_measured(rows: MakeRows, fake: Measures, pla
 def test_runs_of_a_kind_are_counted_for_as_many_as_were_published(rows: MakeRows, fake: Measures, plan: Plan) -> None:
     row = HERE | {"metric": "alike_in_run", "statistic": "count", "value": "11", "unit": "runs"}
     (figure,) = figures.match(rows(row), fake, plan.reading)
-    assert figure.ours == 20  # of 20: the clients of the stand-in are all alike
+    assert figure.ours == 20  # of 20: invented clients are all alike

@@ -213,7 +213,7 @@ def test_views_cut_places_until_few_are_left(results: Results, monkeypatch: pyte
     assert (data.across, data.first) == ("buffer_bytes", "as-typed")
     told = [data.words(view) for view in data.views()]
     assert told == ["as typed, continuous", "as typed, random", "as meant"]
-    # the stand-in traces no queue, so the last cell is looked at closely
+    # no trace of a queue is invented, so the last cell is looked at closely
     assert [stage.only["payload"] for stage in data.stages] == [176]
     monkeypatch.setattr("millpond.show.report.data.PANELS", 2)
     views = data.views()

@@ -71,7 +71,8 @@ def test_quick_keeps_what_the_plan_names(plan: Plan) -> None:
 
 
 def test_the_first_entry_of_a_path_that_covers_a_cell_counts(tmp_path: Path) -> None:
-    more = '[[path]]\nname = "as-typed"\nonly = { payload = [176] }\n[path.set]\n"path.downlink.queue" = "{payload} kB"\n\n'
+    more = '[[path]]\nname = "as-typed"\nonly = { payload = [176] }\n'
+    more += '[path.set]\n"path.downlink.queue" = "{payload} kB"\n\n'
     text = small_study.PLAN.replace("[[path]]", f"{more}[[path]]", 1)
     found = cells(study.load(small_study.write(tmp_path / "small", text)))
     queues = {f"four-host-{n}": found[f"cocoa-10-2500-random-four-host-{n}-as-typed"].scenario for n in (68, 176)}

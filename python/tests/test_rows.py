@@ -11,7 +11,7 @@ from millpond.judge.compare import Verdict
 from millpond.measure.measures import Measures
 from millpond.plan.study import Plan
 
-# In the stand-in's results clients from 100 on make so many unnecessary retransmissions, whatever the buffer:
+# In invented results clients from 100 on make so many unnecessary retransmissions, whatever the buffer:
 # Default 196, CoCoA 9, every Full Backoff variant 60.
 HERE = {
     "kind": "claim",

@@ -9,7 +9,7 @@ import pytest
 from millpond.errors import UsageError
 from millpond.plan import single
 from millpond.plan.groups import groups_of
-from millpond.plan.study import Program
+from millpond.plan.program import Program
 
 PATH = """\
 [path.uplink]

@@ -147,7 +147,7 @@ def test_what_is_no_fleet_is_refused(change: dict[str, Any], told: str) -> None:
 def test_rows_are_put_in_order_some_runs_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = millpond.sweep(small_sweep.tree(), out=tmp_path / "whole", report=False).results
     monkeypatch.setattr(store, "WINDOW_ROWS", 10)
-    monkeypatch.setattr(campaign, "PART_ROWS", 50)
+    monkeypatch.setattr(store, "PART_ROWS", 50)
     done = millpond.sweep(small_sweep.tree(), out=tmp_path / "out", report=False).results
     assert pq.read_metadata(tmp_path / "out" / "flows.parquet").num_row_groups > 8
     for name in ("runs", "flows", "links", "histogram", "delays", "reported"):

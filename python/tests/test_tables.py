@@ -8,7 +8,7 @@ from rich.console import Console
 import millpond
 from millpond.judge.compare import Comparison, Figure
 from millpond.measure.measures import Measures
-from millpond.plan.study import Planned
+from millpond.plan.program import Planned
 from millpond.results.directory import Results
 from millpond.run.jobs import Job
 from millpond.run.progress import Bar

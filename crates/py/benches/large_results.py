@@ -69,7 +69,7 @@ def made(place: Path, rows: int) -> None:
     tables = {"cells": cells_table(cells), "groups": groups_table(cells, manifest["labels"])}
     for name in (file.removesuffix(".parquet") for file in manifest["files"]):
         pieces = iter([tables[name]]) if name in tables else _pieces(small.table(name), name, cells)
-        count, size = write_pieces(large / f"{name}.parquet", pieces)
+        count, size, _ = write_pieces(large / f"{name}.parquet", pieces)
         files[f"{name}.parquet"] = {"rows": count, "bytes": size, "sha256": ""}
     runs = len(cells) * replications
     told = {"files": files, "cells": [cell.to_json() for cell in cells], "runs": runs, "runs_done": runs,

@@ -8,16 +8,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from millpond import _engine
 from millpond.arena import drawn
 from millpond.controllers.own import AnyController, OwnControllers
 from millpond.errors import UsageError, unknown
 from millpond.plan import scenario as scenarios
 from millpond.plan import study
 from millpond.plan.factor import PATH
-from millpond.plan.groups import groups_of
-from millpond.plan.study import Planned, Program
-from millpond.results.directory import Cell, Value
+from millpond.plan.program import Point, Program
+from millpond.plan.program import program as build_program
 
 #: Which cells there are.
 KINDS = ("studies", "drawn", "all")
@@ -62,34 +60,31 @@ def program(
     told = {name: own.written(controller) for name, controller in candidates.items()}
     rivals = {name: name for name in against if name not in told}
     every: dict[str, Any] = {**told, **rivals}
+
+    def points() -> Iterator[Point]:
+        for place in places:
+            for name, controller in [*every.items(), (ALONE, None)]:
+                tree = _alone(place.scenario) if controller is None else _with(place, controller)
+                if tree is None:
+                    continue
+                theirs = len(tree["clients"]) - place.groups
+                yield Point(
+                    f"{name}-{place.name}",
+                    scenarios.build(tree, f"cell {place.name}", own),
+                    {"algorithm": name, "place": place.name, "family": place.family},
+                    [*[name] * place.groups, *[NEIGHBOUR] * theirs],
+                    1 if controller is None else place.replications,
+                )
+
     most = max(place.replications for place in places)
-    planned: list[Planned] = []
-    first = 0
-    for place in places:
-        for name, controller in [*every.items(), (ALONE, None)]:
-            tree = _alone(place.scenario) if controller is None else _with(place, controller)
-            if tree is None:
-                continue
-            built = scenarios.build(tree, f"cell {place.name}", own)
-            full = scenarios.in_full(built)
-            theirs = len(full["clients"]) - place.groups
-            groups = groups_of(full, [*[name] * place.groups, *[NEIGHBOUR] * theirs])
-            columns: dict[str, Value] = {"algorithm": name, "place": place.name, "family": place.family}
-            runs = 1 if controller is None else place.replications
-            number = len(planned)
-            cell = Cell(number, f"{name}-{place.name}", columns, groups, first, runs, full)
-            planned.append(Planned(cell, built))
-            first += runs
-    return Program(
+    return build_program(
+        points(),
+        own,
         kind="sweep",
         name="arena",
         title="Arena",
-        cells=tuple(planned),
-        seeds=tuple(study.seed(f"arena {lot}", replication) for replication in range(most)),
-        version=_engine.version(),
+        seeds=[study.seed(f"arena {lot}", replication) for replication in range(most)],
         labels={name: name for name in every},
-        code=own.code,
-        sources=own.sources,
     )
 
 

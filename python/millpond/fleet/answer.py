@@ -16,22 +16,10 @@ from millpond.fleet.remedies import Remedy
 from millpond.fleet.scenario import everyday_load
 from millpond.fleet.search import Edge, Spread
 from millpond.plan.toml_file import where
+from millpond.run.campaign import Watcher
 
 #: How long devices wait for an answer before they send again, at least (RFC 7252 §4.8).
 ACK_TIMEOUT_S = 2.0
-
-
-class Watch:
-    """Told how the work goes. This one says nothing."""
-
-    def step(self, what: str, runs: int) -> None:
-        """So many runs of something begin."""
-
-    def finished(self) -> None:
-        """One run is done."""
-
-    def end(self) -> None:
-        """No further run will come."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +86,7 @@ def find(
     jobs: int = 0,
     largest: bool = False,
     pictures: bool = True,
-    watch: Watch | None = None,
+    watcher: Watcher | None = None,
 ) -> Answer:
     """The answer for a fleet.
 
@@ -108,13 +96,13 @@ def find(
         jobs: Runs at the same time; 0 for one per core.
         largest: Whether the largest fleet is looked for, as it is and with the best remedy.
         pictures: Whether the tables of what is drawn are kept.
-        watch: Told how it goes.
+        watcher: Told how it goes.
 
     Raises:
         UsageError: one line, if the engine refuses what is described.
         MillpondError: one line, if a run fails.
     """
-    watch = watch or Watch()
+    watcher = watcher or Watcher()
     cost = demand(fleet)
     if (load := everyday_load(fleet, cost.report_s)) > 1:
         raise UsageError(
@@ -122,9 +110,15 @@ def find(
             "what the cell carries, without any event: write a longer time"
         )
 
+    known: dict[tuple[int, Change], Outcome] = {}
+
     def measured(change: Change, of: Fleet = fleet, draw: bool = False) -> Outcome:
-        watch.step(change.title if of is fleet else f"{of.keys.devices} devices, {change.title}", len(seeds))
-        return simulate(of, change, cost, seeds, jobs=jobs, draw=draw, finished=watch.finished)
+        # a search begins with what was measured before it
+        key = of.keys.devices, change
+        if key not in known:
+            watcher.step(change.title if of is fleet else f"{of.keys.devices} devices, {change.title}")
+            known[key] = simulate(of, change, cost, seeds, jobs=jobs, draw=draw, watcher=watcher)
+        return known[key]
 
     def beside(change: Change) -> Remedy:
         return Remedy.of(measured(change, draw=pictures), as_it_is)
@@ -143,7 +137,7 @@ def find(
             found = [search.largest(fleet, change, measured, cost.report_s) for change in changes]
             answer = replace(answer, edges=tuple(found))
     finally:
-        watch.end()
+        watcher.close()
     return answer
 
 
@@ -176,4 +170,4 @@ def _paired(answer: Answer, beside: Callable[[Change], Remedy]) -> Answer:
     return replace(answer, remedies=remedies.ranked([*answer.remedies, *gainful]), no_gain=tuple(no_gain))
 
 
-__all__ = ["Answer", "Watch", "find"]
+__all__ = ["Answer", "find"]

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from millpond import _engine
 from millpond.controllers.own import OwnControllers
 from millpond.fleet import scenario
 from millpond.fleet.change import Change
@@ -20,13 +19,11 @@ from millpond.measure.measures import Measures
 from millpond.measure.reported import SHARES, Course
 from millpond.measure.statistics import Floats, wilson
 from millpond.plan import scenario as scenarios
-from millpond.plan.groups import groups_of, told_together
 from millpond.plan.plan import Trace
+from millpond.plan.program import Point, program
 from millpond.plan.quantity import BITS_PER_SECOND, in_seconds
-from millpond.plan.study import Planned, Program
-from millpond.results.cells import cells_table
 from millpond.results.directory import Cell, Group, Results
-from millpond.run.memory import tables_of
+from millpond.run.campaign import Watcher, carry_out
 
 #: How often link and queue are looked at.
 STEP_US = 1_000_000
@@ -154,7 +151,7 @@ def simulate(
     *,
     jobs: int = 0,
     draw: bool = False,
-    finished: Callable[[], None] = lambda: None,
+    watcher: Watcher | None = None,
 ) -> Outcome:
     """Runs the fleet with a change, once for each seed; equal seeds draw equal random numbers.
 
@@ -167,13 +164,13 @@ def simulate(
         seeds: One a run.
         jobs: Runs at the same time; 0 for one per core.
         draw: Whether what pictures show of the first run is kept.
-        finished: Called after each run.
+        watcher: Told about progress.
 
     Raises:
         UsageError: one line, if the engine refuses what is described.
         MillpondError: one line, if a run fails.
     """
-    measures = Measures(results(fleet, change, cost, seeds, jobs=jobs, finished=finished))
+    measures = Measures(results(fleet, change, cost, seeds, jobs=jobs, watcher=watcher))
     cell = measures.cells[0]
     bottleneck = measures.bottleneck(cell)
     runs = tuple(_judged(fleet, measures, cell, bottleneck, at, seed, cost) for at, seed in enumerate(seeds))
@@ -188,13 +185,13 @@ def results(
     seeds: Sequence[int],
     *,
     jobs: int = 0,
-    finished: Callable[[], None] = lambda: None,
+    watcher: Watcher | None = None,
 ) -> Results:
     """The tables of such runs."""
     keys = fleet.keys
     load = keys.everyday.others_load
     every = keys.everyday.others * cost.report_s / load if keys.everyday.others and load else None
-    return _run(fleet, scenario.tree(fleet, change, cost.work_s, every), seeds, jobs, finished)
+    return _run(fleet, scenario.tree(fleet, change, cost.work_s, every), seeds, jobs, watcher)
 
 
 def fleet_groups(cell: Cell) -> list[Group]:
@@ -211,21 +208,14 @@ def _run(
     tree: Mapping[str, Any],
     seeds: Sequence[int] = (1,),
     jobs: int = 0,
-    finished: Callable[[], None] = lambda: None,
+    watcher: Watcher | None = None,
 ) -> Results:
-    built = scenarios.build(tree, fleet.origin, OwnControllers(fleet.folder))
-    full = scenarios.in_full(built)
-    groups = groups_of(full)
-    cell = Cell(0, "fleet", {"algorithm": told_together(groups)}, groups, 0, len(seeds), full)
-    planned = Planned(cell, built, traced=True)
-    program = Program("scenario", "fleet", fleet.title, (planned,), tuple(seeds), _engine.version(),
-                      Trace(TRACES, STEP_US))  # fmt: skip
-    tables = tables_of(program, jobs, finished)
-    manifest = {
-        "cells": [cell.to_json()], "kind": "scenario", "name": "fleet", "title": fleet.title,
-        "version": _engine.version(), "seeds": list(seeds), "replications": len(seeds),
-    }  # fmt: skip
-    return Results.in_memory(manifest, {**tables, "cells": cells_table([cell])})
+    own = OwnControllers(fleet.folder)
+    built = scenarios.build(tree, fleet.origin, own)
+    point = Point("fleet", built, replications=len(seeds), traced=True)
+    trace = Trace(TRACES, STEP_US, every=True)
+    one = program([point], own, kind="scenario", name="fleet", title=fleet.title, seeds=seeds, trace=trace)
+    return carry_out(one, workers=jobs, watcher=watcher)
 
 
 def _judged(fleet: Fleet, measures: Measures, cell: Cell, bottleneck: str, run: int, seed: int, cost: Demand) -> Run:

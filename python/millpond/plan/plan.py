@@ -129,11 +129,13 @@ class Mix:
 
 @dataclass(frozen=True)
 class Trace:
-    """What is traced, of replication 0 of some cells."""
+    """What is traced, of some cells."""
 
     tables: tuple[str, ...] = ()
     step_us: int = 1_000_000
     flows: int = 8
+    #: Of every replication, not just the first.
+    every: bool = False
     only: Only = field(default_factory=Only)
     #: Only the cells with the largest values of these factors, for each combination of the others.
     largest: tuple[str, ...] = ()

@@ -103,8 +103,8 @@ def read(place: Path | Mapping[str, Any], presets: Sequence[str] = ()) -> Plan:
             tuple(top.trace.tables),
             round(top.trace.step * 1e6),
             top.trace.flows,
-            read_only(top.trace.only, file, "trace.only", factors),
-            tuple(top.trace.largest),
+            only=read_only(top.trace.only, file, "trace.only", factors),
+            largest=tuple(top.trace.largest),
         ),
         reading=Reading(
             reading.replications or top.replications or 1,

@@ -6,17 +6,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from millpond import _engine
 from millpond.controllers.own import AnyController, OwnControllers
 from millpond.errors import UsageError, unknown
 from millpond.plan import overrides
 from millpond.plan import scenario as scenarios
-from millpond.plan.factor import ALGORITHM
-from millpond.plan.groups import groups_of, told_together
 from millpond.plan.keys import counted
-from millpond.plan.study import TRACES, Planned, Program, Trace
+from millpond.plan.plan import TRACES, Trace
+from millpond.plan.program import Point, Program
+from millpond.plan.program import program as build_program
 from millpond.plan.values import whole
-from millpond.results.directory import Cell
 
 #: What the report of a run draws over time; it costs next to nothing.
 USUAL_TRACES = ("queue", "share")
@@ -84,27 +82,13 @@ def program(
     transfers = _transfers(tree)
     usual = TRANSFER_TRACES if transfers else USUAL_TRACES
     tables = () if trace is not None and tuple(trace) == NO_TRACES else tuple(dict.fromkeys([*usual, *(trace or ())]))
-    groups = groups_of(tree)
-    cell = Cell(
-        number=0,
-        id=name,
-        columns={ALGORITHM: told_together(groups)},
-        groups=groups,
-        first_run=0,
-        replications=replications,
-        scenario=tree,
-    )
-    return Program(
+    return build_program(
+        [Point(name, built, replications=replications, traced=True)],
+        own,
         kind="scenario",
         name=name,
-        title=str(tree.get("title") or name),
-        cells=(Planned(cell, built, traced=bool(tables)),),
-        seeds=tuple(range(seed, seed + replications)),
-        version=_engine.version(),
+        seeds=range(seed, seed + replications),
         trace=Trace(tables, FINE_STEP_US if transfers or "frames" in tables else STEP_US, flows=_EVERY_FLOW),
-        labels={group.algorithm: group.algorithm for group in groups},
-        code=own.code,
-        sources=own.sources,
     )
 
 

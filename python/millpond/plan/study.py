@@ -1,110 +1,36 @@
-"""Studies: a folder with a plan, scenarios, published figures and claims; the plan unfolds into cells.
-
-A *cell* is one point of the plan's matrix (one scenario), run once per replication. The seed of a run depends on the
-study and the number of the replication alone, so that every controller meets the same luck.
-"""
+"""Studies: a folder with a plan, scenarios, published figures and claims; the plan unfolds into a program."""
 
 from __future__ import annotations
 
 import hashlib
 import itertools
-import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from millpond import _engine
-from millpond._engine import Scenario
 from millpond.controllers.own import OwnControllers
 from millpond.engine import presets
 from millpond.errors import UsageError, nearest, unknown
 from millpond.plan import overrides, reading
 from millpond.plan import scenario as scenarios
 from millpond.plan.factor import ALGORITHM, PATH, Vary, places_of
-from millpond.plan.groups import groups_of, told_together
 from millpond.plan.plan import PLAN, TRACES, Matrix, PathVariant, Plan, Reading, Trace
-from millpond.results.directory import Cell, Factor, Value
+from millpond.plan.program import FLEET, Point, Program, program
+from millpond.results.directory import Factor, Value
 
 __all__ = [
-    "PLAN", "STUDIES", "TRACES", "Plan", "Planned", "Program", "Reading", "Trace", "find", "load", "seed", "studies",
+    "PLAN", "STUDIES", "TRACES", "Plan", "Reading", "Trace", "find", "load", "seed", "studies",
     "unfold",
 ]  # fmt: skip
 
-#: The kind of results whose runs are sites of one fleet.
-FLEET = "fleet"
 #: The tables that grow with clients and seconds, not with sites.
 CLIENT_BY_CLIENT = ("flows", "births")
 #: How an error begins that blames a key.
 _UNKNOWN_KEY = re.compile(r": unknown key `([^`]+)`")
 
 STUDIES = Path(__file__).parent.parent / "scenarios" / "studies"
-
-
-@dataclass(frozen=True)
-class Planned:
-    """A cell and the engine's scenario for it."""
-
-    cell: Cell
-    scenario: Scenario
-    traced: bool = False
-
-
-@dataclass(frozen=True)
-class Program:
-    """Everything to run: cells, the seeds of their replications, what is traced. Equal programs have equal `hash`."""
-
-    kind: str
-    name: str
-    title: str
-    cells: tuple[Planned, ...]
-    seeds: tuple[int, ...]
-    version: str
-    trace: Trace = field(default_factory=Trace)
-    labels: Mapping[str, str] = field(default_factory=dict)
-    #: The link that figures about a link mean; empty: the one that is busy longest.
-    bottleneck: str = ""
-    #: The study whose page and tables these results have; empty: the one of its name, if any.
-    page: str = ""
-    #: How the factors are spoken of.
-    factors: Mapping[str, Factor] = field(default_factory=dict)
-    #: What each path variant is, in words.
-    paths: Mapping[str, str] = field(default_factory=dict)
-    #: Digests of the source of controllers of one's own, by name and file.
-    code: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    #: That source itself, by the place that a results directory keeps it in.
-    sources: Mapping[str, Path] = field(default_factory=dict)
-    #: Tables that are not kept: those with a row for each client or second.
-    dropped: tuple[str, ...] = ()
-    #: Which part of the runs this is, of how many: every n-th run. Shards of one program have equal hashes.
-    shard: tuple[int, int] = (1, 1)
-
-    @property
-    def runs(self) -> int:
-        """Runs of this shard."""
-        first = (range(p.cell.first_run, p.cell.first_run + p.cell.replications) for p in self.cells)
-        return sum(self.has(run) for runs in first for run in runs)
-
-    def has(self, run: int) -> bool:
-        """Whether this shard runs it."""
-        number, of = self.shard
-        return run % of == number - 1
-
-    @property
-    def hash(self) -> str:
-        """Digest of all that the results depend on."""
-        told = {
-            "kind": self.kind,
-            "name": self.name,
-            "version": self.version,
-            "seeds": self.seeds,
-            "trace": [self.trace.tables, self.trace.step_us, self.trace.flows],
-            "cells": [[planned.cell.to_json(), planned.traced] for planned in self.cells],
-            **({"code": self.code} if self.code else {}),
-            **({"dropped": self.dropped} if self.dropped else {}),
-        }
-        return "sha256:" + hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -178,55 +104,48 @@ def unfold(plan: Plan, own: OwnControllers | None = None) -> Program:
     for point in wanted:
         place = point.place(largest)
         most[place] = max(most.get(place, point.size(largest)), point.size(largest))
-    cells = []
-    first_run, first_seed = 0, _first_seeds(plan)
-    for number, point in enumerate(wanted):
+    first_seed = _first_seeds(plan)
+
+    def built(point: _Point) -> Point:
         tree, names = _scenario(plan, point)
         origin = f"{plan.file}, cell {point.name} of {point.matrix.scenario_file.name}"
         try:
-            built = overrides.changed(tree, sets, own, origin)
+            scenario = overrides.changed(tree, sets, own, origin)
         except UsageError as error:
             raise UsageError(_with_factor(plan, str(error), origin)) from None
-        full = scenarios.in_full(built)
-        groups = groups_of(full, names)
-        links = _links(full)
-        if plan.bottleneck and links and plan.bottleneck not in links:
-            raise UsageError(f"{plan.file}: bottleneck: {unknown('link', plan.bottleneck, links)}")
-        cell = Cell(
-            number=number,
+        return Point(
             id=point.name,
-            columns=point.columns if point.algorithms else {**point.columns, ALGORITHM: told_together(groups)},
-            groups=groups,
-            first_run=first_run,
+            scenario=scenario,
+            columns=point.columns,
+            algorithms=names,
             replications=point.matrix.replications,
-            scenario=full,
             first_seed=first_seed[plan.matrices.index(point.matrix)],
-        )
-        first_run += cell.replications
-        here = (
-            point.size(largest) == most[point.place(largest)]
+            traced=point.size(largest) == most[point.place(largest)]
             and len(point.algorithms) <= 1
             and point.path.name == plan.paths[0].name
-            and plan.trace.only.covers(point.columns)
+            and plan.trace.only.covers(point.columns),
         )
-        cells.append(Planned(cell, built, traced=here and bool(plan.trace.tables)))
-    return Program(
+
+    found = program(
+        map(built, wanted),
+        own,
         kind=FLEET if plan.sites else "study" if plan.judged else "sweep",
         dropped=CLIENT_BY_CLIENT if plan.sites else (),
         name=plan.name,
         title=plan.title,
-        cells=tuple(cells),
         seeds=seeds(plan),
-        version=_engine.version(),
         trace=plan.trace,
         labels={name: plan.known[name].label for name in plan.known},
         bottleneck=plan.bottleneck,
         page=plan.page,
         factors={name: plan.wording(name) for name in plan.factors},
         paths={path.name: path.label for path in reversed(plan.paths)},
-        code=own.code,
-        sources=own.sources,
     )
+    for planned in found.cells:
+        links = _links(planned.cell.scenario)
+        if plan.bottleneck and links and plan.bottleneck not in links:
+            raise UsageError(f"{plan.file}: bottleneck: {unknown('link', plan.bottleneck, links)}")
+    return found
 
 
 def seeds(plan: Plan) -> tuple[int, ...]:

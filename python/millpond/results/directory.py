@@ -235,10 +235,12 @@ class Results:
         return results
 
     @staticmethod
-    def of(directory: Path, manifest: Mapping[str, Any]) -> Results:
-        """What was just finished, a single shard as well."""
+    def of(directory: Path, manifest: Mapping[str, Any], tables: Mapping[str, pa.Table] | None = None) -> Results:
+        """What was just finished, a single shard as well, with those of its tables that are still in memory."""
         check_whole(directory, manifest)
-        return Results(directory, manifest)
+        results = Results(directory, manifest)
+        results._tables.update(tables or {})
+        return results
 
     @property
     def study(self) -> str | None:
@@ -307,7 +309,7 @@ def check_whole(directory: Path, manifest: Mapping[str, Any]) -> None:
 
 def in_order(tables: Sequence[pa.Table]) -> pa.Table:
     """The rows of several tables in the order of runs, in one chunk a column: equal rows give equal files."""
-    together = pa.concat_tables(tables)
+    together = pa.concat_tables(tables, promote_options="default")
     order = np.argsort(together.column("run").to_numpy(), kind="stable")
     return together.take(pa.array(order)).combine_chunks()
 

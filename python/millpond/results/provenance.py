@@ -6,6 +6,7 @@ import hashlib
 import shlex
 import subprocess
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,13 @@ def digest(file: Path) -> str:
         return hashlib.file_digest(opened, "sha256").hexdigest() if hasattr(hashlib, "file_digest") else _slow(opened)
 
 
+@lru_cache(maxsize=1)
+def engine_digest() -> str:
+    """The SHA-256 of the engine's own file: runs of equal scenario, seed and engine are equal."""
+    return digest(Path(_engine.__file__))
+
+
+@lru_cache(maxsize=1)
 def tree_state(root: Path = Path(__file__).parents[3]) -> dict[str, Any] | None:
     """Commit of the checkout that this package runs from, and whether its sources are as committed.
 

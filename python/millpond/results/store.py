@@ -11,15 +11,19 @@ import json
 import os
 import shutil
 import sys
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from millpond._engine import Table
 from millpond.errors import MillpondError
 from millpond.given_files import check_values, read_json
 from millpond.results.directory import MANIFEST, check_size, in_order, read_manifest, read_table
@@ -31,11 +35,16 @@ PASSING: Mapping[str, Any] = {"compression": "lz4", "use_dictionary": False}
 #: Rows that are put in order at a time, and of a group of them in a file, of which a reader may take some.
 WINDOW_ROWS = 250_000
 GROUP_ROWS = 65_536
+#: A part is written when so many rows wait, or so many seconds have passed since the first of them.
+PART_ROWS = 200_000
+PART_SECONDS = 10.0
 PART = "part.json"
 LOCK = ".lock"
 
 
 Integers: TypeAlias = NDArray[np.int64]
+#: Rows of runs, the engine's own until somebody needs them here: each table that comes over tells all its columns.
+Rows: TypeAlias = pa.Table | Table
 
 
 class Unwritten(MillpondError):
@@ -69,16 +78,22 @@ def write_table(file: Path, table: pa.Table, form: Mapping[str, Any] = KEPT) -> 
     return write_pieces(file, [table], form)[1]
 
 
-def write_pieces(file: Path, pieces: Iterable[pa.Table], form: Mapping[str, Any] = KEPT) -> tuple[int, int]:
-    """The same of a table that comes in pieces, one at least; gives its rows and its length in bytes."""
-    rows = 0
+def write_pieces(
+    file: Path, pieces: Iterable[pa.Table], form: Mapping[str, Any] = KEPT
+) -> tuple[int, int, pa.Table | None]:
+    """The same of a table that comes in pieces, one at least.
+
+    Gives its rows, its length in bytes, and where it came in one piece that, so that it need not be read again.
+    """
+    rows, only = 0, None
     with _whole(file) as temporary, contextlib.ExitStack() as ends:
         writer: Any = None
         for piece in pieces:
+            only = piece if writer is None else None
             writer = writer or ends.enter_context(pq.ParquetWriter(temporary, piece.schema, **form))
             writer.write_table(piece, row_group_size=GROUP_ROWS)
             rows += piece.num_rows
-    return rows, file.stat().st_size
+    return rows, file.stat().st_size, only
 
 
 @contextlib.contextmanager
@@ -162,19 +177,46 @@ def claim(
     return manifest
 
 
-class Parts:
-    """The finished runs of an unfinished directory."""
+def joined(tables: Sequence[Rows]) -> pa.Table:
+    """The rows of several runs as one table, as it is kept."""
+    here = [plain(table) for table in tables if isinstance(table, pa.Table)]
+    there = [table for table in tables if not isinstance(table, pa.Table)]
+    if there:
+        here.append(plain(pa.table(there[0].followed_by(there[1:]))))
+    return here[0] if len(here) == 1 else pa.concat_tables(here, promote_options="default")
 
-    def __init__(self, directory: Path) -> None:
-        self.folder = directory / PARTS
-        self.done: set[int] = set()
+
+def plain(table: pa.Table) -> pa.Table:
+    """Dictionaries become strings: each run has its own, and Parquet makes one of all."""
+    for position, column in enumerate(table.schema):
+        if pa.types.is_dictionary(column.type):
+            table = table.set_column(position, column.name, table.column(position).cast(column.type.value_type))
+    return table
+
+
+class Parts:
+    """The tables of finished runs until all are done: in memory, and of a directory in parts that outlast a crash."""
+
+    def __init__(self, directory: Path | None) -> None:
+        #: Where parts are kept; None: nowhere but in memory.
+        self.folder = None if directory is None else directory / PARTS
+        #: The runs that would be there again after a crash.
+        self.kept: set[int] = set()
         #: One line for each part that was found cut short and left out.
         self.damaged: list[str] = []
         self._names: list[str] = []
+        self._runs: list[int] = []
+        self._waiting: dict[str, list[Rows]] = {}
+        self._rows, self._since = 0, time.monotonic()
+
+    @property
+    def done(self) -> set[int]:
+        """All finished runs."""
+        return self.kept.union(self._runs)
 
     def read(self) -> None:
         """Find what is there. A part cut short is left out (its runs are run again) and named in `damaged`."""
-        if not self.folder.is_dir():
+        if self.folder is None or not self.folder.is_dir():
             return
         for folder in sorted(self.folder.iterdir()):
             if folder.name.startswith(".tmp-"):
@@ -186,21 +228,37 @@ class Parts:
                 self.damaged.append(f"{str(error).split(': run the study again')[0]}: its runs are run again")
                 shutil.rmtree(folder, ignore_errors=True)
                 continue
-            self.done.update(runs)
+            self.kept.update(runs)
             self._names.append(folder.name)
 
-    def add(self, runs: Sequence[int], tables: Mapping[str, pa.Table]) -> None:
-        """Keep the tables of finished runs: all of them, or if that cannot be, none. Raises `Unwritten` then."""
+    def add(self, runs: Sequence[int], tables: Mapping[str, Rows]) -> None:
+        """Take the tables of finished runs."""
+        if not self._runs:
+            self._since = time.monotonic()
+        self._runs.extend(runs)
+        for name, rows in tables.items():
+            self._waiting.setdefault(name, []).append(rows)
+            self._rows += rows.num_rows
+
+    @property
+    def is_ripe(self) -> bool:
+        """Whether so much waits in memory, or for so long, that it should be written."""
+        waits = bool(self._runs) and (self._rows >= PART_ROWS or time.monotonic() - self._since >= PART_SECONDS)
+        return waits and self.folder is not None
+
+    def write(self) -> None:
+        """Write what waits in memory as a part: all of it, or if that cannot be, none. Raises `Unwritten` then."""
+        if self.folder is None or not self._runs:
+            return
         number = int(self._names[-1].split("-")[1]) + 1 if self._names else 0
         name = f"part-{number:06d}"
         temporary = self.folder / f".tmp-{name}-{os.getpid()}"
         try:
             self.folder.mkdir(exist_ok=True)
             temporary.mkdir()
-            sizes = {
-                name: write_table(temporary / f"{name}.parquet", in_order([t]), PASSING) for name, t in tables.items()
-            }
-            write_json(temporary / PART, {"runs": sorted(runs), "bytes": sizes})
+            tables = {name: in_order([joined(rows)]) for name, rows in self._waiting.items()}
+            sizes = {name: write_table(temporary / f"{name}.parquet", table, PASSING) for name, table in tables.items()}
+            write_json(temporary / PART, {"runs": sorted(self._runs), "bytes": sizes})
             temporary.rename(self.folder / name)
         except BaseException as error:
             shutil.rmtree(temporary, ignore_errors=True)
@@ -208,29 +266,39 @@ class Parts:
                 raise Unwritten(self.folder, error) from None
             raise
         self._names.append(name)
-        self.done.update(runs)
+        self.kept.update(self._runs)
+        self._runs, self._waiting, self._rows = [], {}, 0
 
     @property
     def tables(self) -> tuple[str, ...]:
         """The names of the tables that there are rows of."""
-        files = (file for name in self._names for file in sorted((self.folder / name).glob("*.parquet")))
-        return tuple(dict.fromkeys(file.stem for file in files))
+        written = (file.stem for name in self._names for file in sorted(self._folder(name).glob("*.parquet")))
+        return tuple(dict.fromkeys([*written, *sorted(self._waiting)]))
 
     def merged(self, table: str) -> Iterator[pa.Table]:
         """The rows of a table in the order of runs, some runs at a time: how many depends on their rows alone."""
-        files = [file for name in self._names if (file := self.folder / name / f"{table}.parquet").exists()]
-        counted = [_rows_by_run(file) for file in files]
+        sources: list[_Source] = [
+            _InFile(file) for name in self._names if (file := self._folder(name) / f"{table}.parquet").exists()
+        ]
+        if table in self._waiting:
+            sources.append(_InMemory(joined(self._waiting[table])))
+        counted = [source.rows_by_run() for source in sources]
         runs, places = np.unique(np.concatenate([runs for runs, _ in counted]), return_inverse=True)
         rows = np.bincount(places, weights=np.concatenate([rows for _, rows in counted])).astype(np.int64)
         if not len(runs):
-            yield read_table(files[0])
+            yield sources[0].between(0, 0)
         for first, last in _windows(runs, rows):
-            mine = [file for file, (there, _) in zip(files, counted, strict=True) if _any(there, first, last)]
-            yield in_order([read_table(file, [("run", ">=", first), ("run", "<=", last)]) for file in mine])
+            mine = [one for one, (there, _) in zip(sources, counted, strict=True) if _any(there, first, last)]
+            yield in_order([source.between(first, last) for source in mine])
 
     def remove(self) -> None:
         """Forget all parts."""
-        shutil.rmtree(self.folder, ignore_errors=True)
+        if self.folder is not None:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _folder(self, name: str) -> Path:
+        assert self.folder is not None
+        return self.folder / name
 
     def _check(self, folder: Path) -> list[int]:
         try:
@@ -246,14 +314,44 @@ class Parts:
 # ----------------------------------------------------------------------------------------------- helpers
 
 
-def _rows_by_run(file: Path) -> tuple[Integers, Integers]:
-    """The runs of a file and how many rows each has."""
-    try:
-        check_values(file, pq.read_metadata(file).num_rows, 1)
-        column = pq.read_table(file, columns=["run"]).column("run").to_numpy()
-    except (pa.ArrowException, OSError):
-        raise MillpondError(f"{file}: cut short or damaged: --resume runs its runs again") from None
-    runs, rows = np.unique(column.astype(np.int64), return_counts=True)
+@dataclass(frozen=True)
+class _InFile:
+    """Rows of a part."""
+
+    file: Path
+
+    def rows_by_run(self) -> tuple[Integers, Integers]:
+        try:
+            check_values(self.file, pq.read_metadata(self.file).num_rows, 1)
+            column = pq.read_table(self.file, columns=["run"]).column("run")
+        except (pa.ArrowException, OSError):
+            raise MillpondError(f"{self.file}: cut short or damaged: --resume runs its runs again") from None
+        return _counted(column)
+
+    def between(self, first: int, last: int) -> pa.Table:
+        return read_table(self.file, [("run", ">=", first), ("run", "<=", last)])
+
+
+@dataclass(frozen=True)
+class _InMemory:
+    """Rows that wait."""
+
+    table: pa.Table
+
+    def rows_by_run(self) -> tuple[Integers, Integers]:
+        return _counted(self.table.column("run"))
+
+    def between(self, first: int, last: int) -> pa.Table:
+        runs = self.table.column("run")
+        return self.table.filter(pc.and_(pc.greater_equal(runs, first), pc.less_equal(runs, last)))
+
+
+_Source: TypeAlias = _InFile | _InMemory
+
+
+def _counted(column: pa.ChunkedArray) -> tuple[Integers, Integers]:
+    """The runs of a column, and how many rows each has."""
+    runs, rows = np.unique(column.to_numpy().astype(np.int64), return_counts=True)
     return runs, rows.astype(np.int64)
 
 

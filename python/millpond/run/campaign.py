@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,21 +20,17 @@ import psutil
 import pyarrow as pa
 
 from millpond.errors import MillpondError
-from millpond.plan.study import Program
+from millpond.plan.program import Program
 from millpond.results.cells import cells_table, groups_table
 from millpond.results.directory import FORMAT, MANIFEST, Results
-from millpond.results.provenance import digest, tree_state
+from millpond.results.provenance import digest, engine_digest, tree_state
 from millpond.results.store import Parts, Unwritten, alone_in, claim, write_json, write_pieces, write_text
-from millpond.run import chunk, executors
+from millpond.run import chunk, earlier, executors
 from millpond.run import together as sites
-from millpond.run.jobs import Done, Job, Rows, jobs_of, together
-from millpond.run.spread import Elsewhere, Here, Place, Workers
+from millpond.run.here import Here
+from millpond.run.jobs import POLL_SECONDS, Done, Job, Place, finished, jobs_of
+from millpond.run.spread import Elsewhere, Workers
 
-#: A part is written when so many client rows wait, or so many seconds have passed since the last one.
-PART_ROWS = 200_000
-PART_SECONDS = 10.0
-#: How often a wish to stop is looked for.
-POLL_SECONDS = 0.1
 #: Python's own memory for one client's row, from engine to file.
 ROW_BYTES = 400
 
@@ -46,7 +42,10 @@ class Interrupted(MillpondError):
 
 
 class Watcher:
-    """Told how a campaign goes. This one says nothing."""
+    """Told how one campaign goes, or several that are steps of one. This one says nothing."""
+
+    def step(self, what: str) -> None:
+        """The campaign that follows is one of several; this is what it is about."""
 
     def start(self, jobs: Sequence[Job], kept: int) -> None:
         """The jobs that are to be run; `kept` runs were there already."""
@@ -58,30 +57,20 @@ class Watcher:
         """Something the user should know."""
 
     def end(self) -> None:
-        """No further run will come."""
+        """No further run of this campaign will come."""
 
-
-@dataclass
-class _Pending:
-    """Tables of finished runs that are not in a part yet."""
-
-    runs: list[int] = field(default_factory=list)
-    tables: dict[str, list[Rows]] = field(default_factory=dict)
-    rows: int = 0
-    since: float = field(default_factory=time.monotonic)
-
-    @property
-    def ripe(self) -> bool:
-        return bool(self.runs) and (self.rows >= PART_ROWS or time.monotonic() - self.since >= PART_SECONDS)
+    def close(self) -> None:
+        """No further step will come."""
 
 
 def carry_out(
     program: Program,
-    directory: Path,
+    directory: Path | None = None,
     *,
     workers: int = 0,
     on: executors.On | None = None,
     resume: bool = False,
+    reuse: Results | None = None,
     command: Sequence[str] = (),
     watcher: Watcher | None = None,
     extra_files: Mapping[str, Path] | None = None,
@@ -90,10 +79,12 @@ def carry_out(
 
     Args:
         program: What to run.
-        directory: Where results go; made if it is not there, refused if it holds other results.
+        directory: Where results go; made if it is not there, refused if it holds other results. None: nothing is
+            written, and the results are in memory.
         workers: Threads; 0 for one per core.
         on: Where runs are done instead of on the cores of this machine, see `millpond.run.executors`.
         resume: Go on with the directory if it holds some runs of this very program.
+        reuse: Earlier results, whose runs of equal scenario and seed are taken instead of run again.
         command: The command line, for the manifest.
         watcher: Told about progress.
         extra_files: Files copied into the directory so that it can be read by itself, by their place in it.
@@ -108,56 +99,11 @@ def carry_out(
         check_memory(program, workers)
     else:
         chunk.check(program)
-    with alone_in(directory):
-        return _carry_out(program, directory, workers, on, resume, command, watcher, extra_files or {})
-
-
-def _carry_out(
-    program: Program,
-    directory: Path,
-    workers: int,
-    on: executors.On | None,
-    resume: bool,
-    command: Sequence[str],
-    watcher: Watcher,
-    extra_files: Mapping[str, Path],
-) -> Results:
-    started = time.monotonic()
-    there = claim(directory, resume=resume, plan_hash=program.hash, code=program.code, shard=program.shard)
-    if there is not None and there["state"] == "complete":
-        _copy(extra_files, directory)
-        return Results.of(directory, there)
-    manifest = there or _manifest(program, command)
-    parts = Parts(directory)
-    parts.read()
-    for line in parts.damaged:
-        watcher.say(line)
-    jobs = [job for job in jobs_of(program) if job.run not in parts.done]
-    watcher.start(jobs, kept=program.runs - len(jobs))
-    manifest["workers"] = 0
-    is_begun = there is not None
-    try:
-        # a wish to stop is heard from before the first run until after the last: none is lost between two batches
-        with _Signals() as signals, _who(on if jobs else None, workers, program) as who:
-            # not before there is somebody to run it: who names a wrong scheduler is left without a trace
-            write_json(directory / MANIFEST, manifest)
-            is_begun = True
-            for traced in (True, False):
-                chosen = [job for job in jobs if job.traced is traced]
-                if chosen:
-                    place = _place(who, chosen, program, workers, traced, watcher)
-                    _run(chosen, program, parts, place, watcher, signals)
-                    manifest["workers"] = max(int(manifest["workers"]), place.workers)
-    finally:
-        watcher.end()
-        manifest["wall_s"] = round(float(manifest["wall_s"]) + time.monotonic() - started, 3)
-        manifest["runs_done"] = len(parts.done)
-        # where there is no room, what was said first is what went wrong
-        with contextlib.suppress(Unwritten):
-            if is_begun:
-                write_json(directory / MANIFEST, manifest)
-    _finish(program, directory, parts, manifest, extra_files)
-    return Results.of(directory, manifest)
+    if reuse is not None:
+        earlier.check(reuse)
+    campaign = _Campaign(program, directory, workers, on, watcher)
+    with contextlib.nullcontext() if directory is None else alone_in(directory):
+        return campaign.carry_out(resume, reuse, command, extra_files or {})
 
 
 def check_memory(program: Program, workers: int) -> None:
@@ -186,64 +132,132 @@ def check_memory(program: Program, workers: int) -> None:
 # ----------------------------------------------------------------------------------------------- helpers
 
 
-@contextlib.contextmanager
-def _who(on: executors.On | None, workers: int, program: Program) -> Iterator[Workers | None]:
-    if on is None:
-        yield None
-    else:
-        with executors.opened(on, workers, program.version) as who:
-            yield who
+@dataclass(frozen=True)
+class _Campaign:
+    program: Program
+    directory: Path | None
+    workers: int
+    on: executors.On | None
+    watcher: Watcher
 
+    def carry_out(
+        self, resume: bool, reuse: Results | None, command: Sequence[str], extra_files: Mapping[str, Path]
+    ) -> Results:
+        started, program = time.monotonic(), self.program
+        there = None
+        if self.directory is not None:
+            there = claim(self.directory, resume=resume, plan_hash=program.hash, code=program.code, shard=program.shard)
+            if there is not None and there["state"] == "complete":
+                _copy(extra_files, self.directory)
+                return Results.of(self.directory, there)
+        manifest = there or _manifest(program, command)
+        parts = Parts(self.directory)
+        parts.read()
+        for line in parts.damaged:
+            self.watcher.say(line)
+        jobs = [job for job in jobs_of(program) if job.run not in parts.kept]
+        if reuse is not None and (taken := earlier.taken(program, jobs, reuse)).runs:
+            parts.add(taken.runs, taken.tables)
+            self.watcher.say(f"{len(taken.runs)} runs are taken from {reuse.directory}")
+            jobs = [job for job in jobs if job.run not in set(taken.runs)]
+        self.watcher.start(jobs, kept=program.runs - len(jobs))
+        manifest["workers"] = 0
+        is_begun = there is not None
+        try:
+            # a wish to stop is heard from before the first run until after the last: none is lost between two batches
+            with _Signals() as signals, self._who(jobs) as who:
+                # not before there is somebody to run it: who names a wrong scheduler is left without a trace
+                self._write(manifest)
+                is_begun = True
+                for traced in (True, False):
+                    chosen = [job for job in jobs if job.traced is traced]
+                    if chosen:
+                        place = self._place(who, chosen, traced)
+                        self._run(chosen, parts, place, signals)
+                        manifest["workers"] = max(int(manifest["workers"]), place.workers)
+        finally:
+            self.watcher.end()
+            manifest["wall_s"] = round(float(manifest["wall_s"]) + time.monotonic() - started, 3)
+            manifest["runs_done"] = len(parts.done)
+            # where there is no room, what was said first is what went wrong
+            with contextlib.suppress(Unwritten):
+                if is_begun:
+                    self._write(manifest)
+        return _finish(program, self.directory, parts, manifest, extra_files)
 
-def _place(
-    who: Workers | None,
-    jobs: Sequence[Job],
-    program: Program,
-    workers: int,
-    traced: bool,
-    watcher: Watcher,
-) -> Place:
-    if sites.is_together(program):
-        return sites.Together(program, jobs, workers)
-    if who is None:
-        return Here(program, jobs, workers, traced)
-    return Elsewhere(program, jobs, who, traced, lambda: watcher.say(f"--on {who.name}: no worker is there yet"))
+    def _write(self, manifest: Mapping[str, Any]) -> None:
+        if self.directory is not None:
+            write_json(self.directory / MANIFEST, manifest)
 
+    @contextlib.contextmanager
+    def _who(self, jobs: Sequence[Job]) -> Iterator[Workers | None]:
+        if self.on is None or not jobs:
+            yield None
+        else:
+            with executors.opened(self.on, self.workers, self.program.version) as who:
+                yield who
 
-def _run(
-    jobs: Sequence[Job], program: Program, parts: Parts, place: Place, watcher: Watcher, signals: _Signals
-) -> None:
-    by_run = {job.run: job for job in jobs}
-    pending = _Pending()
+    def _place(self, who: Workers | None, jobs: Sequence[Job], traced: bool) -> Place:
+        program = self.program
+        if who is not None:
+            alone = f"--on {who.name}: no worker is there yet"
+            return Elsewhere(program, jobs, who, traced, lambda: self.watcher.say(alone))
+        together = sites.is_together(program)
+        batches = sites.fleets(program, jobs) if together else [jobs]
+        return Here(
+            ([(job.planned.scenario, job.seed, job.run) for job in batch] for batch in batches),
+            program.trace if traced else replace(program.trace, tables=()),
+            workers=self.workers,
+            dropped=program.dropped,
+            wanted={job.run for job in jobs},
+            together=together,
+        )
 
-    def keep(done: Done) -> None:
-        _collect(pending, done)
-        for run in done.runs:
-            watcher.finished(by_run[run])
-        if done.failure is not None:
-            job = by_run[done.failure.run]
-            told = f"run {job.run} ({job.planned.cell.id}, seed {job.seed}): {done.failure.told}"
-            raise MillpondError(told) from done.failure.cause
+    def _run(self, jobs: Sequence[Job], parts: Parts, place: Place, signals: _Signals) -> None:
+        by_run = {job.run: job for job in jobs}
 
-    try:
-        while not place.done and not signals.stop:
-            done = place.next(timeout=POLL_SECONDS)
-            if done is not None:
-                keep(done)
-            if pending.ripe:
-                pending = _flush(pending, parts, program.runs)
-    except KeyboardInterrupt:
-        signals.stop = True
-    except BaseException:
-        _stop(place)
-        _flush(pending, parts, program.runs)
-        raise
-    if signals.stop:
-        _stop(place, keep)
-    _flush(pending, parts, program.runs)
-    if signals.stop and len(parts.done) < program.runs:
-        where = parts.folder.parent
-        raise Interrupted(f"stopped: {len(parts.done)} of {program.runs} runs are kept in {where}: --resume goes on")
+        def take(done: Done | None) -> None:
+            if done is None:
+                return
+            parts.add(done.runs, done.tables)
+            for run in done.runs:
+                self.watcher.finished(by_run[run])
+            if done.failure is not None:
+                job = by_run[done.failure.run]
+                told = f"run {job.run} ({job.planned.cell.id}, seed {job.seed}): {done.failure.told}"
+                raise MillpondError(told) from done.failure.cause
+
+        try:
+            for done in finished(place, lambda: signals.stop):
+                take(done)
+                if parts.is_ripe:
+                    self._keep(parts)
+        except KeyboardInterrupt:
+            signals.stop = True
+        except BaseException:
+            _drain(place)
+            self._keep(parts)
+            raise
+        if not signals.stop:
+            return
+        _drain(place, take)
+        self._keep(parts)
+        if len(parts.done) < self.program.runs:
+            if parts.folder is None:
+                raise Interrupted(f"stopped: {len(parts.done)} of {self.program.runs} runs were done, none is kept")
+            where = parts.folder.parent
+            raise Interrupted(
+                f"stopped: {len(parts.done)} of {self.program.runs} runs are kept in {where}: --resume goes on"
+            )
+
+    def _keep(self, parts: Parts) -> None:
+        try:
+            parts.write()
+        except Unwritten as error:
+            raise MillpondError(
+                f"{self.directory}: cannot be written: {error.why}: {len(parts.kept)} of {self.program.runs} runs are "
+                "kept: make room, then --resume goes on"
+            ) from error
 
 
 class _Signals:
@@ -270,68 +284,66 @@ class _Signals:
         self.stop = True
 
 
-def _stop(place: Place, keep: Callable[[Done], None] | None = None) -> None:
+def _drain(place: Place, take: Callable[[Done], None] | None = None) -> None:
+    """End what is under way, and take what had finished; what is lost now is run again."""
     place.cancel()
     while not place.done:
-        # what is lost now is run again
         with contextlib.suppress(MillpondError):
             done = place.next(timeout=POLL_SECONDS)
-            if keep is not None and done is not None and done.failure is None:
-                keep(done)
-
-
-def _collect(pending: _Pending, done: Done) -> None:
-    for name, table in done.tables.items():
-        pending.tables.setdefault(name, []).append(table)
-        pending.rows += table.num_rows
-    pending.runs.extend(done.runs)
-
-
-def _flush(pending: _Pending, parts: Parts, runs: int) -> _Pending:
-    if pending.runs and pending.runs[0] not in parts.done:
-        try:
-            parts.add(pending.runs, {name: together(tables) for name, tables in pending.tables.items()})
-        except Unwritten as error:
-            raise MillpondError(
-                f"{parts.folder.parent}: cannot be written: {error.why}: {len(parts.done)} of {runs} runs are kept: "
-                "make room, then --resume goes on"
-            ) from error
-    return _Pending()
+            if take is not None and done is not None and done.failure is None:
+                take(done)
 
 
 def _finish(
-    program: Program, directory: Path, parts: Parts, manifest: dict[str, Any], extra_files: Mapping[str, Path]
-) -> None:
-    runs = pa.concat_tables(parts.merged("runs"))
-    manifest["engine_s"] = round(float(np.sum(runs.column("wall_us").to_numpy())) * 1e-6, 3)
-    manifest["events"] = int(np.sum(runs.column("events").to_numpy()))
-    manifest["unfinished_flows"] = int(np.sum(runs.column("unfinished").to_numpy()))
+    program: Program, directory: Path | None, parts: Parts, manifest: dict[str, Any], extra_files: Mapping[str, Path]
+) -> Results:
+    runs = pa.concat_tables(parts.merged("runs"), promote_options="default")
+    manifest["engine_s"] = round(_total(runs, "wall_us") * 1e-6, 3)
+    manifest["events"] = int(_total(runs, "events"))
+    manifest["unfinished_flows"] = int(_total(runs, "unfinished"))
     cells = [planned.cell for planned in program.cells]
     small = {"runs": with_places(runs, program), "cells": cells_table(cells)}
     small["groups"] = groups_table(cells, program.labels)
+    names = tuple(dict.fromkeys([*parts.tables, *small]))
 
-    def written(name: str) -> tuple[str, dict[str, Any]]:
-        file = directory / f"{name}.parquet"
-        rows, size = write_pieces(file, [small[name]] if name in small else parts.merged(name))
-        return file.name, {"rows": rows, "bytes": size, "sha256": digest(file)}
+    def pieces(name: str) -> Iterator[pa.Table]:
+        return iter([small[name]]) if name in small else parts.merged(name)
 
-    # two at a time: each holds some runs' rows
-    with ThreadPoolExecutor(2) as threads:
-        files = dict(threads.map(written, dict.fromkeys([*parts.tables, *small])))
-    _copy({**extra_files, **program.sources}, directory)
-    manifest["sources"] = sorted(program.sources)
-    traced = [planned.cell.first_run for planned in program.cells if planned.traced]
     manifest["trace"] = {
-        "runs": traced,
+        "runs": [job.run for job in sorted(jobs_of(replace(program, shard=(1, 1))), key=_by_run) if job.traced],
         "tables": list(program.trace.tables),
         "step_us": program.trace.step_us,
         "flows": program.trace.flows,
     }
-    manifest["files"] = files
+    manifest["sources"] = sorted(program.sources)
     manifest["finished"] = _now()
     manifest["state"] = "complete"
+    if directory is None:
+        return Results.in_memory(manifest, {name: pa.concat_tables(pieces(name)).combine_chunks() for name in names})
+    held: dict[str, pa.Table] = {}
+
+    def written(name: str) -> tuple[str, dict[str, Any]]:
+        file = directory / f"{name}.parquet"
+        rows, size, only = write_pieces(file, pieces(name))
+        if only is not None:
+            held[name] = only
+        return file.name, {"rows": rows, "bytes": size, "sha256": digest(file)}
+
+    # two at a time: each holds some runs' rows
+    with ThreadPoolExecutor(2) as threads:
+        manifest["files"] = dict(threads.map(written, names))
+    _copy({**extra_files, **program.sources}, directory)
     write_json(directory / MANIFEST, manifest)
     parts.remove()
+    return Results.of(directory, manifest, held)
+
+
+def _by_run(job: Job) -> int:
+    return job.run
+
+
+def _total(runs: pa.Table, name: str) -> float:
+    return float(np.nansum(runs.column(name).to_numpy())) if name in runs.column_names else 0.0
 
 
 def _copy(files: Mapping[str, Path], directory: Path) -> None:
@@ -358,6 +370,7 @@ def _manifest(program: Program, command: Sequence[str]) -> dict[str, Any]:
         "title": program.title,
         "state": "running",
         "version": program.version,
+        "engine": engine_digest(),
         "python": platform.python_version(),
         "pyarrow": pa.__version__,
         "platform": platform.platform(),

@@ -16,7 +16,8 @@ from millpond.plan import scenario as scenarios
 from millpond.results.directory import Cell, Results
 from millpond.results.store import write_bytes
 from millpond.run import together
-from millpond.run.campaign import POLL_SECONDS
+from millpond.run.here import Here
+from millpond.run.jobs import finished
 
 SUFFIX = ".pcapng"
 
@@ -33,19 +34,11 @@ def check(file: Path, option: str = "--capture") -> None:
 
 def of_run(scenario: Scenario, seed: int) -> bytes:
     """The capture of one run. Raises `MillpondError` with one line if the run fails."""
-    batch = _engine.Batch([(scenario, seed, 0)], workers=1, trace=(), trace_step_us=1_000_000, capture=True)
-    try:
-        while not batch.done:
-            outcome = batch.next(timeout=POLL_SECONDS)
-            if outcome is None:
-                continue
-            if outcome.error is not None:
-                raise MillpondError(f"the run that is captured, seed {seed}: {outcome.error}") from outcome.cause
-            told = outcome.capture()
-            if told is not None:
-                return told
-    finally:
-        batch.cancel()
+    for done in finished(Here([[(scenario, seed, 0)]], capture=True)):
+        if done is not None and done.failure is not None:
+            raise MillpondError(f"the run that is captured, seed {seed}: {done.failure.told}") from done.failure.cause
+        if done is not None and done.capture is not None:
+            return done.capture
     raise MillpondError("the run gave no capture")
 
 

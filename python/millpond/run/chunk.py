@@ -23,11 +23,11 @@ from millpond import _engine
 from millpond.controllers.own import OwnControllers, kept
 from millpond.errors import MillpondError, UsageError
 from millpond.plan import scenario as scenarios
-from millpond.plan.study import Program
-from millpond.run.jobs import Done, Failure, Job, Rows, tables_of, together
-
-#: How often a worker looks whether anybody still waits for its chunk.
-POLL_SECONDS = 0.1
+from millpond.plan.plan import Trace
+from millpond.plan.program import Program
+from millpond.results.store import Rows, joined
+from millpond.run.here import Here
+from millpond.run.jobs import Done, Failure, Job, finished
 
 #: What a worker gives back: what it says of the chunk as JSON, and each table as an Arrow stream.
 Answer = tuple[str, dict[str, bytes]]
@@ -128,22 +128,18 @@ def work(task: str) -> Answer:
         jobs = _jobs(told)
     except MillpondError as error:
         return json.dumps({**head, "refused": str(error)}), {}
-    batch = _engine.Batch(jobs, workers=1, trace=told["trace"]["tables"], trace_step_us=told["trace"]["step_us"])
+    trace = Trace(tuple(told["trace"]["tables"]), told["trace"]["step_us"], told["trace"]["flows"])
     pieces: dict[str, list[Rows]] = {}
-    try:
-        while not batch.done and not given_up():
-            outcome = batch.next(timeout=POLL_SECONDS)
-            if outcome is None:
-                continue
-            if outcome.error is not None:
-                head["failure"] = {"run": outcome.run, "told": outcome.error}
-                break
-            for name, table in tables_of(outcome, told["trace"]["flows"], told["dropped"]).items():
-                pieces.setdefault(name, []).append(table)
-            head["runs"].append(outcome.run)
-    finally:
-        batch.cancel()
-    streams = {name: _stream(together(tables)) for name, tables in pieces.items()}
+    for done in finished(Here([jobs], trace, dropped=told["dropped"]), given_up):
+        if done is None:
+            continue
+        if done.failure is not None:
+            head["failure"] = {"run": done.failure.run, "told": done.failure.told}
+            break
+        for name, table in done.tables.items():
+            pieces.setdefault(name, []).append(table)
+        head["runs"].extend(done.runs)
+    streams = {name: _stream(joined(tables)) for name, tables in pieces.items()}
     return json.dumps({**head, "seconds": time.monotonic() - began}), streams
 
 

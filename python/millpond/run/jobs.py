@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from millpond._engine import Outcome, Table
-from millpond.plan.study import Planned, Program
+from millpond._engine import Outcome
+from millpond.plan.program import Planned, Program
+from millpond.results.store import Rows
 
-#: Rows of runs, the engine's own until somebody needs them here: each table that comes over tells all its columns.
-Rows: TypeAlias = pa.Table | Table
+#: How often somebody who waits for runs looks whether they are still wanted, in s.
+POLL_SECONDS = 0.1
 
 
 @dataclass(frozen=True)
@@ -24,11 +25,8 @@ class Job:
     run: int
     seed: int
     work: int
-
-    @property
-    def traced(self) -> bool:
-        """Whether its traces are kept: replication 0 of a traced cell."""
-        return self.planned.traced and self.run == self.planned.cell.first_run
+    #: Whether its traces are kept.
+    traced: bool = False
 
 
 @dataclass(frozen=True)
@@ -47,6 +45,39 @@ class Done:
     runs: Sequence[int]
     tables: Mapping[str, Rows]
     failure: Failure | None = None
+    #: Every packet, if that was asked for.
+    capture: bytes | None = None
+
+
+class Place(Protocol):
+    """Runs under way. Whoever asks for finished ones drives it."""
+
+    def next(self, timeout: float) -> Done | None:
+        """Runs that are finished; None if there are none within so many seconds."""
+        ...
+
+    def cancel(self) -> None:
+        """Begin nothing more, and end what is under way; what had finished can still be had."""
+        ...
+
+    @property
+    def done(self) -> bool:
+        """Whether no further run will come."""
+        ...
+
+    @property
+    def workers(self) -> int:
+        """Runs at the same time."""
+        ...
+
+
+def finished(place: Place, is_over: Callable[[], bool] = lambda: False) -> Iterator[Done | None]:
+    """Runs as they finish; None where none did for a while. They end with whoever goes through this."""
+    try:
+        while not place.done and not is_over():
+            yield place.next(POLL_SECONDS)
+    finally:
+        place.cancel()
 
 
 def jobs_of(program: Program) -> list[Job]:
@@ -58,7 +89,8 @@ def jobs_of(program: Program) -> list[Job]:
         seeds = program.seeds[cell.first_seed : cell.first_seed + cell.replications]
         for replication, seed in enumerate(seeds):
             if program.has(run := cell.first_run + replication):
-                jobs.append(Job(planned, run, seed, clients))
+                traced = planned.traced and (program.trace.every or replication == 0)
+                jobs.append(Job(planned, run, seed, clients, traced))
     # the longest first, so that no core is left alone with one at the end
     jobs.sort(key=lambda job: (-job.work, job.run))
     return jobs
@@ -71,18 +103,3 @@ def tables_of(outcome: Outcome, traced_flows: int, dropped: Sequence[str] = ()) 
         trace = pa.table(tables["rto_trace"])
         tables["rto_trace"] = trace.filter(pc.less(trace.column("flow"), traced_flows))
     return tables
-
-
-def together(tables: Sequence[Rows]) -> pa.Table:
-    """The rows of several runs as one table, as it is kept."""
-    first, *others = tables
-    whole = pa.concat_tables(tables) if isinstance(first, pa.Table) else pa.table(first.followed_by(others))
-    return plain(whole)
-
-
-def plain(table: pa.Table) -> pa.Table:
-    """Dictionaries become strings: each run has its own, and Parquet makes one of all."""
-    for position, column in enumerate(table.schema):
-        if pa.types.is_dictionary(column.type):
-            table = table.set_column(position, column.name, table.column(position).cast(column.type.value_type))
-    return table

@@ -1,4 +1,4 @@
-"""Where runs are done: on the cores of this machine, or in chunks by workers elsewhere."""
+"""Runs done in chunks by workers elsewhere."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Executor, Future, wait
 from typing import Protocol
 
-from millpond import _engine
 from millpond.errors import MillpondError
-from millpond.plan.study import Program
+from millpond.plan.program import Program
 from millpond.run import chunk
-from millpond.run.jobs import Done, Failure, Job, tables_of
+from millpond.run.jobs import Done, Job
 
 #: A chunk should take at least so long, so that sending it costs little beside it.
 CHUNK_SECONDS = 1.0
@@ -24,64 +23,6 @@ AHEAD = 1
 ATTEMPTS = 3
 #: How often the number of workers is asked for, in s.
 COUNTED_EVERY = 2.0
-
-
-class Place(Protocol):
-    """Runs under way. Whoever asks for finished ones drives it."""
-
-    def next(self, timeout: float) -> Done | None:
-        """Runs that are finished; None if there are none within so many seconds."""
-        ...
-
-    def cancel(self) -> None:
-        """Begin nothing more, and end what is under way; what had finished can still be had."""
-        ...
-
-    @property
-    def done(self) -> bool:
-        """Whether no further run will come."""
-        ...
-
-    @property
-    def workers(self) -> int:
-        """Runs at the same time."""
-        ...
-
-
-class Here:
-    """Runs on the cores of this machine."""
-
-    def __init__(self, program: Program, jobs: Sequence[Job], workers: int, traced: bool) -> None:
-        self._flows, self._dropped = program.trace.flows, program.dropped
-        self._batch = _engine.Batch(
-            [(job.planned.scenario, job.seed, job.run) for job in jobs],
-            workers=workers,
-            trace=program.trace.tables if traced else (),
-            trace_step_us=program.trace.step_us,
-        )
-
-    def next(self, timeout: float) -> Done | None:
-        """The next run."""
-        outcome = self._batch.next(timeout=timeout)
-        if outcome is None:
-            return None
-        if outcome.error is not None:
-            return Done((), {}, Failure(outcome.run, outcome.error, outcome.cause))
-        return Done((outcome.run,), tables_of(outcome, self._flows, self._dropped))
-
-    def cancel(self) -> None:
-        """Ends runs in the middle."""
-        self._batch.cancel()
-
-    @property
-    def done(self) -> bool:
-        """Whether no further run will come."""
-        return self._batch.done
-
-    @property
-    def workers(self) -> int:
-        """Threads."""
-        return self._batch.workers
 
 
 class Workers(Protocol):

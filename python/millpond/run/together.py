@@ -7,16 +7,14 @@ of cores.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
-from millpond import _engine
 from millpond.errors import UsageError
 from millpond.plan.factor import ALGORITHM, PATH
-from millpond.plan.study import FLEET, Program
+from millpond.plan.program import FLEET, Program
 from millpond.results.directory import Cell
-from millpond.run.jobs import Done, Failure, Job, jobs_of, tables_of
+from millpond.run.jobs import Job, jobs_of
 
 
 def shared(cell: Cell) -> list[str]:
@@ -74,54 +72,13 @@ def refuse_alone(cells: Sequence[Cell], kind: str, what: str) -> None:
         raise UsageError(f"{what}: sites that share links are no runs of their own: sweep the plan again")
 
 
-class Together:
-    """The fleets of a program, one after the other."""
-
-    def __init__(self, program: Program, jobs: Sequence[Job], workers: int) -> None:
-        """`jobs` are those whose rows are wanted; the sites that they share links with are run as well."""
-        self._program, self._asked = program, workers
-        self._wanted = {job.run for job in jobs}
-        fleets: dict[tuple[object, ...], list[Job]] = {}
-        for job in sorted(jobs_of(program), key=lambda job: job.run):
-            fleets.setdefault(_fleet(job.planned.cell), []).append(job)
-        self._waiting = deque(fleet for fleet in fleets.values() if self._wanted.intersection(job.run for job in fleet))
-        self._batch: _engine.Batch | None = None
-        self.workers = 0
-
-    def next(self, timeout: float) -> Done | None:
-        """The next run."""
-        batch = self._under_way()
-        outcome = None if batch is None else batch.next(timeout=timeout)
-        if outcome is None:
-            return None
-        if outcome.error is not None:
-            return Done((), {}, Failure(outcome.run, outcome.error, outcome.cause))
-        if outcome.run not in self._wanted:
-            return None
-        return Done((outcome.run,), tables_of(outcome, self._program.trace.flows, self._program.dropped))
-
-    def cancel(self) -> None:
-        """Ends what is under way: of a fleet nothing is kept before all of it is done."""
-        self._waiting.clear()
-        if self._batch is not None:
-            self._batch.cancel()
-
-    @property
-    def done(self) -> bool:
-        """Whether no further run will come."""
-        return not self._waiting and (self._batch is None or self._batch.done)
-
-    def _under_way(self) -> _engine.Batch | None:
-        if self._waiting and (self._batch is None or self._batch.done):
-            self._batch = _engine.Batch(
-                [(job.planned.scenario, job.seed, job.run) for job in self._waiting.popleft()],
-                workers=self._asked,
-                trace=(),
-                trace_step_us=self._program.trace.step_us,
-                together=True,
-            )
-            self.workers = max(self.workers, self._batch.workers)
-        return self._batch
+def fleets(program: Program, jobs: Sequence[Job]) -> list[list[Job]]:
+    """The fleets that some of these runs are of, whole: what one site sends the others feel."""
+    wanted = {job.run for job in jobs}
+    found: dict[tuple[object, ...], list[Job]] = {}
+    for job in sorted(jobs_of(program), key=lambda job: job.run):
+        found.setdefault(_fleet(job.planned.cell), []).append(job)
+    return [fleet for fleet in found.values() if wanted.intersection(job.run for job in fleet)]
 
 
 # ----------------------------------------------------------------------------------------------- helpers

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from millpond import _engine
 from millpond.controllers.own import OwnControllers
 from millpond.errors import MillpondError, UsageError
 from millpond.plan import scenario as scenarios
+from millpond.plan.plan import Trace
 from millpond.results.directory import Cell, Results, check_whole
 from millpond.results.provenance import digest
+from millpond.results.store import joined
 from millpond.run import together
-from millpond.run.campaign import POLL_SECONDS
-from millpond.run.jobs import plain
+from millpond.run.here import Here
+from millpond.run.jobs import finished
 
 #: Runs that are run again unless asked for others.
 SAMPLE = 3
@@ -85,25 +86,19 @@ def runs_again(directory: Path, manifest: Mapping[str, Any], sample: int = SAMPL
 def _tables(results: Results, cell: Cell, run: int, own: OwnControllers) -> dict[str, pa.Table]:
     manifest = results.manifest
     scenario = scenarios.build(cell.scenario, f"{results.directory} ({cell.id})", own)
-    trace = manifest["trace"] if run in manifest["trace"]["runs"] else {"tables": []}
     job = (scenario, int(manifest["seeds"][run - cell.origin]), run)
-    batch = _engine.Batch([job], workers=1, trace=trace["tables"], trace_step_us=manifest["trace"]["step_us"])
-    for outcome in _finished(batch):
-        if outcome.error is not None:
-            raise MillpondError(f"{results.directory}: run {run} ({cell.id}): {outcome.error}") from outcome.cause
-        made = {name: plain(pa.table(native)) for name, native in outcome.tables().items()}
-        if "rto_trace" in made:
-            made["rto_trace"] = made["rto_trace"].filter(pc.less(made["rto_trace"]["flow"], manifest["trace"]["flows"]))
+    told = manifest["trace"]
+    tables = tuple(told["tables"]) if run in told["runs"] else ()
+    for done in finished(Here([[job]], Trace(tables, told["step_us"], told.get("flows", 0)))):
+        if done is None:
+            continue
+        if done.failure is not None:
+            why = f"{results.directory}: run {run} ({cell.id}): {done.failure.told}"
+            raise MillpondError(why) from done.failure.cause
+        made = {name: joined([rows]) for name, rows in done.tables.items()}
         made["runs"] = made["runs"].drop_columns(["wall_us"])
         return made
     raise MillpondError(f"{results.directory}: run {run} ({cell.id}) was stopped")
-
-
-def _finished(batch: Any) -> Iterator[Any]:
-    while not batch.done:
-        outcome = batch.next(timeout=POLL_SECONDS)
-        if outcome is not None:
-            yield outcome
 
 
 def _kept(file: Path, run: int, columns: list[str]) -> pa.Table:

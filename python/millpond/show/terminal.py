@@ -18,7 +18,7 @@ from millpond.given_files import printable
 from millpond.judge.compare import OUTCOMES, Comparison, Figure, Verdict
 from millpond.measure.measures import Measures
 from millpond.measure.population import VARIANT, path_in_words
-from millpond.plan.study import FLEET
+from millpond.plan.program import FLEET
 from millpond.show import factors, labels, own
 from millpond.show.factors import SERIES, Factor
 from millpond.show.fleet import of_fleet

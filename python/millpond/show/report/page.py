@@ -12,7 +12,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from millpond.judge.compare import Comparison
 from millpond.measure.population import path_in_words
-from millpond.plan.study import FLEET
+from millpond.plan.program import FLEET
 from millpond.real import columns
 from millpond.results.directory import Results
 from millpond.results.store import write_text
