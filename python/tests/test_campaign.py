@@ -13,8 +13,8 @@ import pytest
 
 import millpond
 from millpond.errors import MillpondError
+from millpond.results import store
 from millpond.results.directory import Results
-from millpond.run import campaign
 from millpond.run.campaign import Interrupted, Watcher
 from millpond.run.jobs import Job
 

@@ -22,7 +22,8 @@ from cluster import Cluster
 
 import millpond
 from millpond import MillpondError, UsageError
-from millpond.run import campaign, chunk, spread
+from millpond.results import store
+from millpond.run import chunk, spread
 from millpond.run.campaign import Interrupted, Watcher
 from millpond.run.jobs import Job
 
@@ -166,8 +167,9 @@ def test_after_the_scheduler_died_resume_goes_on(plan: Path, here: dict[str, byt
 
 HELD = """
 import sys, time, millpond
+from millpond.results import store
 from millpond.run import campaign, spread
-spread.CHUNK_SECONDS, spread.GROWTH, campaign.PART_ROWS = 0.002, 2, 1
+spread.CHUNK_SECONDS, spread.GROWTH, store.PART_ROWS = 0.002, 2, 1
 class Holds(campaign.Watcher):
     left = 60
     def finished(self, job):

@@ -17,7 +17,7 @@ from millpond.measure.metrics import METRICS
 from millpond.measure.sites import Sites
 from millpond.plan import study
 from millpond.results import store
-from millpond.run import campaign, capture
+from millpond.run import capture
 from millpond.show.report import page
 
 LISTS = {"queue": ["1 kB", "8 kB"], "clients[0].count": [40], "algorithm": ["rfc7252", "cocoa-03"]}

@@ -19,8 +19,9 @@ import millpond
 #: Says when a run is done, and keeps each at once, so that whoever kills it may meet it in the middle of a file.
 SAYS = """
 import sys, millpond
+from millpond.results import store
 from millpond.run import campaign
-campaign.PART_SECONDS = 0.0
+store.PART_SECONDS = 0.0
 class Says(campaign.Watcher):
     def finished(self, job):
         print("one is done", flush=True)
