@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 from millpond.controllers.own import AnyController, OwnControllers
-from millpond.errors import MillpondError, UsageError, told_to_programs
+from millpond.errors import MillpondError, UsageError, told_to_programs, unknown
 from millpond.given import Reproduction as Reproduction
 from millpond.given import Run as Run
 from millpond.judge import side_by_side
@@ -22,7 +21,8 @@ from millpond.plan.program import Program
 from millpond.real import campaign as real_campaign
 from millpond.real import columns, description
 from millpond.real.description import Description
-from millpond.results.directory import MANIFEST, Results, Value, read_manifest
+from millpond.results import place
+from millpond.results.directory import Results, Value
 from millpond.results.store import write_json
 from millpond.run import capture as captures
 from millpond.run import executors
@@ -31,8 +31,8 @@ from millpond.run.executors import On
 from millpond.show.mesh import film as films
 from millpond.studies import reproduction
 
-#: Where results go if nobody says where.
-HOME = Path("results")
+#: What `reuse` takes.
+Earlier: TypeAlias = "Run | Results | Path | str | Sequence[Path | str]"
 COMPARISON = "comparison.json"
 
 
@@ -83,13 +83,11 @@ def sweep(
     on: On | None = None,
     out: Path | str | None = None,
     resume: bool = False,
+    reuse: Earlier | None = None,
     published: Path | str | None = None,
-    live: bool = False,
-    live_runs: int | None = None,
-    live_lateness: str | None = None,
+    live: bool | Mapping[str, Any] = False,
     report: bool = True,
     watcher: Watcher | None = None,
-    command: Sequence[str] = (),
 ) -> Run:
     """Run a plan: every combination of its factors.
 
@@ -107,16 +105,16 @@ def sweep(
         on: Where runs are done instead of on the cores of this machine: `processes`, `dask` (a cluster of this machine
             for the time being), `dask://HOST:PORT`, any `concurrent.futures.Executor`, or a Dask client. Tables are the
             same to the byte.
-        out: Results directory: new, empty, or with `resume` one of this very plan. Left out: a free name in `results/`.
+        out: Results directory: new, empty, or with `resume` one of this very plan; `results/*` is a free name in
+            `results/`. Left out: nothing is written, and all results are in memory.
         resume: Keep the runs that are there.
+        reuse: Earlier results: runs of equal scenario and seed are taken from there instead of run again.
         published: A CSV file to compare with instead of the study's own.
-        live: Run real programs over the same paths as well, as the plan's `live.toml` says, in real time.
-        live_runs: So many of every setting of it.
-        live_lateness: How late 99 % of their packets may be, such as `4ms`, and all five times that, instead of what
-            the path demands.
-        report: Write the HTML report; never of a single shard.
+        live: Run real programs over the same paths as well, as the plan's `live.toml` says, in real time; or a table:
+            `runs` of every setting, and `lateness`, how late 99 % of their packets may be, such as `4ms`, and all five
+            times that, instead of what the path demands.
+        report: Write the HTML report into the results directory; never of a single shard.
         watcher: Told about progress.
-        command: The command line, for the manifest.
 
     Returns:
         What it gave: a `Reproduction` if the plan has published figures or claims.
@@ -129,13 +127,14 @@ def sweep(
     reproduction.check(known)
     if quick:
         known = known.quick()
-    if live and shard != (1, 1):
+    told = _live(live)
+    if told is not None and shard != (1, 1):
         raise UsageError("--live: real programs run beside all of a plan, not beside a shard")
-    if live:
+    if told is not None:
         description.check(known.folder)
-    elif live_runs is not None or live_lateness is not None:
-        raise UsageError("--live-runs and --live-lateness go with --live alone")
+    _check_place(out, {"--resume": resume, "--live": told is not None, "--shard": shard != (1, 1)})
     own = OwnControllers(Path(), known.folder)
+    reproduction.know_kept(known, own)
     if isinstance(controllers, str | Mapping) or not isinstance(controllers, Sequence):
         controllers = (controllers,)
     known, names = guests.invited(known, controllers, own)
@@ -144,26 +143,26 @@ def sweep(
     known = known.narrowed(controllers=names, factors=factors, replications=replications, seed=seed, changes=changes)
     program = replace(study.unfold(known, own), shard=_shard(shard))
     name = f"{known.name}-quick" if quick else known.name
-    directory = place(out, name, program, resume)
-    results = carry_out(
+    results = _carried_out(
         program,
-        directory,
+        name,
+        out,
+        resume=resume,
         workers=_workers(jobs),
         on=on,
-        resume=resume,
-        command=command or sys.argv,
+        reuse=reuse,
         watcher=watcher,
         extra_files=reproduction.kept_files(known),
     )
     done = _done(results, published)
     if program.shard[1] > 1:
         return done
-    if live:
-        described = description.read(known.folder, results.cells, quick=quick, runs=live_runs)
-        _run_live(done, described, resume, live_lateness, watcher or Watcher())
-    if isinstance(done, Reproduction):
-        write_json(directory / COMPARISON, done.to_json())
-    if report:
+    if told is not None:
+        described = description.read(known.folder, results.cells, quick=quick, runs=told.get("runs"))
+        _run_live(done, described, resume, told.get("lateness"), watcher or Watcher())
+    if isinstance(done, Reproduction) and out is not None:
+        write_json(done.directory / COMPARISON, done.to_json())
+    if report and out is not None:
         redraw(done)
     return done
 
@@ -181,11 +180,11 @@ def run(
     jobs: int = 0,
     out: Path | str | None = None,
     resume: bool = False,
+    reuse: Earlier | None = None,
     capture: Path | str | None = None,
     film: Path | str | None = None,
     report: bool = True,
     watcher: Watcher | None = None,
-    command: Sequence[str] = (),
 ) -> Run:
     """Run a scenario.
 
@@ -200,13 +199,14 @@ def run(
         trace: Tables to trace in replication 0 beside those that the report draws: `queue`, `share`, `sent`, `rto`,
             `packets`, `exchanges`, `tcp`, `frames`; `none` for none at all.
         jobs: Runs at the same time; 0 for one per core.
-        out: Results directory; left out: a free name in `results/`.
+        out: Results directory; `results/*` is a free name in `results/`. Left out: nothing is written, and all results
+            are in memory.
         resume: Keep the runs that are there.
+        reuse: Earlier results: runs of equal scenario and seed are taken from there instead of run again.
         capture: Write every packet of replication 0 into this file, `.pcapng`.
         film: Write the minute of replication 0 in which most frames of a mesh collided into this file, `.html`.
-        report: Write the HTML report.
+        report: Write the HTML report into the results directory.
         watcher: Told about progress.
-        command: The command line, for the manifest.
 
     Raises:
         MillpondError: one line that says what is wrong and how to mend it.
@@ -229,32 +229,27 @@ def run(
     )
     if film is not None and not program.cells[0].scenario.nodes(seed):
         raise UsageError(f"--film: {program.name} has no [mesh]: there is nothing on the air")
-    directory = place(out, program.name, program, resume)
-    results = carry_out(
-        program,
-        directory,
-        workers=_workers(jobs),
-        resume=resume,
-        command=command or sys.argv,
-        watcher=watcher,
+    _check_place(out, {"--resume": resume})
+    results = _carried_out(
+        program, program.name, out, resume=resume, workers=_workers(jobs), reuse=reuse, watcher=watcher
     )
     if film is not None:
         films.write(results, Path(film))
     if capture is not None:
         captures.write(Path(capture), program.cells[0].scenario, program.seeds[0])
     done = Run(results)
-    if report:
+    if report and out is not None:
         redraw(done)
     return done
 
 
-def open_results(place: Path | str | Sequence[Path | str], published: Path | str | None = None) -> Run:
+def open_results(directory: Path | str | Sequence[Path | str], published: Path | str | None = None) -> Run:
     """Results of an earlier run, or all shards of one: a `Reproduction` if they are a study's.
 
     Raises:
         MillpondError: one line that says what is wrong and how to mend it.
     """
-    results = Results.open(place)
+    results = Results.open(directory)
     if published is not None and results.manifest["kind"] != "study":
         raise MillpondError(f"{results.directory}: results of no study: --published compares studies")
     return _done(results, published)
@@ -291,6 +286,8 @@ def compare(
 
 def redraw(done: Run) -> Path:
     """Write the report again, from results alone. Gives the file."""
+    if done.results.is_in_memory:
+        raise MillpondError(f"{done.directory}: nothing of these results is kept: name a directory by --out")
     comparison = done.comparison if isinstance(done, Reproduction) else None
     done.report = _write_report(done.results, comparison)
     return done.report
@@ -324,27 +321,33 @@ def export(
     return written
 
 
-def place(out: Path | str | None, name: str, program: Program, resume: bool) -> Path:
-    """The directory to use: the one asked for, or a free one in `results/`; to resume, the latest of this program.
-
-    Shards of one plan lie beside each other in one directory.
-    """
-    if out is not None:
-        return Path(out)
-    number, of = program.shard
-    if of > 1:
-        return HOME / f"{name}-shards" / f"shard-{number}-of-{of}"
-    candidates = [HOME / name]
-    while candidates[-1].exists():
-        candidates.append(HOME / f"{name}-{len(candidates) + 1}")
-    if resume:
-        for directory in reversed(candidates[:-1]):
-            if (directory / MANIFEST).is_file() and read_manifest(directory)["plan_hash"] == program.hash:
-                return directory
-    return candidates[-1]
-
-
 # ----------------------------------------------------------------------------------------------- helpers
+
+
+def _carried_out(program: Program, name: str, out: Path | str | None, *, reuse: Earlier | None, **how: Any) -> Results:
+    earlier = reuse.results if isinstance(reuse, Run) else reuse
+    if earlier is not None and not isinstance(earlier, Results):
+        earlier = Results.open(earlier)
+    directory = None
+    if out is not None:
+        directory = place.directory(out, name, plan_hash=program.hash, shard=program.shard, resume=how["resume"])
+    return carry_out(program, directory, reuse=earlier, **how)
+
+
+def _check_place(out: Path | str | None, options: Mapping[str, bool]) -> None:
+    """Raises `UsageError` for an option that needs a directory where none is asked for."""
+    for option, is_there in options.items():
+        if is_there and out is None:
+            raise UsageError(f"{option}: what it is about lies in a directory: name it by --out")
+
+
+def _live(live: bool | Mapping[str, Any]) -> Mapping[str, Any] | None:
+    if not isinstance(live, Mapping):
+        return {} if live else None
+    for name in live:
+        if name not in ("runs", "lateness"):
+            raise UsageError(f"--live: {unknown('key', name, ('runs', 'lateness'))}")
+    return live
 
 
 def _done(results: Results, published: Path | str | None) -> Run:

@@ -17,11 +17,10 @@ from millpond.errors import UsageError, unknown
 from millpond.plan import scenario as scenarios
 from millpond.plan.factor import none_twice
 from millpond.plan.overrides import written
+from millpond.results import place
 from millpond.results.directory import Results
 from millpond.run.campaign import Watcher, carry_out
 
-#: Where results go if nobody says where.
-HOME = Path("results")
 #: A controller that fits here fits any cell.
 _ANY_PATH = "nbiot-anrw18"
 
@@ -33,7 +32,8 @@ class Contest:
     results: Results
     scores: Sequence[Score]
     summaries: Sequence[Summary]
-    page: Path
+    #: None if nothing was to be written.
+    page: Path | None
 
     @property
     def directory(self) -> Path:
@@ -56,7 +56,6 @@ def hold(
     resume: bool = False,
     jobs: int = 0,
     watcher: Watcher | None = None,
-    command: Sequence[str] = (),
 ) -> Contest:
     """Puts candidates beside published presets, on many paths.
 
@@ -71,11 +70,10 @@ def hold(
         readings: Of which readings of studies' test beds there are cells: `first`, or `all`.
         families: Of which families cells are drawn, in turn; left out: as docs/arena.md says.
         changes: What is otherwise in every cell, by its place: `{"clients[0].naming": "none"}`.
-        out: The results directory; left out: a free name in `results/`.
+        out: The results directory; `results/*` is a free name in `results/`. Left out: nothing is written.
         resume: Keep the runs that are there.
         jobs: Runs at the same time; 0 for one per core.
         watcher: Told about progress.
-        command: The command line, for the manifest.
 
     Raises:
         MillpondError: one line that says what is wrong and how to mend it.
@@ -98,21 +96,24 @@ def hold(
             raise UsageError(f"--candidate: {name!r} is the arena's own name: choose another")
     for name, controller in named.items():
         fits(own.written(controller), f"--candidate {name}", own)
-    places = cells.places(cells_of, seeds, numbers(drawn), runs, own, readings, families)
+    spots = cells.places(cells_of, seeds, numbers(drawn), runs, own, readings, families)
     if changes:
-        places = [replace(place, scenario=scenarios.with_changes(place.scenario, changes)) for place in places]
-    program = cells.program(named, rivals, places, seeds, own)
+        spots = [replace(spot, scenario=scenarios.with_changes(spot.scenario, changes)) for spot in spots]
+    program = cells.program(named, rivals, spots, seeds, own)
+    directory = None
+    if out is not None:
+        name = f"arena-{cells_of}-{seeds}"
+        directory = place.directory(out, name, plan_hash=program.hash, resume=resume)
     results = carry_out(
         program,
-        Path(out) if out is not None else _free(f"arena-{cells_of}-{seeds}"),
+        directory,
         workers=jobs,
         resume=resume,
-        command=command,
         watcher=watcher,
     )
     found = scores(results, [name for name in rivals if name in program.labels])
     told = summaries(found)
-    where = page.write(results.directory, found, told, list(named), _engine.version())
+    where = None if directory is None else page.write(directory, found, told, list(named), _engine.version())
     return Contest(results, found, told, where)
 
 
@@ -144,11 +145,3 @@ def _named(candidates: Sequence[AnyController], own: OwnControllers) -> dict[str
         none_twice((*found, name), "--candidate")
         found[name] = candidate if of_text else name
     return found
-
-
-def _free(name: str) -> Path:
-    number, place = 1, HOME / name
-    while place.exists():
-        number += 1
-        place = HOME / f"{name}-{number}"
-    return place

@@ -70,7 +70,6 @@ def search(
     against: Sequence[str] = (),
     jobs: int = 0,
     watcher: Watcher | None = None,
-    command: Sequence[str] = (),
 ) -> list[Found]:
     """Runs every rung into its own directory in `out`, and gives the best first; what is there already is kept.
 
@@ -95,7 +94,6 @@ def search(
             resume=place.exists(),
             jobs=jobs,
             watcher=watcher,
-            command=command,
         )
         everybody = [judged(name, told[name], rung, done.summaries) for name in (preset, *left)]
         order = sorted(everybody, key=lambda one: (one.worst, one.mean))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +72,7 @@ def arena(
     """
     from millpond.arena import contest, page
     from millpond.cli.lab import bar
+    from millpond.results import place
     from millpond.show import terminal
 
     _fits_search(bool(ranges))
@@ -84,7 +84,8 @@ def arena(
         for one in found:
             say(f"rung {one.rung}: worst {one.worst:.2f}, mean {one.mean:.3f}: {one.settings}")
         return
-    done = contest.hold(candidates or ("calm",), cells_of=cells, watcher=bar(), command=sys.argv, **options)
+    options["out"] = options["out"] or place.FREE
+    done = contest.hold(candidates or ("calm",), cells_of=cells, watcher=bar(), **options)
     if as_json:
         print_json({"directory": str(done.directory), "summary": [vars(one) for one in done.summaries]})
         return
@@ -119,4 +120,4 @@ def _searched(candidates: tuple[Any, ...], ranges: tuple[str, ...], draws: int, 
     if out.exists() and not options["resume"]:
         raise UsageError(f"{out} is there already: --resume goes on with it")
     how = {name: options[name] for name in ("against", "jobs")}
-    return search.search(candidates[0], search.ranges(ranges), draws, out, watcher=bar(), command=sys.argv, **how)
+    return search.search(candidates[0], search.ranges(ranges), draws, out, watcher=bar(), **how)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -48,6 +47,7 @@ def _of_any_run(function: F) -> F:
         _as_files,
         click.option("--no-report", is_flag=True, help="Write no HTML report."),
         click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON and nothing else."),
+        click.option("--reuse", type=_PATH, metavar="DIR", help="Take the runs that these earlier results hold."),
         click.option("--resume", is_flag=True, help="Go on with what is in the results directory."),
         click.option("--out", type=_PATH, metavar="DIR", help=_HOME),
         click.option("--jobs", type=int, default=0, metavar="N", help="Runs at the same time; 0: one per core."),
@@ -124,7 +124,8 @@ def reproduce(
     if name is None:
         raise UsageError(f"which study? known: {', '.join(study.studies())}")
     _check_formats(figures, tables)
-    done = api.reproduce(name, report=not no_report, watcher=bar(), command=sys.argv, **options)
+    options["live"] = _live(options.pop("live"), options.pop("live_runs"), options.pop("live_lateness"))
+    done = api.reproduce(name, report=not no_report, watcher=bar(), **_placed(options))
     _print(done, as_json, figures, tables)
 
 
@@ -149,7 +150,7 @@ def sweep(
     from millpond import api
 
     _check_formats(figures, tables)
-    done = api.sweep(plan, report=not no_report, watcher=bar(), command=sys.argv, **options)
+    done = api.sweep(plan, report=not no_report, watcher=bar(), **_placed(options))
     _print(done, as_json, figures, tables)
 
 
@@ -205,7 +206,7 @@ def run(
     from millpond import api
 
     _check_formats(figures, tables)
-    done = api.run(scenario, report=not no_report, watcher=bar(), command=sys.argv, **options)
+    done = api.run(scenario, report=not no_report, watcher=bar(), **_placed(options))
     _print(done, as_json, figures, tables)
     if options["capture"] is not None:
         say(f"captured: {options['capture']}", err=as_json)
@@ -412,6 +413,20 @@ def _check_formats(figures: Sequence[str], tables: Sequence[str]) -> None:
         from millpond.show import export
 
         export.check(figures, tables)
+
+
+def _live(live: bool, runs: int | None, lateness: str | None) -> dict[str, Any] | bool:
+    told = {name: value for name, value in (("runs", runs), ("lateness", lateness)) if value is not None}
+    if told and not live:
+        raise UsageError("--live-runs and --live-lateness go with --live alone")
+    return told or live
+
+
+def _placed(options: dict[str, Any]) -> dict[str, Any]:
+    """The options of a run, which goes to a free name in `results/` unless another place is named."""
+    from millpond.results import place
+
+    return {**options, "out": options["out"] or place.FREE}
 
 
 def _print(done: Run, as_json: bool, figures: Sequence[str], tables: Sequence[str], folder: Path | None = None) -> None:

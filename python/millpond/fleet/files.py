@@ -7,24 +7,28 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from millpond.api import HOME
 from millpond.errors import MillpondError, UsageError
 from millpond.fleet.answer import Answer
 from millpond.given_files import read_text
+from millpond.results import place
 from millpond.results.store import write_text
 from millpond.show.plain import as_json
 
 REPORT, NUMBERS = "report.html", "answer.json"
 
 
-def folder(asked: Path | None, name: str) -> Path:
-    """The folder to use: the one asked for, which holds no results yet, or a free one in `results/`.
+def folder(asked: Path, name: str) -> Path:
+    """The folder that is meant, which holds no results yet; one whose last part is `*` is a free one.
 
     Raises:
         MillpondError: one line, if there is something else, or nothing can be written there.
     """
-    found = _folder(asked, name)
-    there = next(place for place in (found, *found.absolute().parents) if place.exists())
+    found = place.directory(asked, name)
+    if found.exists() and not found.is_dir():
+        raise UsageError(f"--out: {found} is a file: name a folder")
+    if found.is_dir() and {file.name for file in found.iterdir()} - {REPORT, NUMBERS, "figures", "tables"}:
+        raise UsageError(f"--out: {found} holds something else: name another folder")
+    there = next(above for above in (found, *found.absolute().parents) if above.exists())
     if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
         raise MillpondError(f"{found}: cannot write results here ({there} is not for writing): choose another --out")
     return found
@@ -66,20 +70,3 @@ def read(folder: Path) -> Answer:
     except (ValueError, RecursionError):
         raise MillpondError(f"{file}: no JSON: ask again") from None
     return stored.from_json(found, str(file))
-
-
-# ----------------------------------------------------------------------------------------------- helpers
-
-
-def _folder(asked: Path | None, name: str) -> Path:
-    if asked is None:
-        free, number = HOME / name, 1
-        while free.exists():
-            number += 1
-            free = HOME / f"{name}-{number}"
-        return free
-    if asked.exists() and not asked.is_dir():
-        raise UsageError(f"--out: {asked} is a file: name a folder")
-    if asked.is_dir() and {file.name for file in asked.iterdir()} - {REPORT, NUMBERS, "figures", "tables"}:
-        raise UsageError(f"--out: {asked} holds something else: name another folder")
-    return asked

@@ -164,6 +164,9 @@ def _read_matrix(tree: Tree, file: Path, place: str, top: PlanFile, vary: Mappin
     if isinstance(scenario, dict):
         return Matrix(values, scenario, file, count, key == "sites")
     scenario_file = file.parent / scenario
+    if not scenario_file.exists() and (beside := file.parent / scenario_file.name).exists():
+        # results keep all that a plan names beside it
+        scenario_file = beside
     if not scenario_file.exists():
         raise UsageError(f"{where(file, own, 'scenario')}: {scenario_file}: no such file")
     return Matrix(values, scenarios.load_tree(scenario_file), scenario_file, count, key == "sites")

@@ -30,7 +30,7 @@ def load(file: Path | str | Mapping[str, Any], own: OwnControllers | None = None
 
     Files of controllers of one's own are looked for beside it, unless `own` says where.
     """
-    if isinstance(file, Mapping):
+    if not isinstance(file, Path | str):
         return build(file, "scenario", own)
     path = Path(file)
     own = own or OwnControllers(path.parent)

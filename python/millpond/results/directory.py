@@ -198,6 +198,8 @@ class Results:
         self.factors = {n: Factor.from_json(n, entry) for n, entry in manifest.get("factors", {}).items()}
         #: What reads the rows of a table, by its name, for all who read these results; see `rows.of`.
         self.readers: dict[str, Any] = {}
+        #: The file of the plan, of results that keep none because they are in no directory.
+        self.plan: Path | None = None
         self._tables: dict[str, pa.Table] = {}
 
     @staticmethod
@@ -227,11 +229,12 @@ class Results:
         return Results(home, found[0][1], found)
 
     @staticmethod
-    def in_memory(manifest: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> Results:
-        """Tables that are in no directory."""
+    def in_memory(manifest: Mapping[str, Any], tables: Mapping[str, pa.Table], plan: Path | None = None) -> Results:
+        """Tables that are in no directory; `plan` is the file of the plan that they are of, if it has one."""
         names = {f"{name}.parquet": {"rows": table.num_rows} for name, table in tables.items()}
         results = Results(Path("in memory"), {**manifest, "files": names})
         results._tables.update(tables)
+        results.plan = plan
         return results
 
     @staticmethod
@@ -241,6 +244,11 @@ class Results:
         results = Results(directory, manifest)
         results._tables.update(tables or {})
         return results
+
+    @property
+    def is_in_memory(self) -> bool:
+        """Whether they are in no directory."""
+        return all("bytes" not in file for file in self.manifest["files"].values())
 
     @property
     def study(self) -> str | None:

@@ -31,6 +31,8 @@ from millpond.run.here import Here
 from millpond.run.jobs import POLL_SECONDS, Done, Job, Place, finished, jobs_of
 from millpond.run.spread import Elsewhere, Workers
 
+#: Where a results directory keeps the plan that it is of.
+KEPT_PLAN = "study/plan.toml"
 #: Python's own memory for one client's row, from engine to file.
 ROW_BYTES = 400
 
@@ -71,7 +73,6 @@ def carry_out(
     on: executors.On | None = None,
     resume: bool = False,
     reuse: Results | None = None,
-    command: Sequence[str] = (),
     watcher: Watcher | None = None,
     extra_files: Mapping[str, Path] | None = None,
 ) -> Results:
@@ -85,7 +86,6 @@ def carry_out(
         on: Where runs are done instead of on the cores of this machine, see `millpond.run.executors`.
         resume: Go on with the directory if it holds some runs of this very program.
         reuse: Earlier results, whose runs of equal scenario and seed are taken instead of run again.
-        command: The command line, for the manifest.
         watcher: Told about progress.
         extra_files: Files copied into the directory so that it can be read by itself, by their place in it.
 
@@ -103,7 +103,7 @@ def carry_out(
         earlier.check(reuse)
     campaign = _Campaign(program, directory, workers, on, watcher)
     with contextlib.nullcontext() if directory is None else alone_in(directory):
-        return campaign.carry_out(resume, reuse, command, extra_files or {})
+        return campaign.carry_out(resume, reuse, extra_files or {})
 
 
 def check_memory(program: Program, workers: int) -> None:
@@ -140,9 +140,7 @@ class _Campaign:
     on: executors.On | None
     watcher: Watcher
 
-    def carry_out(
-        self, resume: bool, reuse: Results | None, command: Sequence[str], extra_files: Mapping[str, Path]
-    ) -> Results:
+    def carry_out(self, resume: bool, reuse: Results | None, extra_files: Mapping[str, Path]) -> Results:
         started, program = time.monotonic(), self.program
         there = None
         if self.directory is not None:
@@ -150,7 +148,7 @@ class _Campaign:
             if there is not None and there["state"] == "complete":
                 _copy(extra_files, self.directory)
                 return Results.of(self.directory, there)
-        manifest = there or _manifest(program, command)
+        manifest = there or _manifest(program)
         parts = Parts(self.directory)
         parts.read()
         for line in parts.damaged:
@@ -319,7 +317,8 @@ def _finish(
     manifest["finished"] = _now()
     manifest["state"] = "complete"
     if directory is None:
-        return Results.in_memory(manifest, {name: pa.concat_tables(pieces(name)).combine_chunks() for name in names})
+        tables = {name: pa.concat_tables(pieces(name)).combine_chunks() for name in names}
+        return Results.in_memory(manifest, tables, extra_files.get(KEPT_PLAN))
     held: dict[str, pa.Table] = {}
 
     def written(name: str) -> tuple[str, dict[str, Any]]:
@@ -362,7 +361,7 @@ def with_places(runs: pa.Table, program: Program) -> pa.Table:
     return table.add_column(2, "replication", pa.array(number - first[cell], pa.uint32()))
 
 
-def _manifest(program: Program, command: Sequence[str]) -> dict[str, Any]:
+def _manifest(program: Program) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "kind": program.kind,
@@ -375,7 +374,7 @@ def _manifest(program: Program, command: Sequence[str]) -> dict[str, Any]:
         "pyarrow": pa.__version__,
         "platform": platform.platform(),
         "tree": tree_state(),
-        "command": list(command) or sys.argv,
+        "command": list(sys.argv),
         "started": _now(),
         "finished": None,
         "wall_s": 0.0,

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from millpond.controllers.own import OwnControllers
 from millpond.errors import MillpondError, UsageError
 from millpond.judge import claim_file, claims, figures, rows, settings
 from millpond.judge.claim_file import Claim, ClaimFile
@@ -17,7 +18,7 @@ from millpond.plan import study
 from millpond.plan.scenario import named_files
 from millpond.plan.study import Plan
 from millpond.real.description import LIVE
-from millpond.results.directory import Results
+from millpond.results.directory import MANIFEST, Results, read_manifest
 
 #: Where a results directory keeps the study it belongs to.
 KEPT = "study"
@@ -34,7 +35,7 @@ def compare(results: Results, published: Path | str | None = None, measures: Mea
     """
     if results.study is None:
         raise MillpondError(f"{results.directory}: results of a single scenario: there is nothing published about it")
-    plan = study.load(results.kept / KEPT)
+    plan = study.load(results.plan or results.kept / KEPT)
     measures = measures or Measures(results)
     built_in = (
         Published((), "none") if plan.published is None else read_published(plan.published, "built in", plan.factors)
@@ -68,6 +69,14 @@ def check(plan: Plan) -> None:
         read_published(plan.published, "built in", plan.factors)
     if plan.claims is not None:
         claim_file.read(plan.claims, plan.factors, plan.columns)
+
+
+def know_kept(plan: Plan, own: OwnControllers) -> None:
+    """Take the controllers of one's own that lie with a plan that results keep: it runs again as it lies."""
+    home = plan.folder.resolve().parent
+    if plan.folder.name == KEPT and (home / MANIFEST).is_file():
+        for name in read_manifest(home).get("controllers", {}):
+            own.know(name, home)
 
 
 def kept_files(plan: Plan) -> dict[str, Path]:
