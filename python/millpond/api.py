@@ -127,7 +127,7 @@ def sweep(
     reproduction.check(known)
     if quick:
         known = known.quick()
-    told = _live(live)
+    told, shard = _live(live), _shard(shard)
     if told is not None and shard != (1, 1):
         raise UsageError("--live: real programs run beside all of a plan, not beside a shard")
     if told is not None:
@@ -141,7 +141,7 @@ def sweep(
     for line in guests.stand_ins(known, controllers, own):
         (watcher or Watcher()).say(line)
     known = known.narrowed(controllers=names, factors=factors, replications=replications, seed=seed, changes=changes)
-    program = replace(study.unfold(known, own), shard=_shard(shard))
+    program = replace(study.unfold(known, own), shard=shard)
     name = f"{known.name}-quick" if quick else known.name
     results = _carried_out(
         program,

@@ -5,7 +5,9 @@ from __future__ import annotations
 import difflib
 import functools
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import ParamSpec, TypeVar
 
 #: A line that names more than this is not read.
@@ -31,6 +33,8 @@ class UsageError(MillpondError):
 
     exit_code = 2
 
+
+_OF_FLAGS: ContextVar[bool] = ContextVar("_OF_FLAGS", default=False)
 
 #: What the laboratory stands on, and the verbs on the wire do not: the extra `lab`, by the names of modules.
 LABORATORY = frozenset(
@@ -67,8 +71,18 @@ def unknown(what: str, word: str, known: Iterable[str]) -> str:
     return f"unknown {what} {word!r}: {hint}most like it of {len(names)}: {', '.join(alike)}"
 
 
+@contextmanager
+def telling_of_flags() -> Iterator[None]:
+    """Whoever is told of errors wrote flags."""
+    before = _OF_FLAGS.set(True)
+    try:
+        yield
+    finally:
+        _OF_FLAGS.reset(before)
+
+
 def told_to_programs(call: Callable[_P, _R]) -> Callable[_P, _R]:
-    """A call that the program makes too: its errors speak of arguments, and of flags where the `command` is given.
+    """A call that the program makes too: its errors speak of arguments, and of flags inside of `telling_of_flags`.
 
     A notebook is told `factors["traffic"]: unknown value ...` where a terminal is told `--factor traffic: ...`.
     """
@@ -78,7 +92,7 @@ def told_to_programs(call: Callable[_P, _R]) -> Callable[_P, _R]:
         try:
             return call(*args, **kwargs)
         except MillpondError as error:
-            if not kwargs.get("command") and error.args:
+            if not _OF_FLAGS.get() and error.args:
                 error.args = (_FLAG.sub(_argument, str(error.args[0])), *error.args[1:])
             raise
 

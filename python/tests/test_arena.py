@@ -77,6 +77,7 @@ def test_candidates_and_presets_meet_the_same_cells(tmp_path: Path) -> None:
         assert medians["mine"].value == medians["rfc7252"].value
     for name in ("scores.csv", "scores.parquet", "summary.csv", "summary.parquet", "arena.html", "manifest.json"):
         assert (done.directory / name).is_file(), name
+    assert done.page is not None
     page = done.page.read_text(encoding="utf-8")
     assert "patient" in page
     assert "2 candidates beside the published presets" in page
@@ -88,6 +89,7 @@ def test_nothing_is_below_the_bound(tmp_path: Path) -> None:
     over = [score.over_bound for score in done.scores if score.measure == "slowest" and score.over_bound > 0]
     assert over
     assert min(over) >= 0.99
+    assert done.page is not None
     assert "1 candidate beside the published presets in 8 cells" in done.page.read_text(encoding="utf-8")
 
 

@@ -78,7 +78,7 @@ def test_one_more_value_runs_only_what_is_missing(tmp_path: Path, in_memory: boo
     first = millpond.sweep(few, out=None if in_memory else tmp_path / "few", report=False)
     heard = Counts()
     all_of_it = tree(seed=7)
-    done = millpond.sweep(all_of_it, out=tmp_path / "out", reuse=first, watcher=heard, report=False)
+    millpond.sweep(all_of_it, out=tmp_path / "out", reuse=first, watcher=heard, report=False)
     whole = millpond.sweep(all_of_it, out=tmp_path / "whole", report=False)
     assert len(heard.runs) == whole.results.runs - first.results.runs > 0
     for file in whole.results.manifest["files"]:
@@ -88,7 +88,7 @@ def test_one_more_value_runs_only_what_is_missing(tmp_path: Path, in_memory: boo
 def test_runs_of_another_engine_are_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = millpond.sweep(small_sweep.tree())
     monkeypatch.setattr(earlier, "engine_digest", lambda: "sha256:another")
-    with pytest.raises(UsageError, match="^reuse: in memory: made by another build of millpond"):
+    with pytest.raises(UsageError, match=r"^reuse: in memory: made by another build of millpond"):
         millpond.sweep(small_sweep.tree(), out=tmp_path / "out", reuse=first)
     assert provenance.engine_digest() == first.results.manifest["engine"]
     assert not (tmp_path / "out").exists()

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import millpond
-from millpond.errors import MillpondError, UsageError, told_to_programs
+from millpond.errors import MillpondError, UsageError, telling_of_flags, told_to_programs
 
 
 @pytest.mark.parametrize(
@@ -22,15 +22,15 @@ from millpond.errors import MillpondError, UsageError, told_to_programs
         ("mine--quick.toml: no such file - or folder", "mine--quick.toml: no such file - or folder"),
     ],
 )
-def test_flags_are_arguments_where_no_command_was_given(flags: str, arguments: str) -> None:
+def test_flags_are_arguments_where_nobody_wrote_flags(flags: str, arguments: str) -> None:
     @told_to_programs
-    def call(**_: Any) -> None:
+    def call() -> None:
         raise MillpondError(flags)
 
     with pytest.raises(MillpondError) as in_a_notebook:
         call()
-    with pytest.raises(MillpondError) as in_a_terminal:
-        call(command=("millpond", "sweep"))
+    with telling_of_flags(), pytest.raises(MillpondError) as in_a_terminal:
+        call()
     assert str(in_a_notebook.value) == arguments
     assert str(in_a_terminal.value) == flags
 

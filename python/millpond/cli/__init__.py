@@ -14,7 +14,7 @@ from millpond import _engine, live
 from millpond.cli import arena, controllers, explore, fleet, lab, paths
 from millpond.cli.arguments import Program, examples
 from millpond.cli.output import say, write_plainly
-from millpond.errors import MillpondError, without_laboratory
+from millpond.errors import MillpondError, telling_of_flags, without_laboratory
 
 __all__ = ["main", "program"]
 
@@ -66,17 +66,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the program; always ends in SystemExit."""
     write_plainly()
     try:
-        program.main(args=None if arguments is None else list(arguments), prog_name="millpond", standalone_mode=False)
+        told = None if arguments is None else list(arguments)
+        with telling_of_flags():
+            program.main(args=told, prog_name="millpond", standalone_mode=False)
     except click.ClickException as error:
         code = 2 if isinstance(error, click.UsageError) else 1
         _fail(error.format_message(), code)
     except MillpondError as error:
         _fail(str(error), error.exit_code)
     except ModuleNotFoundError as missing:
-        told = without_laboratory(missing)
-        if told is None:
+        lacking = without_laboratory(missing)
+        if lacking is None:
             raise
-        _fail(str(told), told.exit_code)
+        _fail(str(lacking), lacking.exit_code)
     except (KeyboardInterrupt, click.Abort):
         _fail("stopped", 130)
     except BrokenPipeError:
