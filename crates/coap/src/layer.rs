@@ -23,7 +23,7 @@ use crate::{
     block::{BlockSize, Upload},
     endpoint,
     message::{Code, Kind, Message, Token},
-    transfer::{AskFailure, Asleep, Gone, Refused},
+    transfer::{AskFailure, Asleep, Gone, Output, Refused},
 };
 
 /// Carries messages to peers and back. Driven like the host above it: one input, then [`step`](Self::step) until it says to
@@ -124,7 +124,9 @@ pub trait MessageLayer: Debug {
     fn message(&self, entry: &Self::Entry) -> Option<Message<'_>>;
 
     /// An output as it is handed on.
-    fn show(&self, entry: &Self::Entry) -> Shown<'_, Self>;
+    fn show(&self, entry: &Self::Entry) -> Output<'_, Self>
+    where
+        Self: Sized;
 
     /// What a refusal is about.
     fn reason(why: &Self::Refused) -> Reason;
@@ -213,17 +215,6 @@ pub enum Step<L: MessageLayer + ?Sized> {
     Sleep(Instant, Asleep),
     /// Nothing until there is input.
     Idle,
-}
-
-/// An output with its bytes.
-#[derive(Debug)]
-pub enum Shown<'l, L: MessageLayer + ?Sized + 'l> {
-    /// Bytes leave.
-    Transmit(L::Transmit<'l>),
-    /// For traces and figures.
-    Event(L::Event<'l>),
-    /// Nothing that could be shown.
-    Nothing,
 }
 
 /// What an output means to whoever asks and answers, whatever carried it.

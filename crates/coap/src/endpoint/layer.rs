@@ -9,9 +9,9 @@ use super::{
     queue::{Entry, What},
 };
 use crate::{
-    layer::{InAsk, MessageLayer, News, Reason, Shown, Step},
+    layer::{InAsk, MessageLayer, News, Reason, Step},
     message::{Kind, Message, Token},
-    transfer::{AskFailure, Asleep},
+    transfer::{self, AskFailure, Asleep},
 };
 
 impl<A: Copy + Eq + Hash + Debug> MessageLayer for Endpoint<A> {
@@ -112,11 +112,11 @@ impl<A: Copy + Eq + Hash + Debug> MessageLayer for Endpoint<A> {
         Self::message(self, entry)
     }
 
-    fn show(&self, entry: &Entry<A>) -> Shown<'_, Self> {
+    fn show(&self, entry: &Entry<A>) -> transfer::Output<'_, Self> {
         match Self::show(self, entry) {
-            Output::Transmit(transmit) => Shown::Transmit(transmit),
-            Output::Event(event) => Shown::Event(event),
-            Output::Sleep(..) | Output::Idle => Shown::Nothing,
+            Output::Transmit(transmit) => transfer::Output::Transmit(transmit),
+            Output::Event(event) => transfer::Output::Trace(event),
+            Output::Sleep(..) | Output::Idle => transfer::Output::Idle,
         }
     }
 

@@ -6,7 +6,7 @@ use millpond_control::{Instant, Span};
 
 use crate::{
     ExchangeId, Identities, Outgoing, RequestId,
-    message::{NoResponse, Token, WriteError, number},
+    message::{Code, NoResponse, Token, WriteError, number},
 };
 
 use super::{
@@ -105,7 +105,7 @@ pub struct Connection {
     ending: Option<Closing>,
     /// It was told.
     ended: bool,
-    notices: VecDeque<Notice>,
+    notices: VecDeque<What>,
     identities: Identities,
 }
 
@@ -133,13 +133,27 @@ enum Due {
     Token,
 }
 
-/// Something to tell that borrows nothing.
+/// An output without what it borrows.
 #[derive(Clone, Copy, Debug)]
-enum Notice {
+enum What {
+    /// The bytes that were lent last.
+    Bytes,
     Failed(ExchangeId, Lost),
     Unobserved(RequestId, Token),
     Left(ExchangeId),
     TokenFree,
+    PongMissing,
+    Request(RequestId),
+    Response {
+        id: ExchangeId,
+        is_first: bool,
+        last: bool,
+    },
+    Settings,
+    Pong(bool),
+    Released,
+    Aborted,
+    Unasked(Code),
 }
 
 impl Connection {
@@ -257,7 +271,7 @@ impl Connection {
             self.resting.rest(now, token, request.token.is_some());
             let id = self.asked.add(token, false);
             self.asked.remove(id);
-            self.notices.push_back(Notice::Left(id));
+            self.notices.push_back(What::Left(id));
             return Ok(id);
         }
         Ok(self.asked.add(token, observe.is_some_and(|(_, value)| value.iter().all(|byte| *byte == 0))))
@@ -280,7 +294,7 @@ impl Connection {
             && response.options.iter().any(|(number, _)| *number == number::OBSERVE)
             && self.releasing.is_none();
         let replaced = self.owed.answered(to, observes);
-        self.notices.extend(replaced.map(|(id, token)| Notice::Unobserved(id, token)));
+        self.notices.extend(replaced.map(|(id, token)| What::Unobserved(id, token)));
         self.after_answer();
         Ok(())
     }
@@ -291,7 +305,7 @@ impl Connection {
     pub fn cancel(&mut self, request: ExchangeId) -> bool {
         let known = self.asked.remove(request);
         if known {
-            self.notices.push_back(Notice::Failed(request, Lost::Cancelled));
+            self.notices.push_back(What::Failed(request, Lost::Cancelled));
             self.after_answer();
         }
         known
@@ -343,7 +357,7 @@ impl Connection {
         const ENTRY: usize = 128;
         let entries = self.asked.len().saturating_add(self.owed.len()).saturating_mul(ENTRY);
         let pongs = self.held_pongs.capacity().saturating_mul(size_of::<(u64, Token)>());
-        let notices = self.notices.capacity().saturating_mul(size_of::<Notice>());
+        let notices = self.notices.capacity().saturating_mul(size_of::<What>());
         let buffers = self.outbox.capacity().saturating_add(self.lent.capacity());
         let buffers = buffers.saturating_add(pongs).saturating_add(notices).saturating_add(self.resting.memory());
         self.reader.memory().saturating_add(buffers).saturating_add(entries)

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::block::{Assemblies, AssemblyLimits};
 use crate::invariant::Sure;
-use crate::layer::{MessageLayer, News, Shown, Step};
+use crate::layer::{MessageLayer, News, Step};
 use crate::message::Message;
 use crate::stream::Lost;
 
@@ -125,14 +125,7 @@ impl<L: MessageLayer> Host<L> {
             News::Other => None,
         };
         self.told.extend(told);
-        match self.layer.show(&entry) {
-            Shown::Transmit(transmit) => Output::Transmit(transmit),
-            Shown::Event(event) => Output::Trace(event),
-            Shown::Nothing => {
-                broken!("an output that is none: {entry:?}");
-                Output::Idle
-            }
-        }
+        self.layer.show(&entry)
     }
 
     /// Does one thing that is to be done now that the endpoint is drained. If there is none, tells what is due first.

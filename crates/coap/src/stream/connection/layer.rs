@@ -5,35 +5,16 @@ use core::hash::Hash;
 use millpond_control::Instant;
 
 use super::{
-    super::{Closing, Event, Lost, Output, Settings, StreamRefused},
-    Connection, Notice,
-    polling::Next,
-    taking::Meaning,
+    super::{Closing, Event, Settings, StreamRefused},
+    Connection, What,
+    polling::Entry,
 };
 use crate::{
     ExchangeId, Outgoing, RequestId,
-    invariant::Sure,
-    layer::{InAsk, MessageLayer, News, Reason, Room, Shown, Step},
+    layer::{InAsk, MessageLayer, News, Reason, Room, Step},
     message::{Code, Message, Token, WriteError, is_for_responses, number},
-    transfer::{AskFailure, Asleep, Gone},
+    transfer::{AskFailure, Gone, Output},
 };
-
-/// Where an output of a connection stands.
-#[derive(Clone, Copy, Debug)]
-pub struct Entry(What);
-
-#[derive(Clone, Copy, Debug)]
-enum What {
-    /// The bytes that were lent last.
-    Bytes,
-    Failed(ExchangeId, Lost),
-    Unobserved(RequestId, Token),
-    Left(ExchangeId),
-    PongMissing,
-    TokenFree,
-    /// A frame: what it means, and where in what was read it is.
-    Frame(Meaning, usize, usize),
-}
 
 impl MessageLayer for Connection {
     const IS_RELIABLE: bool = true;
@@ -111,24 +92,13 @@ impl MessageLayer for Connection {
     }
 
     fn step(&mut self, now: Instant) -> Step<Self> {
-        Step::Said(Entry(match self.next(now) {
-            Next::Bytes => What::Bytes,
-            Next::Notice(Notice::Failed(exchange, why)) => What::Failed(exchange, why),
-            Next::Notice(Notice::Unobserved(request, token)) => What::Unobserved(request, token),
-            Next::Notice(Notice::Left(exchange)) => What::Left(exchange),
-            Next::PongMissing => What::PongMissing,
-            Next::Notice(Notice::TokenFree) => What::TokenFree,
-            Next::Frame(meaning, place) => What::Frame(meaning, place.start, place.end),
-            Next::Close(why) => return Step::Closed(why),
-            Next::Sleep(until) => return Step::Sleep(until, Asleep::Connection),
-            Next::Idle => return Step::Idle,
-        }))
+        self.next(now)
     }
 
     fn peer(&self, _entry: &Entry) {}
 
     fn news(&self, entry: &Entry) -> News {
-        match entry.0 {
+        match entry.what {
             What::Failed(exchange, why) => News::Failed { exchange, why: AskFailure::Lost(why), copies: 1 },
             What::Left(exchange) => News::Left { exchange },
             // Whoever registered again has taken the place of the one before.
@@ -136,8 +106,8 @@ impl MessageLayer for Connection {
             What::Unobserved(_, token) => {
                 News::Unobserved { token, why: if self.ending.is_some() { Gone::Closed } else { Gone::Deregistered } }
             }
-            What::Frame(Meaning::Request(id), ..) => News::Request { id },
-            What::Frame(Meaning::Response { id: exchange, is_first, .. }, ..) => {
+            What::Request(id) => News::Request { id },
+            What::Response { id: exchange, is_first, .. } => {
                 let is_known =
                     |number| is_for_responses(number) && !matches!(number, number::Q_BLOCK1 | number::Q_BLOCK2);
                 let refused = self.message(entry).and_then(|message| message.options().refused(is_known));
@@ -147,30 +117,21 @@ impl MessageLayer for Connection {
                     None => News::Further { exchange },
                 }
             }
-            What::Frame(Meaning::Settings, ..) | What::TokenFree => News::Room,
-            What::Bytes | What::PongMissing | What::Frame(..) => News::Other,
+            What::Settings | What::TokenFree => News::Room,
+            What::Bytes | What::PongMissing | What::Pong(_) | What::Released | What::Aborted | What::Unasked(_) => {
+                News::Other
+            }
         }
     }
 
     fn message(&self, entry: &Entry) -> Option<Message<'_>> {
-        let What::Frame(_, start, end) = entry.0 else { return None };
-        self.reader.frame(start..end).sure("frame that was read").map(|frame| frame.message())
+        matches!(entry.what, What::Request(_) | What::Response { .. })
+            .then(|| self.frame(entry))?
+            .map(|frame| frame.message())
     }
 
-    fn show(&self, entry: &Entry) -> Shown<'_, Self> {
-        let output = match entry.0 {
-            What::Bytes => return Shown::Transmit(self.lent.as_slice()),
-            What::Failed(id, why) => Output::Event(Event::Failed { id, why }),
-            What::Unobserved(id, _) => Output::Event(Event::Unobserved { id }),
-            What::Left(id) => Output::Event(Event::Left { id }),
-            What::PongMissing => Output::Event(Event::PongMissing),
-            What::TokenFree => Output::Event(Event::TokenFree),
-            What::Frame(meaning, start, end) => self.tell(&meaning, start..end),
-        };
-        match output {
-            Output::Event(event) => Shown::Event(event),
-            _ => Shown::Nothing,
-        }
+    fn show(&self, entry: &Entry) -> Output<'_, Self> {
+        self.event(entry).map_or_else(|| Output::Transmit(self.lent.as_slice()), Output::Trace)
     }
 
     fn reason(why: &StreamRefused) -> Reason {

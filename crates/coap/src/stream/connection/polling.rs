@@ -5,79 +5,81 @@ use core::ops::Range;
 use millpond_control::Instant;
 
 use super::{
-    super::{Closing, Event, Lost, Output},
-    Connection, Due, Notice,
-    taking::Meaning,
+    super::{Closing, Event, Frame, Lost, Output, Signal},
+    Connection, Due, What,
 };
+use crate::{invariant::Sure, layer::Step, transfer::Asleep};
 
-/// What is to be told next.
-pub(super) enum Next {
-    /// What is lent.
-    Bytes,
-    Notice(Notice),
-    PongMissing,
-    Frame(Meaning, Range<usize>),
-    Close(Closing),
-    Sleep(Instant),
-    Idle,
+/// Where an output of a connection stands.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    pub(super) what: What,
+    /// The frame that it is about, in what was read.
+    start: usize,
+    end: usize,
+}
+
+impl Entry {
+    pub(super) const fn frame(&self) -> Range<usize> {
+        self.start..self.end
+    }
 }
 
 impl Connection {
     /// The next output.
     pub fn poll(&mut self, now: Instant) -> Output<'_> {
         match self.next(now) {
-            Next::Bytes => Output::Transmit(&self.lent),
-            Next::Notice(Notice::Failed(id, why)) => Output::Event(Event::Failed { id, why }),
-            Next::Notice(Notice::Unobserved(id, _)) => Output::Event(Event::Unobserved { id }),
-            Next::Notice(Notice::Left(id)) => Output::Event(Event::Left { id }),
-            Next::Notice(Notice::TokenFree) => Output::Event(Event::TokenFree),
-            Next::PongMissing => Output::Event(Event::PongMissing),
-            Next::Frame(meaning, place) => self.tell(&meaning, place),
-            Next::Close(why) => Output::Close(why),
-            Next::Sleep(until) => Output::Sleep(until),
-            Next::Idle => Output::Idle,
+            Step::Said(entry) => match self.event(&entry) {
+                Some(event) => Output::Event(event),
+                None => Output::Transmit(&self.lent),
+            },
+            Step::Closed(why) => Output::Close(why),
+            Step::Sleep(until, _) => Output::Sleep(until),
+            Step::Idle => Output::Idle,
         }
     }
 
     /// The same without what it borrows.
-    pub(super) fn next(&mut self, now: Instant) -> Next {
+    pub(super) fn next(&mut self, now: Instant) -> Step<Self> {
+        let said = |what| Step::Said(Entry { what, start: 0, end: 0 });
         loop {
             if !self.outbox.is_empty() {
                 self.lent.clear();
                 core::mem::swap(&mut self.lent, &mut self.outbox);
-                return Next::Bytes;
+                return said(What::Bytes);
             }
             if let Some(notice) = self.notices.pop_front() {
-                return Next::Notice(notice);
+                return said(notice);
             }
             if let Some(why) = self.ending {
                 if let Some(id) = self.asked.pop() {
-                    return Next::Notice(Notice::Failed(id, Lost::ConnectionClosed));
+                    return said(What::Failed(id, Lost::ConnectionClosed));
                 }
                 if let Some((id, token)) = self.owed.pop_observation() {
-                    return Next::Notice(Notice::Unobserved(id, token));
+                    return said(What::Unobserved(id, token));
                 }
                 self.owed.clear();
                 self.reader.clear();
-                return if core::mem::replace(&mut self.ended, true) { Next::Idle } else { Next::Close(why) };
+                return if core::mem::replace(&mut self.ended, true) { Step::Idle } else { Step::Closed(why) };
             }
             match self.reader.advance() {
-                Ok(Some(place)) => match self.take(now, place.clone()) {
-                    Meaning::Nothing => {}
-                    meaning => return Next::Frame(meaning, place),
-                },
+                Ok(Some(Range { start, end })) => {
+                    if let Some(what) = self.take(now, start..end) {
+                        return Step::Said(Entry { what, start, end });
+                    }
+                }
                 Ok(None) => match self.next_due() {
                     Some((due, Due::Ping)) if due <= now => {
                         self.ping = None;
-                        return Next::PongMissing;
+                        return said(What::PongMissing);
                     }
                     Some((due, Due::Release)) if due <= now => self.end(Closing::ReleaseTimedOut),
                     Some((due, Due::Token)) if due <= now => {
                         self.resting.told();
-                        return Next::Notice(Notice::TokenFree);
+                        return said(What::TokenFree);
                     }
-                    Some((due, _)) => return Next::Sleep(due),
-                    None => return Next::Idle,
+                    Some((due, _)) => return Step::Sleep(due, Asleep::Connection),
+                    None => return Step::Idle,
                 },
                 Err(error) => {
                     use alloc::string::ToString;
@@ -85,5 +87,35 @@ impl Connection {
                 }
             }
         }
+    }
+
+    /// The frame that an output is about.
+    pub(super) fn frame(&self, entry: &Entry) -> Option<Frame<'_>> {
+        self.reader.frame(entry.frame()).sure("frame that was read")
+    }
+
+    /// An output as it is told; none if it is bytes.
+    pub(super) fn event(&self, entry: &Entry) -> Option<Event<'_>> {
+        Some(match entry.what {
+            What::Bytes => return None,
+            What::Failed(id, why) => Event::Failed { id, why },
+            What::Unobserved(id, _) => Event::Unobserved { id },
+            What::Left(id) => Event::Left { id },
+            What::TokenFree => Event::TokenFree,
+            What::PongMissing => Event::PongMissing,
+            What::Request(id) => Event::Request { id, frame: self.frame(entry)? },
+            What::Response { id, last, .. } => Event::Response { id, frame: self.frame(entry)?, last },
+            What::Settings => Event::Settings(self.settings),
+            What::Pong(custody) => Event::Pong { custody },
+            What::Released => match Signal::read(&self.frame(entry)?) {
+                Ok(Signal::Release { alternative, hold_off }) => Event::Released { alternative, hold_off },
+                _ => Event::Released { alternative: None, hold_off: None },
+            },
+            What::Aborted => match Signal::read(&self.frame(entry)?) {
+                Ok(Signal::Abort { diagnostic, .. }) => Event::Aborted { diagnostic },
+                _ => Event::Aborted { diagnostic: &[] },
+            },
+            What::Unasked(code) => Event::Unasked { code },
+        })
     }
 }
