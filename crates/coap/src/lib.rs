@@ -55,6 +55,7 @@ pub mod endpoint;
 pub mod layer;
 mod memory;
 pub mod message;
+pub mod quota;
 pub mod stream;
 pub mod transfer;
 

@@ -8,7 +8,7 @@ use std::{
 
 use tokio::sync::oneshot;
 
-use crate::udp::Network;
+use crate::udp::network_of;
 
 /// A semaphore whose queue has a place for each network: the networks of those who wait take turns, and in each its peers in the
 /// order in which they came. Who asks for much waits for itself, and not everybody behind it.
@@ -22,8 +22,8 @@ struct State {
     free: usize,
     all: usize,
     /// Whose turn is next, of the networks that wait.
-    turns: VecDeque<Network>,
-    queues: HashMap<Network, VecDeque<Waiting>>,
+    turns: VecDeque<u64>,
+    queues: HashMap<u64, VecDeque<Waiting>>,
 }
 
 #[derive(Debug)]
@@ -66,7 +66,7 @@ impl FairSemaphore {
                 return FairPermit { of: self.clone(), permits };
             }
             let (granted, waits) = oneshot::channel();
-            let (network, waiting) = (Network::of(peer), Waiting { permits, granted });
+            let (network, waiting) = (network_of(peer), Waiting { permits, granted });
             let State { turns, queues, .. } = &mut *state;
             let queue = queues.entry(network).or_insert_with(|| {
                 turns.push_back(network);

@@ -2,10 +2,8 @@ use alloc::vec::Vec;
 
 use millpond_control::{Instant, Span};
 
-use super::{
-    Block, BlockSize,
-    whose::{Crowded, Whose},
-};
+use super::{Block, BlockSize};
+use crate::quota::{Crowded, Source};
 
 /// Bounds of what a server collects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +44,7 @@ struct Assembly<K> {
     /// Requests that brought something new.
     came: u32,
     /// Whose it is.
-    whose: Whose,
+    source: Source,
     touched: Instant,
 }
 
@@ -77,7 +75,7 @@ impl<K: PartialEq> Assemblies<K> {
     /// A request with Block1 came. `total` is its Size1. Block 0 always begins anew; a block that came before is
     /// answered as before.
     pub fn take(&mut self, now: Instant, key: K, block: Block, total: Option<u32>, payload: &[u8]) -> Verdict {
-        self.take_of(now, key, Whose::default(), block, total, payload)
+        self.take_of(now, key, Source::default(), block, total, payload)
     }
 
     /// The same from somebody. Where there is no place, the one that is [worth least](Self::drop_least) gives way.
@@ -85,7 +83,7 @@ impl<K: PartialEq> Assemblies<K> {
         &mut self,
         now: Instant,
         key: K,
-        whose: Whose,
+        source: Source,
         block: Block,
         total: Option<u32>,
         payload: &[u8],
@@ -110,10 +108,10 @@ impl<K: PartialEq> Assemblies<K> {
                 if self.bodies.len() >= self.limits.bodies {
                     self.drop_least(|_| 1);
                 }
-                Assembly { key, body: Vec::new(), whole: None, last: Vec::new(), came: 0, whose, touched: now }
+                Assembly { key, body: Vec::new(), whole: None, last: Vec::new(), came: 0, source, touched: now }
             }
         };
-        (assembly.touched, assembly.whose) = (now, whose);
+        (assembly.touched, assembly.source) = (now, source);
         let verdict = assembly.take(block, answer, payload, end);
         self.bodies.push(assembly);
         verdict
@@ -139,9 +137,9 @@ impl<K: PartialEq> Assemblies<K> {
     /// Drops the body that is worth least: of those alike that of which the fewest blocks came, of these the one that nothing
     /// came for the longest. False if there is none.
     fn drop_least(&mut self, weigh: impl Fn(&Assembly<K>) -> usize) -> bool {
-        let crowded = Crowded::among(self.bodies.iter().map(|assembly| (assembly.whose, weigh(assembly))));
+        let crowded = Crowded::among(self.bodies.iter().map(|assembly| (assembly.source, weigh(assembly))));
         let all = self.bodies.iter().enumerate();
-        let least = crowded.least(all.map(|(place, assembly)| (place, assembly.whose, assembly.came)));
+        let least = crowded.least(all.map(|(place, assembly)| (place, assembly.source, assembly.came)));
         least.map(|place| self.bodies.remove(place)).is_some()
     }
 

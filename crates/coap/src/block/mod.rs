@@ -38,11 +38,13 @@ mod option;
 pub mod robust;
 mod serve;
 mod upload;
-mod whose;
 
 pub use assembly::{Assemblies, AssemblyLimits, Verdict};
 pub use download::{Download, DownloadError, Next, Part};
 pub use option::{BadBlock, Block, BlockSize};
 pub use serve::{PastEnd, Piece, slice, slice_of_blocks};
 pub use upload::{Answer, Upload, UploadError, UploadNext, UploadPiece};
-pub(crate) use whose::{Crowded, GIVEN_FOR, Whose};
+
+/// How long what is kept of an answer is given without the application. It may have been asked by who proved where it is, and requests
+/// for more of it may be anybody's, which would go on for ever. As long as the value that proves it counts. A judgement.
+pub(crate) const GIVEN_FOR: millpond_control::Span = millpond_control::Span::from_secs(3_600);

@@ -20,9 +20,9 @@ use super::{
     requests::{Owed, Request},
     send::write,
 };
-use crate::block::Whose;
 use crate::invariant::Sure;
 use crate::message::{Code, Kind, Message, MessageId, Token};
+use crate::quota::Source;
 
 /// DEFAULT_LEISURE of RFC 7252 §8.2.
 pub const DEFAULT_LEISURE: Span = Span::from_secs(5);
@@ -183,9 +183,9 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let longest = if self.exchanges.names_by_token { Token::MAX.saturating_sub(1) } else { Token::MAX };
         let length = longest.min(usize::from(self.setup.config.token_length.max(2))) as u8;
         let groups = self.beyond.as_deref_mut().and_then(|beyond| beyond.groups.as_deref_mut())?;
-        let whose = Pair { node: self.counts.node, peer: u32::MAX };
+        let source = Pair { node: self.counts.node, peer: u32::MAX };
         for _ in 0..TRIES {
-            let token = self.setup.identities.token(whose, groups.made, length);
+            let token = self.setup.identities.token(source, groups.made, length);
             groups.made = groups.made.wrapping_add(1);
             if !groups.has_like(token) && !self.exchanges.any_like(token) {
                 return Some(token);
@@ -335,8 +335,8 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         }
         let to = request.from;
         let network = self.path_of(&to).unwrap_or_else(|| self.hash(&to));
-        let whose = Whose { is_known: self.is_acquainted(to), network };
-        let answer = Answer { due: request.due.max(now), to, whose, request: id, message };
+        let source = Source { is_validated: self.is_acquainted(to), network };
+        let answer = Answer { due: request.due.max(now), to, source, request: id, message };
         let setup = Arc::clone(&self.setup);
         self.beyond_mut().groups_mut().answers.add(answer, &setup.identities);
         Ok(())

@@ -15,12 +15,15 @@ pub struct Shares {
     pub unvalidated_of_network: usize,
 }
 
+const fn at_least_one(share: usize) -> usize {
+    if share == 0 { 1 } else { share }
+}
+
 impl Shares {
     /// No network has more than three quarters; unvalidated addresses share a quarter, and those of one network a quarter of that. At
     /// least one each.
     #[must_use]
     pub const fn of_places(all: usize) -> Self {
-        let at_least_one = |share: usize| if share == 0 { 1 } else { share };
         Self {
             all,
             network: at_least_one(all.saturating_sub(all >> 2)),

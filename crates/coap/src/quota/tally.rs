@@ -59,7 +59,10 @@ mod tests {
         let (mut tally, identities) = (Tally::new(), Identities::counted());
         [3, 5, 3, 8, 3, 8].into_iter().for_each(|key| tally.add(key, &identities));
         assert_eq!([3, 5, 8, 9].map(|key| tally.of(key, &identities)), [3, 1, 2, 0]);
-        assert_eq!((tally.most(|_| true), tally.largest(|key| *key > 3), tally.most(|key| *key > 8)), (Some(3), Some(8), None));
+        assert_eq!(
+            (tally.most(|_| true), tally.largest(|key| *key > 3), tally.most(|key| *key > 8)),
+            (Some(3), Some(8), None)
+        );
         [3, 3, 3, 9].into_iter().for_each(|key| tally.remove(key, &identities));
         assert_eq!((tally.most(|_| true), tally.of(3, &identities)), (Some(2), 0));
     }

@@ -13,17 +13,15 @@ use super::{
     told::{Told, Whole},
     unvalidated::Sent,
 };
-use crate::block::{
-    Whose,
-    robust::{
-        AnswerRefused, AskRefused, Asker, BurstAnswer, BurstAsk, BurstClient, BurstFailure, BurstId, BurstLimits,
-        BurstOptions, BurstParameters, BurstRequestId, BurstServer, ClientAct, ClientTold, ServerAct, ServerTold,
-        is_robust,
-    },
+use crate::block::robust::{
+    AnswerRefused, AskRefused, Asker, BurstAnswer, BurstAsk, BurstClient, BurstFailure, BurstId, BurstLimits,
+    BurstOptions, BurstParameters, BurstRequestId, BurstServer, ClientAct, ClientTold, ServerAct, ServerTold,
+    is_robust,
 };
 use crate::endpoint::{self, RequestId};
 use crate::layer::MessageLayer;
 use crate::message::{Code, Message, number};
+use crate::quota::Source;
 
 /// Asks in bursts at a time.
 const MOST_ASKS: usize = 1_024;
@@ -124,11 +122,11 @@ impl<A: Copy + Eq + Hash + Debug> Bursts<A> {
     pub(super) fn request_came(
         &mut self,
         now: Instant,
-        (from, whose, asker): (A, Whose, Asker),
+        (from, source, asker): (A, Source, Asker),
         id: RequestId,
         message: &Message<'_>,
     ) -> Result<(), Code> {
-        self.server.as_mut().map_or(Ok(()), |server| server.request_came(now, (from, whose, asker), id, message))
+        self.server.as_mut().map_or(Ok(()), |server| server.request_came(now, (from, source, asker), id, message))
     }
 
     /// Where an ask stands in the slots of the host; it is forgotten here.

@@ -7,10 +7,11 @@ use hashbrown::HashTable;
 use millpond_control::{Instant, Span};
 
 use super::SharedBody;
-use crate::block::{BlockSize, Crowded, GIVEN_FOR, Whose};
+use crate::block::{BlockSize, GIVEN_FOR};
 use crate::body::Bodies;
 use crate::endpoint::slots::{Linked, Links, List, Slots};
 use crate::message::Code;
+use crate::quota::{Crowded, Source};
 
 /// Whose representation it is, and of what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -32,7 +33,7 @@ pub(super) struct Kept<A> {
     pub(super) options: Vec<u8>,
     pub(super) body: SharedBody,
     pub(super) size: BlockSize,
-    whose: Whose,
+    source: Source,
     made: Instant,
     used: Instant,
 }
@@ -52,10 +53,10 @@ impl<A> Kept<A> {
         asked: u64,
         (code, options, body): (Code, Vec<u8>, SharedBody),
         size: BlockSize,
-        whose: Whose,
+        source: Source,
     ) -> Self {
         let (links, made, used) = (Links::NOWHERE, Instant::ORIGIN, Instant::ORIGIN);
-        Self { links, key, asked, code, options, body, size, whose, made, used }
+        Self { links, key, asked, code, options, body, size, source, made, used }
     }
 
     /// Whether the application is to be asked anew: see [`GIVEN_FOR`].
@@ -153,7 +154,7 @@ impl<A: Copy + Eq> Shelf<A> {
         if !self.slots.is(slot, generation) {
             return None;
         }
-        let is_known = self.slots.get(slot)?.whose.is_known;
+        let is_known = self.slots.get(slot)?.source.is_validated;
         let order = self.orders.of_mut(is_known);
         order.remove(&mut self.slots, slot);
         order.push(&mut self.slots, slot);
@@ -185,7 +186,7 @@ impl<A: Copy + Eq> Shelf<A> {
         }
         self.bytes = self.bytes.saturating_add(kept.bytes());
         self.bodies.hold(&kept.body);
-        let order = self.orders.of_mut(kept.whose.is_known);
+        let order = self.orders.of_mut(kept.source.is_validated);
         let slot = self.slots.put(Kept { made: now, used: now, ..kept });
         order.push(&mut self.slots, slot);
         let Self { slots, table, .. } = self;
@@ -194,14 +195,14 @@ impl<A: Copy + Eq> Shelf<A> {
 
     /// The one that makes room for this one; none if all are worth more.
     fn least(&self, comer: &Kept<A>) -> Option<u32> {
-        let is_known = comer.whose.is_known;
+        let is_known = comer.source.is_validated;
         let order = self.orders.of(is_known && self.orders.strangers.is_empty());
         let looked_at = || order.iter(&self.slots).take(LOOKED_AT);
         let weight = |kept: &Kept<A>| kept.weight(self.bodies.holders(&kept.body));
-        let weights = looked_at().map(|(_, kept)| kept).chain([comer]).map(|kept| (kept.whose, weight(kept)));
+        let weights = looked_at().map(|(_, kept)| kept).chain([comer]).map(|kept| (kept.source, weight(kept)));
         let crowded = Crowded::among(weights);
-        let least = crowded.least(looked_at().map(|(slot, kept)| (slot, kept.whose, ())))?;
-        let is_less = |kept: &Kept<A>| crowded.worth(comer.whose) < crowded.worth(kept.whose);
+        let least = crowded.least(looked_at().map(|(slot, kept)| (slot, kept.source, ())))?;
+        let is_less = |kept: &Kept<A>| crowded.worth(comer.source) < crowded.worth(kept.source);
         Some(least).filter(|least| is_known || !self.slots.get(*least).is_some_and(is_less))
     }
 
@@ -239,7 +240,7 @@ impl<A: Copy + Eq> Shelf<A> {
 
     fn remove(&mut self, slot: u32, hash: &impl Fn(Key<A>) -> u64) {
         let Some(kept) = self.slots.get_mut(slot) else { return };
-        let (key, is_known) = (kept.key, kept.whose.is_known);
+        let (key, is_known) = (kept.key, kept.source.is_validated);
         self.bytes = self.bytes.saturating_sub(kept.bytes());
         kept.options = Vec::new();
         self.bodies.release(&kept.body);

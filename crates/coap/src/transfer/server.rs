@@ -18,11 +18,12 @@ use super::{
     told::Told,
     unvalidated::{Sent, Standing},
 };
-use crate::block::{Block, BlockSize, PastEnd, Verdict, Whose, robust::Asker};
+use crate::block::{Block, BlockSize, PastEnd, Verdict, robust::Asker};
 use crate::endpoint::{self, Outgoing, RequestId};
 use crate::invariant::Sure;
 use crate::layer::{MessageLayer, Reason};
 use crate::message::{Code, Kind, Message, Token, Uint, number};
+use crate::quota::Source;
 
 /// What must be known of a request to answer it.
 #[derive(Clone, Copy, Debug)]
@@ -106,7 +107,7 @@ impl<L: MessageLayer> Host<L> {
         if takes_bursts && is_of_burst(&message) {
             let echo = self.validation.as_mut().and_then(|validation| validation.echo(now, from));
             let asker = Asker { standing, echo };
-            let taken = self.bursts.request_came(now, (from, self.whose(from), asker), id, &message);
+            let taken = self.bursts.request_came(now, (from, self.source_of(from), asker), id, &message);
             return taken.err().map(|code| Told::Refused { entry, id, why: Refusal::Burst(code) });
         }
         let (Ok(block1), Ok(block2)) = (read.block1.transpose(), read.block2.transpose()) else {
@@ -157,8 +158,8 @@ impl<L: MessageLayer> Host<L> {
         if block1.number == 0 {
             self.bodies.make_room_for(&(from, key), |(other, _)| *other == from, limits.bodies_per_peer as usize);
         }
-        let whose = self.whose(from);
-        let verdict = self.bodies.take_of(now, (from, key), whose, block1, read.size1, message.payload());
+        let source = self.source_of(from);
+        let verdict = self.bodies.take_of(now, (from, key), source, block1, read.size1, message.payload());
         self.bodies.keep_within(limits.bodies);
         match verdict {
             Verdict::Whole(body, block1) => {
@@ -199,9 +200,9 @@ impl<L: MessageLayer> Host<L> {
     }
 
     /// Whose a body is that comes from there.
-    fn whose(&self, from: L::Peer) -> Whose {
+    fn source_of(&self, from: L::Peer) -> Source {
         let network = self.layer.path_of(&from).unwrap_or_else(|| self.layer.hash(&from));
-        Whose { is_known: self.layer.is_acquainted(from), network }
+        Source { is_validated: self.layer.is_acquainted(from), network }
     }
 
     /// A later block of something that is kept, or why there is none.
@@ -374,9 +375,9 @@ impl<L: MessageLayer> Host<L> {
         };
         let body = representation.body();
         let size = representation.cut.size;
-        let whose = self.whose(pending.from);
-        let whose = Whose { is_known: whose.is_known || representation.answer.is_proved, ..whose };
-        let kept = Kept::new(key, pending.asked, (representation.answer.code, options, body), size, whose);
+        let source = self.source_of(pending.from);
+        let source = Source { is_validated: source.is_validated || representation.answer.is_proved, ..source };
+        let kept = Kept::new(key, pending.asked, (representation.answer.code, options, body), size, source);
         let layer = &self.layer;
         self.shelf.put(now, kept, |key| layer.hash(&key));
     }

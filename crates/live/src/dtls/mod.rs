@@ -16,7 +16,6 @@ mod news;
 mod record;
 mod session;
 mod sessions;
-mod shares;
 mod signing;
 #[cfg(test)]
 mod trials;

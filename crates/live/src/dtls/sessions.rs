@@ -10,6 +10,7 @@ use std::{
     sync::Arc,
 };
 
+use millpond_coap::quota::Holders;
 use millpond_control::Instant;
 use rustc_hash::FxHasher;
 use rustls::pki_types::ServerName;
@@ -23,7 +24,6 @@ use super::{
     news::{Link, News},
     record::Shape,
     session::{Out, Session, Stage},
-    shares::Shares,
 };
 use crate::{
     Error, Stats,
@@ -70,8 +70,8 @@ pub(crate) struct Sessions {
     /// When each wants to be woken.
     order: BTreeSet<(Instant, u32)>,
     /// Handshakes that a server has under way, and sessions that stand, by the networks of their peers.
-    rising: Shares,
-    standing: Shares,
+    rising: Holders<u32>,
+    standing: Holders<u32>,
     last: u32,
     /// What chooses among handshakes.
     chance: u64,
@@ -109,8 +109,8 @@ impl Sessions {
             sessions: Quick::default(),
             places: HashMap::new(),
             order: BTreeSet::new(),
-            rising: Shares::default(),
-            standing: Shares::default(),
+            rising: Holders::default(),
+            standing: Holders::default(),
             last: 0,
             chance: 0,
             room: vec![0; 2_048],

@@ -1,8 +1,6 @@
 //! Who may have how many handlers under way, over all transports and workers of a server.
 //!
-//! Only handlers that wait take a place: what is answered at once needs none. Senders that have not proved their address
-//! share a quarter of the places, and each network of theirs a quarter of that, so that forged addresses never take what
-//! the others need; and no network has more than three quarters of all.
+//! Only handlers that wait take a place: what is answered at once needs none. Who may have how many is for [`Shares`] to say.
 
 use std::{
     collections::HashMap,
@@ -10,8 +8,10 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
+use millpond_coap::quota::{Shares, Source, Usage};
+
 use super::bodies::Bodies;
-use crate::udp::Network;
+use crate::udp::network_of;
 
 /// How much a server may have under way.
 #[derive(Clone, Copy, Debug)]
@@ -54,38 +54,13 @@ pub(crate) struct Admission {
 
 #[derive(Debug, Default)]
 struct Taken {
-    all: Share,
-    unproved: Share,
+    handlers: Usage,
+    /// Bytes of their requests.
+    requests: Usage,
+    /// Bytes of answers, and those of them that are for somebody.
     held: usize,
-    /// Of these for who has not proved its address.
-    held_unproved: usize,
-    held_of: HashMap<Network, usize>,
+    answers: Usage,
     peers: HashMap<SocketAddr, usize>,
-    /// All of a network, and those of them that are not proved.
-    networks: HashMap<Network, (Share, Share)>,
-}
-
-/// Handlers that wait, and the bytes of their requests.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Share {
-    handlers: usize,
-    bytes: usize,
-}
-
-impl Share {
-    fn add(&mut self, bytes: usize) {
-        (self.handlers, self.bytes) = (self.handlers + 1, self.bytes + bytes);
-    }
-
-    fn remove(&mut self, bytes: usize) {
-        self.handlers = self.handlers.saturating_sub(1);
-        self.bytes = self.bytes.saturating_sub(bytes);
-    }
-
-    /// There are as many handlers, or bytes, as may be. One request may be as long as it likes.
-    fn is_full(&self, handlers: usize, bytes: usize, more: usize) -> bool {
-        self.handlers >= handlers || (more > 0 && self.bytes > 0 && self.bytes + more > bytes)
-    }
 }
 
 /// A handler that waits. Its place is free when this is dropped.
@@ -93,16 +68,15 @@ impl Share {
 pub(crate) struct Place {
     admission: Arc<Admission>,
     peer: SocketAddr,
-    standing: Standing,
+    source: Source,
     bytes: usize,
 }
 
-/// Bytes of an answer that is on its way to the host, and the network for which it is.
+/// Bytes of an answer that is on its way to the host, and for whom it is.
 #[derive(Debug)]
 pub(crate) struct Held {
     admission: Arc<Admission>,
-    network: Option<Network>,
-    is_unproved: bool,
+    source: Option<Source>,
     bytes: usize,
 }
 
@@ -117,25 +91,22 @@ impl Admission {
 
     /// A place for a handler that will have to wait, with a request of so many bytes.
     pub(crate) fn enter(self: &Arc<Self>, peer: SocketAddr, standing: Standing, length: usize) -> Result<Place, Busy> {
-        let (most, held, bytes) = (self.limits.running, self.limits.held, counted(length));
-        let (unproved, of_network) = ((most / 4).max(1), (most / 16).max(1));
+        let AdmissionLimits { running, running_per_peer, held } = self.limits;
+        let (source, bytes) = (source(peer, standing), counted(length));
         let taken = self.taken();
-        let (in_network, unproved_in_network) = taken.networks.get(&Network::of(peer)).copied().unwrap_or_default();
-        if taken.peers.get(&peer).is_some_and(|running| *running >= self.limits.running_per_peer) {
+        let handlers = taken.handlers.full(&Shares::of_places(running), source, 1);
+        let requests = taken.requests.full_after_first(&Shares::of_bytes(held), source, bytes);
+        if taken.peers.get(&peer).is_some_and(|running| *running >= running_per_peer) {
             return Err(Busy::Peer);
         }
-        if taken.all.is_full(most, held, bytes) {
+        if handlers.all || requests.all {
             return Err(Busy::Server);
         }
-        match standing {
-            Standing::Unproved
-                if taken.unproved.is_full(unproved, held / 4, bytes)
-                    || unproved_in_network.is_full(of_network, held / 4, bytes) =>
-            {
-                return Err(Busy::Unproved);
-            }
-            _ if in_network.is_full(most - most / 4, held - held / 4, bytes) => return Err(Busy::Peer),
-            _ => {}
+        if handlers.is_unvalidated() || requests.is_unvalidated() {
+            return Err(Busy::Unproved);
+        }
+        if handlers.network || requests.network {
+            return Err(Busy::Peer);
         }
         drop(taken);
         Ok(self.enter_anyway(peer, standing, length))
@@ -143,53 +114,44 @@ impl Admission {
 
     /// A place whether there is one or not: for a handler that was asked because it had always answered at once.
     pub(crate) fn enter_anyway(self: &Arc<Self>, peer: SocketAddr, standing: Standing, length: usize) -> Place {
-        let (is_unproved, bytes) = (standing == Standing::Unproved, counted(length));
+        let (source, bytes) = (source(peer, standing), counted(length));
         let mut taken = self.taken();
-        taken.all.add(bytes);
+        taken.handlers.add(source, 1);
+        taken.requests.add(source, bytes);
         *taken.peers.entry(peer).or_default() += 1;
-        let (all, unproved) = taken.networks.entry(Network::of(peer)).or_default();
-        all.add(bytes);
-        if is_unproved {
-            unproved.add(bytes);
-            taken.unproved.add(bytes);
-        }
-        Place { admission: Arc::clone(self), peer, standing, bytes }
+        Place { admission: Arc::clone(self), peer, source, bytes }
     }
 
-    /// Counts an answer until it is taken over; `None` if there is no room for it. Those for a peer's network have three quarters at
-    /// most, and those for all senders that have not proved their addresses a quarter, but for the first of them.
+    /// Counts an answer until it is taken over; `None` if there is no room for it.
     pub(crate) fn hold(self: &Arc<Self>, whose: Option<(SocketAddr, Standing)>, bytes: usize) -> Option<Held> {
         let (most, mut taken) = (self.limits.held, self.taken());
         if taken.held.saturating_add(bytes) > most {
             return None;
         }
-        let whose = whose.filter(|_| bytes > 0);
-        let is_unproved = whose.is_some_and(|(_, standing)| standing == Standing::Unproved);
-        if is_unproved && taken.held_unproved > 0 && taken.held_unproved.saturating_add(bytes) > most / 4 {
-            return None;
-        }
-        let network = whose.map(|(peer, _)| Network::of(peer));
-        if let Some(network) = network {
-            let held = taken.held_of.get(&network).copied().unwrap_or_default();
-            if held > 0 && held.saturating_add(bytes) > most - most / 4 {
+        let source = whose.map(|(peer, standing)| source(peer, standing));
+        if let Some(source) = source {
+            let full = taken.answers.full_after_first(&Shares::of_bytes(most), source, bytes);
+            if full.network || full.is_unvalidated() {
                 return None;
             }
-            taken.held_of.insert(network, held + bytes);
+            taken.answers.add(source, bytes);
         }
         taken.held += bytes;
-        taken.held_unproved += if is_unproved { bytes } else { 0 };
-        Some(Held { admission: Arc::clone(self), network, is_unproved, bytes })
+        Some(Held { admission: Arc::clone(self), source, bytes })
     }
 
     /// Bytes held.
     pub(crate) fn memory(&self) -> usize {
         let taken = self.taken();
         taken.held
-            + taken.all.bytes
+            + taken.requests.all()
             + taken.peers.capacity() * (size_of::<(SocketAddr, usize)>() + 1)
-            + taken.networks.capacity() * (size_of::<(Network, (Share, Share))>() + 1)
-            + taken.held_of.capacity() * (size_of::<(Network, usize)>() + 1)
+            + [&taken.handlers, &taken.requests, &taken.answers].map(Usage::memory).iter().sum::<usize>()
     }
+}
+
+fn source(peer: SocketAddr, standing: Standing) -> Source {
+    Source { is_validated: standing == Standing::Proved, network: network_of(peer) }
 }
 
 /// Bytes of a request that count: what comes in one datagram does not, so that the long bodies of some keep nobody else's
@@ -201,26 +163,13 @@ const fn counted(length: usize) -> usize {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let is_unproved = self.standing == Standing::Unproved;
         let mut taken = self.admission.taken();
-        taken.all.remove(self.bytes);
-        if is_unproved {
-            taken.unproved.remove(self.bytes);
-        }
+        taken.handlers.remove(self.source, 1);
+        taken.requests.remove(self.source, self.bytes);
         if let Some(running) = taken.peers.get_mut(&self.peer) {
             *running = running.saturating_sub(1);
             if *running == 0 {
                 taken.peers.remove(&self.peer);
-            }
-        }
-        let network = Network::of(self.peer);
-        if let Some((all, unproved)) = taken.networks.get_mut(&network) {
-            all.remove(self.bytes);
-            if is_unproved {
-                unproved.remove(self.bytes);
-            }
-            if all.handlers == 0 {
-                taken.networks.remove(&network);
             }
         }
     }
@@ -230,16 +179,8 @@ impl Drop for Held {
     fn drop(&mut self) {
         let mut taken = self.admission.taken();
         taken.held = taken.held.saturating_sub(self.bytes);
-        if self.is_unproved {
-            taken.held_unproved = taken.held_unproved.saturating_sub(self.bytes);
-        }
-        if let Some(network) = self.network
-            && let Some(held) = taken.held_of.get_mut(&network)
-        {
-            *held = held.saturating_sub(self.bytes);
-            if *held == 0 {
-                taken.held_of.remove(&network);
-            }
+        if let Some(source) = self.source {
+            taken.answers.remove(source, self.bytes);
         }
     }
 }
@@ -282,9 +223,7 @@ mod tests {
         assert_eq!(admission.enter(at("203.0.113.1"), Standing::Proved, 0).unwrap_err(), Busy::Server);
         drop(places);
         let taken = admission.taken();
-        assert!(
-            (taken.all, taken.unproved) == Default::default() && taken.peers.is_empty() && taken.networks.is_empty()
-        );
+        assert!((taken.handlers.all(), taken.handlers.memory()) == (0, 0) && taken.peers.is_empty());
     }
 
     #[test]
@@ -325,10 +264,10 @@ mod tests {
         let first = admission.hold(forged("203.0.113.1"), 20).unwrap();
         assert!(admission.hold(forged("192.0.2.1"), 6).is_none() && admission.hold(one, 60).is_some());
         drop(first);
-        assert_eq!(admission.taken().held_unproved, 0);
         // A single one may be as long as there is room.
         assert!(admission.hold(one, 100).is_some());
-        assert!(admission.taken().held_of.is_empty());
+        let taken = admission.taken();
+        assert_eq!((taken.held, taken.answers.memory()), (0, 0));
     }
 
     /// A body that came in blocks is its handler's as long as that waits, and counted nowhere else by then.
@@ -340,12 +279,12 @@ mod tests {
         for network in 0..100 {
             places.extend(admission.enter(at(&format!("192.0.{network}.1")), Standing::Proved, 16 * MIB));
         }
-        assert_eq!((places.len(), admission.taken().all.bytes), (4, 64 * MIB));
+        assert_eq!((places.len(), admission.taken().requests.all()), (4, 64 * MIB));
         assert!(admission.memory() > 64 * MIB);
         assert_eq!(admission.enter(at("192.0.2.1"), Standing::Proved, 3_000).unwrap_err(), Busy::Server);
         assert!(admission.enter(at("192.0.2.1"), Standing::Unproved, 1_152).is_ok());
         drop(places);
-        assert_eq!(admission.taken().all, Share::default());
+        assert_eq!(admission.taken().requests.memory(), 0);
         // Of forged addresses there are no more than a quarter, and one at the least; of one network three quarters.
         let unproved = admission.enter(at("192.0.2.1"), Standing::Unproved, 40 * MIB).unwrap();
         assert_eq!(admission.enter(at("198.51.100.1"), Standing::Unproved, MIB).unwrap_err(), Busy::Unproved);

@@ -7,7 +7,10 @@ use std::{
     sync::Arc,
 };
 
-use millpond_coap::message::number;
+use millpond_coap::{
+    message::number,
+    quota::{Shares, Source, Usage},
+};
 use rustc_hash::FxHasher;
 
 use super::{
@@ -16,7 +19,7 @@ use super::{
     observable::{Changed, Listener},
     router::Router,
 };
-use crate::{invariant::Sure, transfer::Limits, udp::Network};
+use crate::{invariant::Sure, transfer::Limits, udp::network_of};
 
 /// Observers in groups: those of a group asked the same, so that their handler is asked once for all of them.
 pub(crate) struct Observers<O> {
@@ -28,11 +31,9 @@ pub(crate) struct Observers<O> {
     alike: HashMap<(usize, u64), u64>,
     of: HashMap<O, Member, BuildHasherDefault<FxHasher>>,
     made: u64,
-    /// How many there may be.
-    most: usize,
-    /// Those that have not proved their addresses; and by networks all, and those.
-    unproved: usize,
-    networks: HashMap<Network, (usize, usize)>,
+    /// How many there may be, and are.
+    shares: Shares,
+    usage: Usage,
     /// Bytes of what the groups asked.
     bytes: usize,
 }
@@ -42,7 +43,11 @@ pub(crate) struct Observers<O> {
 struct Member {
     group: u64,
     peer: SocketAddr,
-    is_proved: bool,
+    source: Source,
+}
+
+fn source(request: &Request) -> Source {
+    Source { is_validated: request.is_address_proved(), network: network_of(request.peer()) }
 }
 
 /// Makes for a resource what is called when its state changes.
@@ -102,21 +107,17 @@ impl<O: Copy + Eq + Hash> Observers<O> {
             alike: HashMap::new(),
             of: HashMap::default(),
             made: 0,
-            most: Limits::DEFAULT.observers as usize,
-            unproved: 0,
-            networks: HashMap::new(),
+            shares: Shares::of_places(Limits::DEFAULT.observers as usize),
+            usage: Usage::new(),
             bytes: 0,
         }
     }
 
-    /// Whether who asks this may observe. Those that have not proved their addresses share a quarter of all places, and each
-    /// network of theirs a quarter of that; no network has more than three quarters. Who observes this already may go on.
+    /// Whether who asks this may observe. Who observes this already may go on.
     pub(crate) fn room_for(&self, resource: usize, request: &Request) -> Result<(), Busy> {
-        let (most, peer) = (self.most, request.peer());
-        let (all, unproved) = self.networks.get(&Network::of(peer)).copied().unwrap_or_default();
-        let is_unproved = !request.is_address_proved();
-        let lacks_proof = is_unproved && (self.unproved >= (most / 4).max(1) || unproved >= (most / 16).max(1));
-        if !lacks_proof && all < most - most / 4 {
+        let peer = request.peer();
+        let full = self.usage.full(&self.shares, source(request), 1);
+        if !full.is_unvalidated() && !full.network {
             return Ok(());
         }
         let group = self.alike.get(&(resource, self.fingerprint(request))).and_then(|group| self.groups.get(group));
@@ -124,7 +125,7 @@ impl<O: Copy + Eq + Hash> Observers<O> {
         let first = |group: &'_ Group<O>| group.members.get(self.place_of(&group.members, peer)).copied();
         match group.and_then(first).is_some_and(|first| is_his(&first)) {
             true => Ok(()),
-            false => Err(if lacks_proof { Busy::Unproved } else { Busy::Peer }),
+            false => Err(if full.is_unvalidated() { Busy::Unproved } else { Busy::Peer }),
         }
     }
 
@@ -169,7 +170,7 @@ impl<O: Copy + Eq + Hash> Observers<O> {
     /// One more, whose handler was asked when the state had this version. Returns its group if that has changed since.
     pub(crate) fn add(&mut self, observer: O, resource: usize, request: Request, version: u64) -> Option<u64> {
         let key = (resource, self.fingerprint(&request));
-        let (peer, is_proved) = (request.peer(), request.is_address_proved());
+        let (peer, source) = (request.peer(), source(&request));
         let known = self.alike.get(&key).copied();
         let alike = known.filter(|group| self.groups.get(group).is_some_and(|group| group.request.asks_like(&request)));
         let number = alike.unwrap_or_else(|| {
@@ -191,10 +192,8 @@ impl<O: Copy + Eq + Hash> Observers<O> {
         let place = self.groups.get(&number).map_or(0, |group| self.place_of(&group.members, peer));
         if let Some(group) = self.groups.get_mut(&number) {
             group.members.insert(place, observer);
-            self.of.insert(observer, Member { group: number, peer, is_proved });
-            let (all, unproved) = self.networks.entry(Network::of(peer)).or_default();
-            (*all, *unproved) = (*all + 1, *unproved + usize::from(!is_proved));
-            self.unproved += usize::from(!is_proved);
+            self.of.insert(observer, Member { group: number, peer, source });
+            self.usage.add(source, 1);
             self.count(resource, true);
         }
         // Changes are heard from now on.
@@ -216,15 +215,8 @@ impl<O: Copy + Eq + Hash> Observers<O> {
 
     /// Takes an observer off the books, and says of which group it was.
     fn take(&mut self, observer: O) -> Option<u64> {
-        let Member { group, peer, is_proved } = self.of.remove(&observer)?;
-        self.unproved = self.unproved.saturating_sub(usize::from(!is_proved));
-        let network = Network::of(peer);
-        if let Some((all, unproved)) = self.networks.get_mut(&network) {
-            (*all, *unproved) = (all.saturating_sub(1), unproved.saturating_sub(usize::from(!is_proved)));
-            if *all == 0 {
-                self.networks.remove(&network);
-            }
-        }
+        let Member { group, source, .. } = self.of.remove(&observer)?;
+        self.usage.remove(source, 1);
         Some(group)
     }
 
@@ -432,7 +424,7 @@ mod tests {
     fn strangers_share_a_quarter_of_the_observers_and_no_network_has_all() {
         let changed = Observable::new();
         let mut observers = Observers::new(&router_of(&changed), Box::new(|_| Box::new(|| {})));
-        observers.most = 64;
+        observers.shares = Shares::of_places(64);
         let request = |from: &str, is_proved: bool| {
             let peer = format!("{from}:5683").parse().unwrap();
             let mut request = of_options(&[], &[7; 100], peer);
@@ -462,6 +454,6 @@ mod tests {
         for observer in 1..=made {
             observers.remove(observer);
         }
-        assert!(observers.networks.is_empty() && (observers.unproved, observers.memory()) == (0, 0));
+        assert_eq!((observers.usage.all(), observers.usage.memory(), observers.memory()), (0, 0, 0));
     }
 }

@@ -20,7 +20,7 @@ use millpond_coap::message::{Code, number};
 use millpond_control::Instant;
 
 use super::{Request, admission::Standing};
-use crate::{Error, PeerIdentity, udp::Network};
+use crate::{Error, PeerIdentity, udp::network_of};
 
 /// Who may do what with a server, and how often: [rules](Rule), looked up before any handler is asked.
 ///
@@ -295,7 +295,7 @@ struct Buckets {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Whose {
     Identity(Bytes),
-    Network(Network),
+    Network(u64),
 }
 
 /// Buckets of a rule that are kept at a time. Beyond them who comes shares one.
@@ -348,7 +348,7 @@ impl Policing {
             return Ok(());
         };
         let whose = match (&rule.who.0, request.identity()) {
-            (Kind::Network(_), _) | (_, None) => Whose::Network(Network::of(request.peer())),
+            (Kind::Network(_), _) | (_, None) => Whose::Network(network_of(request.peer())),
             (_, Some(PeerIdentity::PreSharedKey(identity))) => Whose::Identity(identity.clone()),
             (_, Some(PeerIdentity::Certificate(chain))) => Whose::Identity(chain.first().cloned().unwrap_or_default()),
         };

@@ -12,7 +12,7 @@ use std::{
 };
 
 use ipnet::IpNet;
-use millpond_coap::message::number;
+use millpond_coap::{message::number, quota::oldest_of_largest};
 use millpond_control::Instant;
 use siphasher::sip::SipHasher24;
 
@@ -20,7 +20,7 @@ use super::{Request, admission::Standing};
 use crate::{
     Error, Transport, secrets,
     transfer::{self, ECHO_LENGTH, Limit, Validation},
-    udp::{Address, Network},
+    udp::{Address, network_of},
 };
 
 /// Before which answers a client must show that it is where it says.
@@ -234,16 +234,9 @@ impl Proofs {
     #[cold]
     fn forget_some(&mut self) {
         let mut all: Vec<_> = self.proved.iter().map(|(peer, came)| (*came, *peer)).collect();
-        all.sort_unstable_by(|one, other| other.cmp(one));
-        let mut networks = HashMap::<_, u32>::new();
-        let ranked = all.into_iter().map(|(_, peer)| {
-            let newer = networks.entry(Network::of(peer)).or_default();
-            *newer += 1;
-            (*newer, peer)
-        });
-        let mut ranked: Vec<_> = ranked.collect();
-        ranked.sort_by_key(|(newer, _)| *newer);
-        for (_, peer) in ranked.into_iter().rev().take(FORGOTTEN) {
+        all.sort_unstable();
+        let all = all.into_iter().map(|(_, peer)| (network_of(peer), peer)).collect();
+        for peer in oldest_of_largest(all, FORGOTTEN) {
             self.proved.remove(&peer);
         }
     }

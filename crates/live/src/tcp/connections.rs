@@ -3,14 +3,15 @@
 
 use std::{
     cmp::Reverse,
-    collections::{BTreeMap, HashMap},
+    collections::BTreeMap,
     net::SocketAddr,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
+use millpond_coap::quota::{Holders, Shares, Source, Usage};
 use tokio::{sync::Notify, time::Instant};
 
-use crate::udp::Network;
+use crate::udp::network_of;
 
 /// What all connections of a server may take together.
 #[derive(Clone, Copy, Debug)]
@@ -33,27 +34,29 @@ pub(crate) struct Connections {
 struct Table {
     /// By when they came.
     open: BTreeMap<u64, Entry>,
-    /// Those of them that have not asked for anything yet.
-    unasked: BTreeMap<u64, Network>,
-    networks: HashMap<Network, Crowd>,
+    /// All of them, and those that have not asked for anything yet, by network; such a one is counted as an unvalidated source.
+    all: Holders<u64>,
+    unasked: Holders<u64>,
+    usage: Usage,
+    /// Bytes that they hold.
+    bytes: Usage,
     made: u64,
-    memory: usize,
     evicted: u64,
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-struct Crowd {
-    all: usize,
-    unasked: usize,
-    memory: usize,
 }
 
 #[derive(Debug)]
 struct Entry {
-    network: Network,
+    network: u64,
+    has_asked: bool,
     heard: Instant,
     memory: usize,
     give_way: Arc<Notify>,
+}
+
+impl Entry {
+    const fn source(&self) -> Source {
+        Source { is_validated: self.has_asked, network: self.network }
+    }
 }
 
 /// One connection's place. It is free when this is dropped.
@@ -77,7 +80,7 @@ impl Connections {
     /// How many are open, and the bytes that they hold.
     pub(crate) fn figures(&self) -> (usize, usize) {
         let table = self.table();
-        (table.open.len(), table.memory)
+        (table.open.len(), table.bytes.all())
     }
 
     /// How many had to give way, or held too much.
@@ -87,27 +90,26 @@ impl Connections {
 
     /// A place for one that was just accepted. If there is none, another one gives way.
     pub(super) fn admit(self: &Arc<Self>, address: SocketAddr, now: Instant) -> Seat {
-        let network = Network::of(address);
+        let network = network_of(address);
         let mut table = self.table();
-        let most = self.limits.connections.max(1);
-        let (unasked, of_network) = ((most / 4).max(1), (most / 16).max(1));
-        let crowd = table.networks.get(&network).copied().unwrap_or_default();
-        if crowd.unasked >= of_network {
+        let shares = Shares::of_places(self.limits.connections.max(1));
+        let full = table.usage.full(&shares, Source::unvalidated(network), 1);
+        if full.unvalidated_of_network {
             table.evict_unasked(Some(network));
-        } else if table.unasked.len() >= unasked {
+        } else if full.unvalidated {
             table.evict_unasked(None);
-        } else if crowd.all >= (most - most / 4).max(1) {
+        } else if full.network {
             table.evict_idlest(Some(network));
-        } else if table.open.len() >= most && !table.evict_unasked(None) {
+        } else if full.all && !table.evict_unasked(None) {
             table.evict_idlest(None);
         }
         table.made += 1;
         let (number, give_way) = (table.made, Arc::new(Notify::new()));
-        let entry = Entry { network, heard: now, memory: 0, give_way: Arc::clone(&give_way) };
+        let entry = Entry { network, has_asked: false, heard: now, memory: 0, give_way: Arc::clone(&give_way) };
+        table.usage.add(entry.source(), 1);
         table.open.insert(number, entry);
-        table.unasked.insert(number, network);
-        let crowd = table.networks.entry(network).or_default();
-        (crowd.all, crowd.unasked) = (crowd.all + 1, crowd.unasked + 1);
+        table.all.add(network, number);
+        table.unasked.add(network, number);
         Seat { connections: Arc::clone(self), number, give_way }
     }
 
@@ -119,45 +121,35 @@ impl Connections {
 
 impl Table {
     /// The one that waits longest for its first request, of this network or of those of which most wait, gives way.
-    fn evict_unasked(&mut self, network: Option<Network>) -> bool {
-        let first = {
-            let is_meant = self.is_meant(network, |crowd| crowd.unasked);
-            self.unasked.iter().find(|(_, of)| is_meant(of)).map(|(number, _)| *number)
+    fn evict_unasked(&mut self, network: Option<u64>) -> bool {
+        let first = match network {
+            Some(network) => self.unasked.of(network).next(),
+            None => self.unasked.of_largest().min(),
         };
-        let Some(number) = first else { return false };
-        self.evict(number);
-        true
+        first.inspect(|number| self.evict(*number)).is_some()
     }
 
     /// The one that holds most gives way, of the network whose connections hold most, or of all that hold as much; of those
     /// alike the one that was heard of least lately. False if there is none.
     fn evict_heaviest(&mut self) -> bool {
-        let heaviest = {
-            let is_meant = self.is_meant(None, |crowd| crowd.memory);
-            let of_it = self.open.iter().filter(|(_, entry)| is_meant(&entry.network));
-            of_it.min_by_key(|(_, entry)| (Reverse(entry.memory), entry.heard)).map(|(number, _)| *number)
-        };
-        let Some(number) = heaviest else { return false };
-        self.evict(number);
-        true
+        let is_largest = self.bytes.is_largest();
+        let of_largest = self.open.iter().filter(|(_, entry)| is_largest(entry.network));
+        let heaviest = of_largest.min_by_key(|(_, entry)| (Reverse(entry.memory), entry.heard));
+        let number = heaviest.map(|(number, _)| *number);
+        drop(is_largest);
+        number.inspect(|number| self.evict(*number)).is_some()
     }
 
     /// The one of this network, or of those that have most, that was heard of least lately gives way.
-    fn evict_idlest(&mut self, network: Option<Network>) {
-        let idlest = {
-            let is_meant = self.is_meant(network, |crowd| crowd.all);
-            let of_it = self.open.iter().filter(|(_, entry)| is_meant(&entry.network));
-            of_it.min_by_key(|(_, entry)| entry.heard).map(|(number, _)| *number)
+    fn evict_idlest(&mut self, network: Option<u64>) {
+        let heard = |number: &u64| self.open.get(number).map(|entry| entry.heard);
+        let idlest = match network {
+            Some(network) => self.all.of(network).min_by_key(heard),
+            None => self.all.of_largest().min_by_key(heard),
         };
         if let Some(number) = idlest {
             self.evict(number);
         }
-    }
-
-    /// Whether a network is this one or, where none is named, one of those that have most.
-    fn is_meant(&self, network: Option<Network>, count: fn(&Crowd) -> usize) -> impl Fn(&Network) -> bool {
-        let most = if network.is_none() { self.networks.values().map(count).max() } else { None };
-        move |of| network.map_or_else(|| self.networks.get(of).map(count) == most, |network| network == *of)
     }
 
     fn evict(&mut self, number: u64) {
@@ -169,16 +161,10 @@ impl Table {
 
     fn remove(&mut self, number: u64) -> Option<Entry> {
         let entry = self.open.remove(&number)?;
-        let was_unasked = self.unasked.remove(&number).is_some();
-        self.memory = self.memory.saturating_sub(entry.memory);
-        if let Some(crowd) = self.networks.get_mut(&entry.network) {
-            crowd.all = crowd.all.saturating_sub(1);
-            crowd.memory = crowd.memory.saturating_sub(entry.memory);
-            crowd.unasked = crowd.unasked.saturating_sub(usize::from(was_unasked));
-            if crowd.all == 0 {
-                self.networks.remove(&entry.network);
-            }
-        }
+        self.all.remove(entry.network, number);
+        self.unasked.remove(entry.network, number);
+        self.usage.remove(entry.source(), 1);
+        self.bytes.remove(entry.source(), entry.memory);
         Some(entry)
     }
 }
@@ -187,10 +173,14 @@ impl Seat {
     /// Its first request came.
     pub(super) fn has_asked(&self) {
         let mut table = self.connections.table();
-        if let Some(network) = table.unasked.remove(&self.number)
-            && let Some(crowd) = table.networks.get_mut(&network)
-        {
-            crowd.unasked = crowd.unasked.saturating_sub(1);
+        let Table { open, unasked, usage, bytes, .. } = &mut *table;
+        let Some(entry) = open.get_mut(&self.number) else { return };
+        if unasked.remove(entry.network, self.number) {
+            usage.remove(entry.source(), 1);
+            bytes.remove(entry.source(), entry.memory);
+            entry.has_asked = true;
+            usage.add(entry.source(), 1);
+            bytes.add(entry.source(), entry.memory);
         }
     }
 
@@ -199,15 +189,13 @@ impl Seat {
     #[must_use]
     pub(super) fn holds(&self, heard: Instant, memory: usize) -> bool {
         let mut table = self.connections.table();
-        let Table { open, networks, .. } = &mut *table;
+        let Table { open, bytes, .. } = &mut *table;
         let Some(entry) = open.get_mut(&self.number) else { return true };
         entry.heard = heard;
         let before = std::mem::replace(&mut entry.memory, memory);
-        if let Some(crowd) = networks.get_mut(&entry.network) {
-            crowd.memory = crowd.memory.saturating_sub(before).saturating_add(memory);
-        }
-        table.memory = table.memory.saturating_sub(before).saturating_add(memory);
-        while table.memory > self.connections.limits.memory && table.evict_heaviest() {}
+        bytes.remove(entry.source(), before);
+        bytes.add(entry.source(), memory);
+        while table.bytes.all() > self.connections.limits.memory && table.evict_heaviest() {}
         table.open.contains_key(&self.number)
     }
 }

@@ -1,14 +1,11 @@
 //! Handshakes that are under way at a server: few enough, and none for long.
 
-use std::{
-    collections::{BTreeMap, VecDeque},
-    net::SocketAddr,
-    time::Duration,
-};
+use std::{collections::BTreeMap, net::SocketAddr, time::Duration};
 
+use millpond_coap::quota::Holders;
 use tokio::sync::oneshot;
 
-use crate::udp::Network;
+use crate::udp::network_of;
 
 /// How many may be under way at a time.
 const MOST: usize = 1_024;
@@ -20,35 +17,38 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 /// connections faster than others can answer takes from itself.
 #[derive(Debug, Default)]
 pub(super) struct Handshakes {
-    under_way: VecDeque<(Network, oneshot::Sender<()>)>,
+    under_way: BTreeMap<u64, (u64, oneshot::Sender<()>)>,
+    holders: Holders<u64>,
+    begun: u64,
 }
 
 impl Handshakes {
     /// One more begins. It ends when the receiver hears something, and drops the receiver when it is done.
     pub(super) fn begin(&mut self, from: SocketAddr) -> oneshot::Receiver<()> {
         if self.under_way.len() >= MOST {
-            self.under_way.retain(|(_, one)| !one.is_closed());
+            let Self { under_way, holders, .. } = self;
+            under_way.retain(|number, (network, one)| {
+                let is_done = one.is_closed();
+                if is_done {
+                    holders.remove(*network, *number);
+                }
+                !is_done
+            });
         }
         if self.under_way.len() >= MOST
-            && let Some(place) = self.oldest_of_the_largest()
-            && let Some((_, oldest)) = self.under_way.remove(place)
+            && let Some(oldest) = self.holders.of_largest().min()
+            && let Some((network, oldest_one)) = self.under_way.remove(&oldest)
         {
+            self.holders.remove(network, oldest);
             // It may have ended this moment.
-            let _ = oldest.send(());
+            let _ = oldest_one.send(());
         }
         let (give_way, given) = oneshot::channel();
-        self.under_way.push_back((Network::of(from), give_way));
+        self.begun += 1;
+        let network = network_of(from);
+        self.under_way.insert(self.begun, (network, give_way));
+        self.holders.add(network, self.begun);
         given
-    }
-
-    fn oldest_of_the_largest(&self) -> Option<usize> {
-        let mut crowds = BTreeMap::<Network, usize>::new();
-        for (network, _) in &self.under_way {
-            *crowds.entry(*network).or_default() += 1;
-        }
-        let largest = crowds.values().copied().max()?;
-        // Several networks may have as many, each perhaps one: then age decides, and nobody's number.
-        self.under_way.iter().position(|(network, _)| crowds.get(network) == Some(&largest))
     }
 }
 
@@ -62,7 +62,7 @@ mod tests {
     fn the_oldest_handshake_gives_way_and_those_that_are_done_count_no_more() {
         let mut handshakes = Handshakes::default();
         let mut first = handshakes.begin(HERE);
-        let mut others: VecDeque<_> = (1..MOST).map(|_| handshakes.begin(HERE)).collect();
+        let mut others: std::collections::VecDeque<_> = (1..MOST).map(|_| handshakes.begin(HERE)).collect();
         assert!(first.try_recv() == Err(oneshot::error::TryRecvError::Empty));
         let _newest = handshakes.begin(HERE);
         assert!(first.try_recv() == Ok(()));

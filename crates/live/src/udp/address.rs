@@ -108,13 +108,8 @@ pub(crate) fn canonical(address: SocketAddr) -> SocketAddr {
 }
 
 /// The addresses that one owner has many of: see [`Address::path`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Network(u64);
-
-impl Network {
-    pub(crate) fn of(peer: SocketAddr) -> Self {
-        Self(Address::of(peer).path())
-    }
+pub(crate) fn network_of(peer: SocketAddr) -> u64 {
+    Address::of(peer).path()
 }
 
 impl Hash for Address {
@@ -188,7 +183,7 @@ mod tests {
 
     #[test]
     fn a_mapped_address_has_no_second_share_and_each_link_has_its_own() {
-        let of = |text: &str| Network::of(text.parse().unwrap());
+        let of = |text: &str| network_of(text.parse().unwrap());
         assert_eq!(of("[::ffff:192.0.2.1]:5683"), of("192.0.2.9:1"));
         assert_eq!(of("[2001:db8:1:2::1]:1"), of("[2001:db8:1:3::1]:1"));
         assert!(of("[2001:db8:1::1]:1") != of("[2001:db8:2::1]:1") && of("192.0.2.1:1") != of("192.0.3.1:1"));

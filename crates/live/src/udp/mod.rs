@@ -10,7 +10,7 @@ mod port;
 mod watched;
 
 use address::Locals;
-pub(crate) use address::{Address, Network, canonical};
+pub(crate) use address::{Address, canonical, network_of};
 pub(crate) use inbox::Inbox;
 pub use interface::Interface;
 pub(crate) use multicast::{ALL_COAP_NODES, is_group};

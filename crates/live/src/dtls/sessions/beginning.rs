@@ -11,7 +11,7 @@ use crate::{
         record::{Shape, fatal_alert},
         session::{Session, Stage},
     },
-    udp::{Address, Outbox},
+    udp::{Address, Outbox, network_of},
 };
 
 impl Sessions {
@@ -105,13 +105,13 @@ impl Sessions {
         let seed = proof.handshake.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
         self.chance = self.chance.rotate_left(23) ^ seed;
         if self.rising.len() >= self.limits.rising {
-            let candidates: Vec<u32> = self.rising.of_the_largest().collect();
+            let candidates: Vec<u32> = self.rising.of_largest().collect();
             let chosen = self.chance.checked_rem(candidates.len() as u64).and_then(|place| usize::try_from(place).ok());
             if let Some(number) = chosen.and_then(|place| candidates.get(place)).copied() {
                 self.remove(number);
             }
         }
-        self.rising.add(peer.peer(), number);
+        self.rising.add(network_of(peer.peer()), number);
     }
 
     /// A handshake is done.
@@ -121,8 +121,9 @@ impl Sessions {
         let place = self.places.entry(peer).or_default();
         let before = place.standing.replace(number);
         place.rising = None;
-        self.rising.remove(peer.peer(), number);
-        self.standing.add(peer.peer(), number);
+        let network = network_of(peer.peer());
+        self.rising.remove(network, number);
+        self.standing.add(network, number);
         if let Some(before) = before {
             // The other side knows it no more.
             let was_used = self.sessions.get(&before).is_some_and(|session| session.is_used);
@@ -137,7 +138,7 @@ impl Sessions {
         let what = Turn::Stands { before: before.map(|before| peer.in_session(before)) };
         self.news.push(News { peer, inside, what });
         if self.standing.len() > self.limits.standing {
-            let of_largest = self.standing.of_the_largest().filter_map(|number| self.sessions.get(&number));
+            let of_largest = self.standing.of_largest().filter_map(|number| self.sessions.get(&number));
             let stands = |it: &&Session| it.stage == Stage::Standing && it.number != number;
             let most_silent = of_largest.filter(stands).min_by_key(|it| (it.heard, it.number));
             // The largest network may have this one alone.

@@ -10,7 +10,7 @@ use crate::{
         session::{Out, Stage},
     },
     invariant::Sure,
-    udp::Outbox,
+    udp::{Outbox, network_of},
 };
 
 impl Sessions {
@@ -85,8 +85,9 @@ impl Sessions {
         if place.standing == Some(number) {
             place.standing = None;
         }
-        self.rising.remove(session.peer.peer(), number);
-        self.standing.remove(session.peer.peer(), number);
+        let network = network_of(session.peer.peer());
+        self.rising.remove(network, number);
+        self.standing.remove(network, number);
         if place.rising.is_none() && place.standing.is_none() {
             self.places.remove(&session.peer);
         }

@@ -7,10 +7,7 @@ use millpond_control::Instant;
 
 use super::{
     super::{
-        super::{
-            Block, BlockSize,
-            whose::{Crowded, Whose},
-        },
+        super::{Block, BlockSize},
         Accepted, BurstReceiver, Q_BLOCK2, REQUEST_TAG, Receipt,
         draft::{Draft, Recent, options_of, own_options, uint_of},
     },
@@ -18,6 +15,7 @@ use super::{
 };
 use crate::body::HeldBody;
 use crate::message::{Code, HEADER, Kind, Message, is_of_transfer, number};
+use crate::quota::{Crowded, Source};
 
 impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
     /// A payload of a body came.
@@ -28,7 +26,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
     pub(super) fn payload_came(
         &mut self,
         now: Instant,
-        (from, whose): (A, Whose),
+        (from, source): (A, Source),
         reply: Reply,
         message: &Message<'_>,
         key: Vec<u8>,
@@ -41,13 +39,13 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
         // What it brings must fit; of what is there what is worth least makes room, but never the body itself.
         let length = message.payload().len();
         while self.memory().saturating_add(length) > self.options.limits.bytes {
-            if !self.drop_least(whose, None, true, |body| !is_it(body)) {
+            if !self.drop_least(source, None, true, |body| !is_it(body)) {
                 return Err(Code::SERVICE_UNAVAILABLE);
             }
         }
         let place = match self.inbound.iter().position(is_it) {
             Some(place) => place,
-            None => match self.room_for(from, whose, total) {
+            None => match self.room_for(from, source, total) {
                 Err(Code::REQUEST_ENTITY_TOO_LARGE) => {
                     let most = u32::try_from(self.options.limits.body).unwrap_or(u32::MAX);
                     let draft = Draft::plain(Code::REQUEST_ENTITY_TOO_LARGE, &Vec::new());
@@ -60,7 +58,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
                     let receiver = BurstReceiver::new(parameters, block.size, total, limit, now);
                     self.inbound.push(Inbound {
                         from,
-                        whose,
+                        source,
                         came: 0,
                         bytes: 0,
                         asked: 0,
@@ -82,7 +80,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
         };
         let Some(body) = self.inbound.get_mut(place) else { return Ok(()) };
         (body.token, body.touched, body.is_confirmable) = (message.token, now, message.kind == Kind::Confirmable);
-        body.whose = whose;
+        body.source = source;
         let came = message.token.len().saturating_add(message.option_bytes().len()).saturating_add(length);
         body.bytes = body.bytes.saturating_add(HEADER).saturating_add(came);
         let accepted = body.take(now, &Receipt { block, total, payload: message.payload() });
@@ -112,7 +110,8 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
     /// A body is whole: the application gets it.
     fn whole(&mut self, now: Instant, place: usize, reply: Reply) -> Result<(), Code> {
         let Some(body) = self.inbound.get(place) else { return Ok(()) };
-        let (from, key, tag, wants) = ((body.from, body.whose), body.key.clone(), body.tag.clone(), body.wants.clone());
+        let (from, key, tag, wants) =
+            ((body.from, body.source), body.key.clone(), body.tag.clone(), body.wants.clone());
         let id = self.owe(now, from, key, wants, reply, Some(tag))?;
         let Some(body) = self.inbound.get_mut(place) else { return Ok(()) };
         let (code, options) = (body.code, body.options.clone());
@@ -122,7 +121,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
     }
 
     /// Makes room for a body of so many bytes.
-    fn room_for(&mut self, from: A, whose: Whose, total: u32) -> Result<(), Code> {
+    fn room_for(&mut self, from: A, source: Source, total: u32) -> Result<(), Code> {
         let limits = self.options.limits;
         if total as usize > limits.body {
             return Err(Code::REQUEST_ENTITY_TOO_LARGE);
@@ -136,40 +135,40 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
         }
         // What is claimed takes no room; what comes does.
         let first = total.min(BlockSize::B1024.bytes()) as usize;
-        self.make_room(whose, first).then_some(()).ok_or(Code::SERVICE_UNAVAILABLE)
+        self.make_room(source, first).then_some(()).ok_or(Code::SERVICE_UNAVAILABLE)
     }
 
     /// Makes room for one more body with so many bytes to begin with. A network that would have more than three quarters makes
     /// room itself: some is left for who comes anew. False if what is there is worth more.
-    fn make_room(&mut self, whose: Whose, first: usize) -> bool {
+    fn make_room(&mut self, source: Source, first: usize) -> bool {
         let (most, bytes) = (self.options.limits.bodies, self.options.limits.bytes);
         let share = |all: usize| all.saturating_sub(all >> 2);
         loop {
-            let (own, own_bytes) = self.of_network(whose.network);
+            let (own, own_bytes) = self.of_network(source.network);
             let (held, is_full) = (self.memory().saturating_add(first), self.bodies() >= most);
             let has_all = own > 0 && own >= share(most);
             let has_all_bytes = own > 0 && own_bytes.saturating_add(first) > share(bytes);
-            let network = (has_all || has_all_bytes).then_some(whose.network);
+            let network = (has_all || has_all_bytes).then_some(source.network);
             if network.is_none() && !is_full && held <= bytes {
                 return true;
             }
             let by_bytes = if network.is_some() { !has_all } else { !is_full };
-            if !self.drop_least(whose, network, by_bytes, |_| true) {
+            if !self.drop_least(source, network, by_bytes, |_| true) {
                 return false;
             }
         }
     }
 
     /// Whose each body is, and what it weighs: its bytes, or one.
-    fn weights(&self, by_bytes: bool) -> impl Iterator<Item = (Whose, usize)> + Clone {
-        let inbound = self.inbound.iter().map(move |body| (body.whose, if by_bytes { body.memory() } else { 1 }));
-        let outbound = self.outbound.iter().map(move |body| (body.whose, if by_bytes { body.memory() } else { 1 }));
+    fn weights(&self, by_bytes: bool) -> impl Iterator<Item = (Source, usize)> + Clone {
+        let inbound = self.inbound.iter().map(move |body| (body.source, if by_bytes { body.memory() } else { 1 }));
+        let outbound = self.outbound.iter().map(move |body| (body.source, if by_bytes { body.memory() } else { 1 }));
         inbound.chain(outbound)
     }
 
     /// How many bodies there are of a network, and their bytes.
     fn of_network(&self, network: u64) -> (usize, usize) {
-        let of_it = self.weights(true).filter(|(whose, _)| whose.network == network);
+        let of_it = self.weights(true).filter(|(source, _)| source.network == network);
         of_it.fold((0, 0), |(count, bytes), (_, more)| (count.saturating_add(1), bytes.saturating_add(more)))
     }
 
@@ -178,18 +177,18 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
     /// room for somebody who is not. False if there is none.
     fn drop_least(
         &mut self,
-        whose: Whose,
+        source: Source,
         network: Option<u64>,
         by_bytes: bool,
         may_go: impl Fn(&Inbound<A>) -> bool,
     ) -> bool {
         let crowded = Crowded::among(self.weights(by_bytes));
-        let kept = self.outbound.iter().map(|body| (body.whose, (false, 0, body.touched())));
-        let kept = kept.enumerate().map(|(place, (whose, rest))| ((false, place), whose, rest));
+        let kept = self.outbound.iter().map(|body| (body.source, (false, 0, body.touched())));
+        let kept = kept.enumerate().map(|(place, (source, rest))| ((false, place), source, rest));
         let collected = self.inbound.iter().enumerate().filter(|(_, body)| may_go(body));
-        let collected = collected.map(|(place, body)| ((true, place), body.whose, (true, body.came, body.touched)));
+        let collected = collected.map(|(place, body)| ((true, place), body.source, (true, body.came, body.touched)));
         let all = kept.chain(collected).filter(|(_, of, _)| network.is_none_or(|network| network == of.network));
-        match crowded.least(all.filter(|(_, of, _)| whose.is_known || !of.is_known)) {
+        match crowded.least(all.filter(|(_, of, _)| source.is_validated || !of.is_validated)) {
             Some((true, place)) => drop(self.inbound.remove(place)),
             Some((false, place)) => drop(self.outbound.remove(place)),
             None => return false,
@@ -220,7 +219,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
     /// The application answered.
     pub(super) fn answered(&mut self, now: Instant, owed: Owed<A>, answer: &BurstAnswer<'_>) {
         let Owed { from, key, wants, reply, tag, .. } = owed;
-        let whose = Whose { is_known: owed.whose.is_known || answer.is_proved, ..owed.whose };
+        let source = Source { is_validated: owed.source.is_validated || answer.is_proved, ..owed.source };
         let size = wants.size().min(self.options.size).min(BlockSize::B1024);
         let given = answer.options.iter().find(|(number, _)| *number == number::ETAG).map(|(_, value)| *value);
         let options = own_options(answer.options.iter().copied(), is_of_transfer);
@@ -249,7 +248,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
                     self.outbound.remove(place);
                 }
                 self.give_up_own(from);
-                if !self.make_room(whose, answer.body.len()) {
+                if !self.make_room(source, answer.body.len()) {
                     return self.reply(from, reply, Draft::plain(Code::SERVICE_UNAVAILABLE, &Vec::new()));
                 }
                 let etag = given.map_or_else(|| self.etag(), <[u8]>::to_vec);
@@ -260,7 +259,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
                 let representation = Representation { code: answer.code, options, etag, body, size };
                 let parameters = self.parameters_of(from);
                 let pause = self.pause(&parameters);
-                self.outbound.push(Outbound::new((from, whose), key, representation, parameters, pause, now));
+                self.outbound.push(Outbound::new((from, source), key, representation, parameters, pause, now));
                 self.outbound.len().saturating_sub(1)
             }
         };

@@ -4,7 +4,7 @@ use millpond_control::{Instant, Span};
 
 use super::{
     super::{
-        super::{Block, BlockSize, Whose},
+        super::{Block, BlockSize},
         Accepted, BurstReceiver, MISSING_BLOCKS_FORMAT, Q_BLOCK1, Receipt, Wanted,
         draft::{Draft, OwnedOptions, Recent, memory_of},
         missing_blocks,
@@ -12,12 +12,13 @@ use super::{
     asked::Wants,
 };
 use crate::message::{Code, Token, number};
+use crate::quota::Source;
 
 /// A body that comes in bursts (Q-Block1, RFC 9177 §4.3), until some time after it was answered.
 #[derive(Debug)]
 pub(super) struct Inbound<A> {
     pub(super) from: A,
-    pub(super) whose: Whose,
+    pub(super) source: Source,
     /// Blocks that came.
     pub(super) came: u32,
     /// Bytes of the messages that brought them, and of the questions for others.
@@ -57,7 +58,7 @@ impl<A> Inbound<A> {
     /// Takes a payload in. None: there is nothing to collect any more.
     pub(super) fn take(&mut self, now: Instant, receipt: &Receipt<'_>) -> Option<Accepted> {
         let Stage::Collecting(receiver) = &mut self.stage else { return None };
-        receiver.is_from(self.whose.is_known);
+        receiver.is_from(self.source.is_validated);
         let accepted = receiver.take(now, receipt);
         self.came = receiver.came();
         if accepted == Accepted::Repeated {
@@ -96,7 +97,7 @@ impl<A> Inbound<A> {
                     let question = incomplete(&numbers, set);
                     let asked = self.asked.saturating_add(question.len());
                     // Whoever sends may be somewhere else.
-                    if !self.whose.is_known && asked > self.bytes.saturating_mul(FACTOR) {
+                    if !self.source.is_validated && asked > self.bytes.saturating_mul(FACTOR) {
                         continue;
                     }
                     self.asked = asked;

@@ -13,13 +13,13 @@ use core::{fmt::Debug, hash::Hash};
 use millpond_control::{ChanceSeed, Instant, Purpose, Span};
 
 use super::{
-    super::Whose,
     BurstOptions, BurstParameters, Q_BLOCK2,
     draft::{Draft, tag_of},
 };
 use crate::{
     Endpoint, Event, Refused, RequestId,
     message::{Code, Kind, Message, Token},
+    quota::Source,
     transfer::{ECHO_LENGTH, Standing},
 };
 
@@ -77,7 +77,7 @@ pub(crate) struct Asker {
 struct Owed<A> {
     id: BurstRequestId,
     from: A,
-    whose: Whose,
+    source: Source,
     asker: Asker,
     key: Vec<u8>,
     wants: Wants,
@@ -180,7 +180,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
     pub(crate) fn request_came(
         &mut self,
         now: Instant,
-        (from, whose, asker): (A, Whose, Asker),
+        (from, source, asker): (A, Source, Asker),
         id: RequestId,
         message: &Message<'_>,
     ) -> Result<(), Code> {
@@ -189,7 +189,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
             body.echo = asker.echo;
         }
         let made = self.made;
-        let taken = self.requested(now, (from, whose, asker.standing), id, message);
+        let taken = self.requested(now, (from, source, asker.standing), id, message);
         for owed in self.owed.iter_mut().filter(|owed| owed.id.number() > made) {
             owed.asker = asker;
         }

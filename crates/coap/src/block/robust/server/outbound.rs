@@ -4,7 +4,7 @@ use millpond_control::{Instant, Span};
 
 use super::{
     super::{
-        super::{Block, BlockSize, GIVEN_FOR, Whose},
+        super::{Block, BlockSize, GIVEN_FOR},
         Asked, BurstParameters, BurstSender, Leaving, Q_BLOCK2,
         draft::{Draft, OwnedOptions, Recent, memory_of},
         receiver::waits,
@@ -15,6 +15,7 @@ use super::{
 use crate::{
     body::HeldBody,
     message::{Code, Token, number},
+    quota::Source,
     transfer::ECHO_LENGTH,
 };
 
@@ -22,7 +23,7 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct Outbound<A> {
     pub(super) to: A,
-    pub(super) whose: Whose,
+    pub(super) source: Source,
     /// What of the request tells one representation from another.
     pub(super) key: Vec<u8>,
     /// Request-Tag of the body that was answered, if that came in bursts.
@@ -78,7 +79,7 @@ pub(super) enum Served {
 impl<A> Outbound<A> {
     /// A representation of which nothing leaves yet but what [`serve`](Self::serve) lets go.
     pub(super) fn new(
-        (to, whose): (A, Whose),
+        (to, source): (A, Source),
         key: Vec<u8>,
         representation: Representation,
         parameters: BurstParameters,
@@ -90,7 +91,7 @@ impl<A> Outbound<A> {
         let (lifetime, recent) = (parameters.lifetime, Recent::default());
         Self {
             to,
-            whose,
+            source,
             key,
             request_tag: None,
             etag,

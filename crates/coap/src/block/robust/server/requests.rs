@@ -7,7 +7,6 @@ use millpond_control::Instant;
 
 use super::{
     super::{
-        super::Whose,
         Q_BLOCK1, REQUEST_TAG,
         draft::{self, Draft, own_options},
     },
@@ -18,6 +17,7 @@ use super::{
 use crate::{
     RequestId,
     message::{Code, Kind, Message, is_of_transfer, number},
+    quota::Source,
     transfer::Standing,
 };
 
@@ -29,7 +29,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
     pub(super) fn requested(
         &mut self,
         now: Instant,
-        (from, whose, standing): (A, Whose, Standing),
+        (from, source, standing): (A, Source, Standing),
         id: RequestId,
         message: &Message<'_>,
     ) -> Result<(), Code> {
@@ -50,9 +50,9 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
             (Some(block), wants) => {
                 let block = block.map_err(|_| Code::BAD_REQUEST)?;
                 let wants = wants.filter(Wants::begins).unwrap_or_else(|| alone(Wants::All(block.size)));
-                self.payload_came(now, (from, whose), reply, message, key, block, wants)
+                self.payload_came(now, (from, source), reply, message, key, block, wants)
             }
-            (None, Some(wants)) => self.more_asked(now, (from, whose, standing), reply, message, key, wants),
+            (None, Some(wants)) => self.more_asked(now, (from, source, standing), reply, message, key, wants),
             (None, None) => Err(Code::BAD_REQUEST),
         }
     }
@@ -61,7 +61,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
     fn more_asked(
         &mut self,
         now: Instant,
-        (from, whose, standing): (A, Whose, Standing),
+        (from, source, standing): (A, Source, Standing),
         reply: Reply,
         message: &Message<'_>,
         key: Vec<u8>,
@@ -92,7 +92,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
             };
         }
         let options = own_options(draft::options_of(message), is_of_transfer);
-        let id = self.owe(now, (from, whose), key, wants, reply, None)?;
+        let id = self.owe(now, (from, source), key, wants, reply, None)?;
         let (code, body) = (message.code, message.payload().to_vec());
         self.told.push_back(ServerTold::Request { id, from, code, options, body });
         Ok(())
@@ -111,7 +111,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
     pub(super) fn owe(
         &mut self,
         now: Instant,
-        (from, whose): (A, Whose),
+        (from, source): (A, Source),
         key: Vec<u8>,
         wants: Wants,
         reply: Reply,
@@ -124,7 +124,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
         let id = BurstRequestId(self.made);
         let until = now.after(self.parameters_of(from).lifetime);
         let asker = Asker::default();
-        self.owed.push(Owed { id, from, whose, asker, key, wants, reply, tag, until });
+        self.owed.push(Owed { id, from, source, asker, key, wants, reply, tag, until });
         Ok(id)
     }
 }
