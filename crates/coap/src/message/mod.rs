@@ -28,6 +28,7 @@ mod fault;
 mod id;
 mod kind;
 mod no_response;
+mod option_list;
 mod options;
 mod parse;
 mod properties;
@@ -51,6 +52,7 @@ pub use uint::Uint;
 pub use write::{MAX_DATAGRAM, WriteError, Writer};
 
 pub(crate) use edit::{insert_option, replace_value};
+pub(crate) use option_list::OptionList;
 pub(crate) use options::MARKER;
 pub(crate) use parse::{Shape, split_body};
 pub(crate) use properties::is_for_responses;

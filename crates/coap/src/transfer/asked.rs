@@ -10,7 +10,7 @@ use crate::block::{
 };
 use crate::endpoint::{ExchangeId, Outgoing, Patience};
 use crate::layer::Room;
-use crate::message::{Code, Kind, Message, NoResponse, Token, Uint, number};
+use crate::message::{Code, Kind, Message, NoResponse, OptionList, Token, Uint, number};
 
 /// An ask that is not over.
 #[derive(Debug)]
@@ -18,8 +18,7 @@ pub(super) struct Asked<A> {
     pub(super) to: A,
     kind: Kind,
     code: Code,
-    /// As they stand in a message.
-    options: Vec<u8>,
+    options: OptionList,
     body: Vec<u8>,
     /// It is about one block alone.
     single: Option<Piece>,
@@ -144,7 +143,7 @@ impl<A> Asked<A> {
             to,
             kind: ask.kind,
             code: ask.code,
-            options: options::encode(ask.options)?,
+            options: options::keep(ask.options)?,
             body: ask.body.to_vec(),
             single: ask.piece,
             upload: (!ask.body.is_empty() && ask.piece.is_none()).then(|| match is_stream {
@@ -182,7 +181,7 @@ impl<A> Asked<A> {
     /// Bytes held beside this value.
     pub(super) fn memory(&self) -> usize {
         let echo = self.echo.as_ref().map_or(0, Vec::capacity);
-        let held = self.options.capacity().saturating_add(self.body.capacity()).saturating_add(echo);
+        let held = self.options.memory().saturating_add(self.body.capacity()).saturating_add(echo);
         held.saturating_add(self.download.received())
     }
 
@@ -286,7 +285,7 @@ impl<A> Asked<A> {
             (number::REQUEST_TAG, options::value(tag.as_ref())),
         ];
         let is_renewed = |number| number == number::ECHO && echo.is_some();
-        let theirs = options::decode(options).filter(|(number, _)| !is_renewed(*number));
+        let theirs = options.iter().filter(|(number, _)| !is_renewed(*number));
         let merged = options::merge(theirs, &own);
         let token = match aim {
             Aim::Renew(token) | Aim::Deregister(token) => Some(token),

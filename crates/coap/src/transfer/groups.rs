@@ -17,7 +17,7 @@ use crate::block::Block;
 use crate::endpoint::{Endpoint, ExchangeId, Outgoing};
 use crate::invariant::Sure;
 use crate::layer::MessageLayer;
-use crate::message::{Code, number};
+use crate::message::{Code, OptionList, number};
 
 /// For how long after its period the rest of answers is fetched: two copies of a request may get lost. Who forges the first
 /// block of an answer does not send a second one.
@@ -46,7 +46,7 @@ struct Gathering {
     exchange: ExchangeId,
     code: Code,
     /// As they stand in a message.
-    options: Vec<u8>,
+    options: OptionList,
     body: Vec<u8>,
     longest: usize,
     period: Span,
@@ -89,7 +89,7 @@ impl Gatherings {
     /// Bytes held.
     pub(super) fn memory(&self) -> usize {
         let each = |sum: usize, gathering: &Gathering| {
-            sum.saturating_add(gathering.options.capacity()).saturating_add(gathering.body.capacity())
+            sum.saturating_add(gathering.options.memory()).saturating_add(gathering.body.capacity())
         };
         let all = self.all.capacity().saturating_mul(size_of::<Gathering>());
         self.all.iter().fold(all, each)
@@ -110,7 +110,7 @@ impl<A: Copy + Eq + Hash + Debug> Host<Endpoint<A>> {
         if length > self.config.block.bytes() as usize {
             return Err(Refused::LongGroupRequest { length });
         }
-        let encoded = options::encode(ask.options)?;
+        let kept = options::keep(ask.options)?;
         let block2 = ask.early.map(|size| Block { number: 0, more: false, size }.value());
         let merged = options::merge(ask.options.iter().copied(), &[(number::BLOCK2, options::value(block2.as_ref()))]);
         let request = Outgoing { payload: ask.body, ..Outgoing::non_confirmable(ask.code, &merged) };
@@ -121,7 +121,7 @@ impl<A: Copy + Eq + Hash + Debug> Host<Endpoint<A>> {
             id,
             exchange,
             code: ask.code,
-            options: encoded,
+            options: kept,
             body: ask.body.to_vec(),
             longest: ask.longest,
             period,
@@ -161,7 +161,7 @@ impl<L: MessageLayer> Host<L> {
         let (group, from) = (gathering.id, self.layer.peer(&entry));
         let lost = |why| Some(Some(Told::GroupAnswerLost { group, from, why }));
         // What was asked of the group need not be what is asked of one member.
-        let options = options::decode(&gathering.options).filter(|(number, _)| *number != number::NO_RESPONSE);
+        let options = gathering.options.iter().filter(|(number, _)| *number != number::NO_RESPONSE);
         let options: Vec<_> = options.collect();
         let ask = Ask { body: &gathering.body, longest: gathering.longest, ..Ask::new(gathering.code, &options) };
         let Ok(mut asked) = Asked::new(from, &ask, None, false) else { return lost(AskFailure::OutOfBytes) };

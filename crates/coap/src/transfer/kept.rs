@@ -10,7 +10,7 @@ use super::SharedBody;
 use crate::block::{BlockSize, GIVEN_FOR};
 use crate::body::Bodies;
 use crate::endpoint::slots::{Linked, Links, List, Slots};
-use crate::message::Code;
+use crate::message::{Code, OptionList};
 use crate::quota::{Crowded, Source};
 
 /// Whose representation it is, and of what.
@@ -29,8 +29,8 @@ pub(super) struct Kept<A> {
     /// Of the request's body.
     pub(super) asked: u64,
     pub(super) code: Code,
-    /// As they stand in a message, ETag included.
-    pub(super) options: Vec<u8>,
+    /// ETag included.
+    pub(super) options: OptionList,
     pub(super) body: SharedBody,
     pub(super) size: BlockSize,
     source: Source,
@@ -51,7 +51,7 @@ impl<A> Kept<A> {
     pub(super) fn new(
         key: Key<A>,
         asked: u64,
-        (code, options, body): (Code, Vec<u8>, SharedBody),
+        (code, options, body): (Code, OptionList, SharedBody),
         size: BlockSize,
         source: Source,
     ) -> Self {
@@ -66,7 +66,7 @@ impl<A> Kept<A> {
 
     /// Bytes that are its alone.
     fn bytes(&self) -> usize {
-        self.options.capacity()
+        self.options.memory()
     }
 
     /// The same, with its share of a body that so many hold.
@@ -242,7 +242,7 @@ impl<A: Copy + Eq> Shelf<A> {
         let Some(kept) = self.slots.get_mut(slot) else { return };
         let (key, is_known) = (kept.key, kept.source.is_validated);
         self.bytes = self.bytes.saturating_sub(kept.bytes());
-        kept.options = Vec::new();
+        kept.options = OptionList::new();
         self.bodies.release(&kept.body);
         if let Ok(entry) = self.table.find_entry(hash(key), |other| *other == slot) {
             entry.remove();

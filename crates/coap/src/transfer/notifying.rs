@@ -168,7 +168,7 @@ impl<L: MessageLayer> Host<L> {
     pub(super) fn send_waiting(&mut self, now: Instant, slot: u32) {
         let Some(observer) = self.observers.get(slot).filter(|observer| observer.under_way.is_none()) else { return };
         let Some(waiting) = observer.waiting.as_deref() else { return };
-        let options: Vec<_> = options::decode(&waiting.options).collect();
+        let options = waiting.options.lend();
         let answer = waiting.answer(&options);
         let may_leave = self.may_leave(now, observer, &answer);
         if may_leave > now {
@@ -176,7 +176,7 @@ impl<L: MessageLayer> Host<L> {
         }
         drop(options);
         let Some(waiting) = self.observers.wait(slot, None).sure("representation that waits") else { return };
-        let options: Vec<_> = options::decode(&waiting.options).collect();
+        let options = waiting.options.lend();
         let answer = waiting.answer(&options);
         match self.send_notification(now, slot, &answer) {
             Ok(()) => {}

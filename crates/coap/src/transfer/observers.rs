@@ -10,7 +10,7 @@ use crate::block::{Block, BlockSize};
 use crate::body::{Bodies, HeldBody};
 use crate::endpoint::{ExchangeId, slots::Slots, timers::Timers};
 use crate::invariant::Sure;
-use crate::message::{Code, Kind, Token};
+use crate::message::{Code, Kind, OptionList, Token};
 
 /// One client's interest in one resource.
 #[derive(Debug)]
@@ -50,7 +50,7 @@ pub(super) struct Waiting {
     kind: Option<Kind>,
     code: Code,
     /// As they stand in a message.
-    pub(super) options: Vec<u8>,
+    pub(super) options: OptionList,
     body: HeldBody,
     block: Option<BlockSize>,
     is_proved: bool,
@@ -61,7 +61,7 @@ impl Waiting {
         Ok(Self {
             kind: answer.kind,
             code: answer.code,
-            options: options::encode(answer.options)?,
+            options: options::keep(answer.options)?,
             body: HeldBody::of(answer.body, answer.shared),
             block: answer.block,
             is_proved: answer.is_proved,
@@ -77,7 +77,7 @@ impl Waiting {
 
     /// Bytes that are its alone.
     fn own_bytes(&self) -> usize {
-        size_of::<Self>().saturating_add(self.options.capacity()).saturating_add(self.body.own_bytes())
+        size_of::<Self>().saturating_add(self.options.memory()).saturating_add(self.body.own_bytes())
     }
 }
 

@@ -6,7 +6,7 @@ use core::hash::{Hash, Hasher};
 use super::Refused;
 use crate::block::{BadBlock, Block};
 use crate::layer::Room;
-use crate::message::{Message, Opt, OptionHeader, Options, Uint, is_of_transfer, number};
+use crate::message::{Message, Opt, OptionList, Uint, is_of_transfer, number};
 
 /// Refuses options that are the host's own.
 pub(super) fn check(options: &[(u16, &[u8])]) -> Result<(), Refused> {
@@ -16,18 +16,10 @@ pub(super) fn check(options: &[(u16, &[u8])]) -> Result<(), Refused> {
     }
 }
 
-/// The options as they stand in a message.
-pub(super) fn encode(options: &[(u16, &[u8])]) -> Result<Vec<u8>, Refused> {
+/// The options of the application, to be kept.
+pub(super) fn keep(options: &[(u16, &[u8])]) -> Result<OptionList, Refused> {
     check(options)?;
-    let length = options.iter().map(|(_, value)| value.len().saturating_add(3)).sum();
-    let mut bytes = Vec::with_capacity(length);
-    let mut after = 0;
-    for (number, value) in options {
-        OptionHeader::new(after, *number, value)?.put(&mut bytes);
-        bytes.extend_from_slice(value);
-        after = *number;
-    }
-    Ok(bytes)
+    Ok(OptionList::of(options)?)
 }
 
 /// Options of the application and of the host's own in one ascending list.
@@ -39,11 +31,6 @@ pub(super) fn merge<'o>(
     let mut all: Vec<_> = theirs.into_iter().chain(own).collect();
     all.sort_by_key(|(number, _)| *number);
     all
-}
-
-/// The options that [`encode`] wrote.
-pub(super) fn decode(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
-    Options::over(bytes).map(|option| (option.number, option.value))
 }
 
 /// What a host reads of a message's options.

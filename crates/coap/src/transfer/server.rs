@@ -370,7 +370,7 @@ impl<L: MessageLayer> Host<L> {
             return;
         }
         let key = Key { peer: pending.from, request: pending.key };
-        let Ok(options) = options::encode(&representation.options()).sure("way to write what was written") else {
+        let Ok(options) = options::keep(&representation.options()).sure("way to write what was written") else {
             return;
         };
         let body = representation.body();
@@ -392,7 +392,7 @@ impl<L: MessageLayer> Host<L> {
         if let Standing::Unvalidated(limit) = pending.standing {
             // What is kept may be of somebody who was validated, and this of whoever forges its address.
             let (encoded, body, code, size) = (kept.options.clone(), kept.body.clone(), kept.code, kept.size);
-            let options: Vec<_> = options::decode(&encoded).collect();
+            let options = encoded.lend();
             let answer = Answer { body: &body, block: Some(size), ..Answer::new(code, &options) };
             self.pending.set(id, pending);
             if self.respond_within(now, id, (&answer, &pending), limit, None).is_err() {
@@ -402,7 +402,7 @@ impl<L: MessageLayer> Host<L> {
             self.counts.served = self.counts.served.saturating_add(1);
             return;
         }
-        let options: Vec<_> = options::decode(&kept.options).collect();
+        let options = kept.options.lend();
         let answer = Answer::new(kept.code, &options).with_shared_body(&kept.body);
         let cut = self.layer.room().map_or(Cut::of(kept.size), |room| {
             Cut::within(&room, &options, pending.block2.map_or(self.config.block, |block| block.size))

@@ -3,9 +3,8 @@
 use alloc::vec::Vec;
 
 use super::{AskFailure, AskId, Gone, GroupId, ObserverId, Refusal, asks::Exchanged};
-use crate::block::robust::OwnedOptions;
 use crate::endpoint::RequestId;
-use crate::message::{Code, Kind, MessageId, Token, Writer};
+use crate::message::{Code, Kind, MessageId, OptionList, Token, Writer};
 
 #[derive(Debug)]
 pub(super) enum Told<E, A> {
@@ -26,7 +25,7 @@ pub(super) enum Told<E, A> {
 #[derive(Debug)]
 pub(super) struct Whole {
     pub(super) code: Code,
-    pub(super) options: OwnedOptions,
+    pub(super) options: OptionList,
     pub(super) body: Vec<u8>,
 }
 
@@ -35,8 +34,8 @@ impl Whole {
     pub(super) fn write(&self, bytes: &mut Vec<u8>) {
         bytes.clear();
         let mut writer = Writer::start(bytes, Kind::Confirmable, self.code, MessageId(0), Token::EMPTY);
-        for (number, value) in &self.options {
-            let _ = writer.option(*number, value);
+        for (number, value) in self.options.iter() {
+            let _ = writer.option(number, value);
         }
         let _ = writer.finish();
     }

@@ -8,35 +8,36 @@ use super::{
 };
 use crate::{
     ExchangeId, Outgoing, Patience,
-    message::{Code, Kind, Message, Token, Uint, number},
+    message::{Code, Kind, Message, OptionList, Token, Uint, number},
 };
-
-/// Options in ascending order of their numbers.
-pub(crate) type OwnedOptions = Vec<(u16, Vec<u8>)>;
 
 /// A message of ours, with all that it holds.
 #[derive(Clone, Debug)]
 pub(crate) struct Draft {
     pub(crate) kind: Kind,
     pub(crate) code: Code,
-    options: OwnedOptions,
+    options: OptionList,
     payload: Vec<u8>,
 }
 
 impl Draft {
-    pub(crate) fn new(kind: Kind, code: Code, options: &OwnedOptions) -> Self {
+    pub(crate) fn new(kind: Kind, code: Code, options: &OptionList) -> Self {
         Self { kind, code, options: options.clone(), payload: Vec::new() }
     }
 
     /// A non-confirmable message.
-    pub(crate) fn plain(code: Code, options: &OwnedOptions) -> Self {
+    pub(crate) fn plain(code: Code, options: &OptionList) -> Self {
         Self::new(Kind::NonConfirmable, code, options)
+    }
+
+    /// The same without options.
+    pub(crate) fn bare(code: Code) -> Self {
+        Self::plain(code, &OptionList::new())
     }
 
     /// With an option more, behind those of the same number.
     pub(crate) fn with(mut self, number: u16, value: &[u8]) -> Self {
-        let place = self.options.partition_point(|(other, _)| *other <= number);
-        self.options.insert(place, (number, value.to_vec()));
+        self.options = self.options.with(number, value);
         self
     }
 
@@ -50,18 +51,17 @@ impl Draft {
 
     /// The block that an option of this number says.
     pub(crate) fn block(&self, number: u16) -> Option<Block> {
-        let (_, value) = self.options.iter().find(|(other, _)| *other == number)?;
-        Block::read(value, false).ok()
+        Block::read(self.options.get(number)?, false).ok()
     }
 
     /// Bytes held beside this value.
     pub(crate) fn memory(&self) -> usize {
-        memory_of(&self.options).saturating_add(self.payload.capacity())
+        self.options.memory().saturating_add(self.payload.capacity())
     }
 
     /// Without the options of this number.
     pub(crate) fn without(mut self, number: u16) -> Self {
-        self.options.retain(|(other, _)| *other != number);
+        self.options = self.options.only(|other| other != number);
         self
     }
 
@@ -78,8 +78,7 @@ impl Draft {
 
     /// Hands it over in the form that an endpoint takes.
     pub(crate) fn lend<R>(&self, take: impl FnOnce(&Outgoing<'_>) -> R) -> R {
-        let options: Vec<(u16, &[u8])> =
-            self.options.iter().map(|(number, value)| (*number, value.as_slice())).collect();
+        let options = self.options.lend();
         take(&Outgoing {
             kind: self.kind,
             code: self.code,
@@ -100,26 +99,10 @@ pub(crate) fn token_of(prefix: Token, count: u32) -> Token {
     token
 }
 
-/// Options to keep, sorted; those that the transfer itself sets are left out.
-pub(crate) fn own_options<'o>(
-    options: impl Iterator<Item = (u16, &'o [u8])>,
-    without: impl Fn(u16) -> bool,
-) -> OwnedOptions {
-    let mut own: OwnedOptions =
-        options.filter(|(number, _)| !without(*number)).map(|(number, value)| (number, value.to_vec())).collect();
-    own.sort_by_key(|(number, _)| *number);
-    own
-}
-
-/// Bytes that options hold.
-pub(crate) fn memory_of(options: &OwnedOptions) -> usize {
-    let entries = options.capacity().saturating_mul(size_of::<(u16, Vec<u8>)>());
-    options.iter().fold(entries, |sum, (_, value)| sum.saturating_add(value.capacity()))
-}
-
-/// All options of a message with their values.
-pub(crate) fn options_of<'m>(message: &Message<'m>) -> impl Iterator<Item = (u16, &'m [u8])> + use<'m> {
-    message.options().map(|option| (option.number, option.value))
+/// The options of a message to keep.
+pub(crate) fn options_of(message: &Message<'_>, is_kept: impl Fn(u16) -> bool) -> OptionList {
+    let options = message.options().map(|option| (option.number, option.value));
+    OptionList::sorted(options.filter(|(number, _)| is_kept(*number)))
 }
 
 /// The first block of this number that a message has.

@@ -23,7 +23,7 @@ mod settings;
 
 use millpond_control::{Chance, Span};
 
-pub(crate) use draft::{OwnedOptions, is_robust};
+pub(crate) use draft::is_robust;
 
 pub use client::BurstFailure;
 pub(crate) use client::{AskRefused, BurstAsk, BurstClient, BurstId, ClientAct, ClientTold};

@@ -6,12 +6,12 @@ use super::{
     super::{
         super::{Block, BlockSize},
         Accepted, BurstOptions, BurstParameters, BurstReceiver, Q_BLOCK2, REQUEST_TAG, Receipt, Wanted,
-        draft::{Draft, OwnedOptions, block_of, options_of, own_options, uint_of},
+        draft::{Draft, block_of, options_of, uint_of},
     },
     BurstFailure,
     transfer::{Body, Step, Verdict},
 };
-use crate::message::{Code, Kind, Message, number};
+use crate::message::{Code, Kind, Message, OptionList, number};
 
 /// A body that comes in bursts (Q-Block2, RFC 9177 §4.4).
 #[derive(Debug)]
@@ -40,7 +40,7 @@ struct Part {
     receiver: BurstReceiver,
     etag: Option<Vec<u8>>,
     code: Code,
-    options: OwnedOptions,
+    options: OptionList,
 }
 
 /// A changed body is fetched anew so often at most.
@@ -135,7 +135,7 @@ impl Download {
             return Verdict::Go;
         }
         if message.code.class() != 2 {
-            let options = own_options(options_of(message), |_| false);
+            let options = options_of(message, |_| true);
             return Verdict::Done { code: message.code, options, body: message.payload().to_vec() };
         }
         let Some(Ok(block)) = block_of(message, Q_BLOCK2) else { return Verdict::Fail(BurstFailure::Misfit) };
@@ -191,7 +191,7 @@ impl Download {
         if !self.asked {
             self.first.size = block.size;
         }
-        let options = own_options(options_of(message), |number| number == Q_BLOCK2);
+        let options = options_of(message, |number| number != Q_BLOCK2);
         let etag = message.option(number::ETAG).map(<[u8]>::to_vec);
         self.part = Some(Part { receiver, etag, code: message.code, options });
         Ok(())

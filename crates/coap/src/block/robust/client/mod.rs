@@ -14,11 +14,11 @@ use millpond_control::{Chance, ChanceSeed, Instant, Purpose};
 use super::{
     super::BlockSize,
     BurstOptions, MISSING_BLOCKS_FORMAT,
-    draft::{Draft, own_options, tag_of, uint_of},
+    draft::{Draft, tag_of, uint_of},
 };
 use crate::{
     Endpoint, Event, Failure, Refused,
-    message::{Code, Kind, MessageId, is_of_transfer, number},
+    message::{Code, Kind, MessageId, OptionList, is_of_transfer, number},
 };
 
 pub use told::BurstFailure;
@@ -115,7 +115,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstClient<A> {
         let body = Body {
             longest,
             code: ask.code,
-            options: own_options(ask.options.iter().copied(), is_ours),
+            options: OptionList::sorted(ask.options.iter().copied().filter(|(number, _)| !is_ours(*number))),
             bytes: ask.body.to_vec(),
             size: ask.size.min(BlockSize::B1024),
             tag: self.tag(),

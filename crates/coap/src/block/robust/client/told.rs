@@ -5,7 +5,10 @@ use alloc::vec::Vec;
 use millpond_control::Instant;
 
 use super::super::super::BlockSize;
-use crate::{Failure, Refused, message::Code};
+use crate::{
+    Failure, Refused,
+    message::{Code, OptionList},
+};
 
 /// Names a transfer until its end has been told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -58,7 +61,7 @@ pub(crate) enum ClientTold {
         /// The code of the answer, which may be an error.
         code: Code,
         /// Its options, of the first block if there were several.
-        options: Vec<(u16, Vec<u8>)>,
+        options: OptionList,
         /// The whole body.
         body: Vec<u8>,
     },

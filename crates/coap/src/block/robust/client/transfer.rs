@@ -8,7 +8,7 @@ use super::{
     super::{
         super::{Block, BlockSize},
         BurstOptions, Q_BLOCK1, Q_BLOCK2,
-        draft::{Draft, OwnedOptions, Recent, block_of, options_of, own_options, token_of},
+        draft::{Draft, Recent, block_of, options_of, token_of},
     },
     BurstFailure, BurstId,
     download::Download,
@@ -17,14 +17,14 @@ use super::{
 };
 use crate::{
     ExchangeId,
-    message::{Code, Kind, Message, Token, number},
+    message::{Code, Kind, Message, OptionList, Token, number},
 };
 
 /// What is asked for, as long as the transfer lasts.
 #[derive(Debug)]
 pub(super) struct Body {
     pub(super) code: Code,
-    pub(super) options: OwnedOptions,
+    pub(super) options: OptionList,
     pub(super) bytes: Vec<u8>,
     pub(super) size: BlockSize,
     /// Bytes of the longest answer that is taken.
@@ -75,7 +75,7 @@ pub(super) enum Verdict {
     Go,
     Done {
         code: Code,
-        options: OwnedOptions,
+        options: OptionList,
         body: Vec<u8>,
     },
     Fail(BurstFailure),
@@ -312,7 +312,7 @@ impl<A: Copy + Eq> Transfer<A> {
                 None => {}
             }
         }
-        let options = own_options(options_of(message), |_| false);
+        let options = options_of(message, |_| true);
         Verdict::Done { code: message.code, options, body: message.payload().to_vec() }
     }
 
@@ -368,8 +368,7 @@ impl<A: Copy + Eq> Transfer<A> {
 
 /// Asks whether a server knows bursts, of its root, for as little as can be asked for.
 fn probe(body: &Body) -> Draft {
-    let host = body.options.iter().filter(|(number, _)| matches!(*number, number::URI_HOST | number::URI_PORT));
-    let host: OwnedOptions = host.cloned().collect();
+    let host = body.options.only(|number| matches!(number, number::URI_HOST | number::URI_PORT));
     let least = Block { number: 0, more: false, size: BlockSize::B16 };
     Draft::new(Kind::Confirmable, Code::GET, &host).with_block(Q_BLOCK2, least)
 }

@@ -9,12 +9,12 @@ use super::{
     super::{
         super::{Block, BlockSize},
         Accepted, BurstReceiver, Q_BLOCK2, REQUEST_TAG, Receipt,
-        draft::{Draft, Recent, options_of, own_options, uint_of},
+        draft::{Draft, Recent, options_of, uint_of},
     },
     BurstAnswer, BurstServer, Inbound, Outbound, Owed, Reply, Representation, ServerTold, Stage, Step, Wants,
 };
 use crate::body::HeldBody;
-use crate::message::{Code, HEADER, Kind, Message, is_of_transfer, number};
+use crate::message::{Code, HEADER, Kind, Message, OptionList, is_of_transfer, number};
 use crate::quota::{Crowded, Source};
 
 impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
@@ -48,7 +48,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
             None => match self.room_for(from, source, total) {
                 Err(Code::REQUEST_ENTITY_TOO_LARGE) => {
                     let most = u32::try_from(self.options.limits.body).unwrap_or(u32::MAX);
-                    let draft = Draft::plain(Code::REQUEST_ENTITY_TOO_LARGE, &Vec::new());
+                    let draft = Draft::bare(Code::REQUEST_ENTITY_TOO_LARGE);
                     self.reply(from, reply, draft.with_uint(number::SIZE1, most));
                     return Ok(());
                 }
@@ -65,7 +65,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
                         key,
                         tag: tag.to_vec(),
                         code: message.code,
-                        options: own_options(options_of(message), is_of_transfer),
+                        options: options_of(message, |number| !is_of_transfer(number)),
                         wants,
                         token: message.token,
                         is_confirmable: false,
@@ -222,7 +222,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
         let source = Source { is_validated: owed.source.is_validated || answer.is_proved, ..owed.source };
         let size = wants.size().min(self.options.size).min(BlockSize::B1024);
         let given = answer.options.iter().find(|(number, _)| *number == number::ETAG).map(|(_, value)| *value);
-        let options = own_options(answer.options.iter().copied(), is_of_transfer);
+        let options = OptionList::sorted(answer.options.iter().copied().filter(|(number, _)| !is_of_transfer(*number)));
         let is_short = answer.code.class() != 2 || answer.body.len() <= size.bytes() as usize;
         let kept = self.kept(from, &key, tag.as_deref(), size);
         if is_short {
@@ -249,12 +249,10 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
                 }
                 self.give_up_own(from);
                 if !self.make_room(source, answer.body.len()) {
-                    return self.reply(from, reply, Draft::plain(Code::SERVICE_UNAVAILABLE, &Vec::new()));
+                    return self.reply(from, reply, Draft::bare(Code::SERVICE_UNAVAILABLE));
                 }
                 let etag = given.map_or_else(|| self.etag(), <[u8]>::to_vec);
-                let options = own_options(options.iter().map(|(number, value)| (*number, &**value)), |number| {
-                    number == number::ETAG
-                });
+                let options = options.only(|number| number != number::ETAG);
                 let body = HeldBody::of(answer.body, answer.shared);
                 let representation = Representation { code: answer.code, options, etag, body, size };
                 let parameters = self.parameters_of(from);
@@ -283,7 +281,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
         }
         match (served, reply, first) {
             (super::outbound::Served::PastEnd, ..) => {
-                self.reply(from, reply, Draft::plain(Code::BAD_REQUEST, &Vec::new()));
+                self.reply(from, reply, Draft::bare(Code::BAD_REQUEST));
             }
             (_, Reply::To(request, _), Some(first)) if in_acknowledgement => {
                 self.steps.push_back(Step::Respond(request, first));

@@ -6,12 +6,12 @@ use super::{
     super::{
         super::{Block, BlockSize},
         Accepted, BurstReceiver, MISSING_BLOCKS_FORMAT, Q_BLOCK1, Receipt, Wanted,
-        draft::{Draft, OwnedOptions, Recent, memory_of},
+        draft::{Draft, Recent},
         missing_blocks,
     },
     asked::Wants,
 };
-use crate::message::{Code, Token, number};
+use crate::message::{Code, OptionList, Token, number};
 use crate::quota::Source;
 
 /// A body that comes in bursts (Q-Block1, RFC 9177 §4.3), until some time after it was answered.
@@ -28,7 +28,7 @@ pub(super) struct Inbound<A> {
     /// Request-Tag.
     pub(super) tag: Vec<u8>,
     pub(super) code: Code,
-    pub(super) options: OwnedOptions,
+    pub(super) options: OptionList,
     /// What is wanted of the answer.
     pub(super) wants: Wants,
     /// The token of the payload that came last.
@@ -112,7 +112,7 @@ impl<A> Inbound<A> {
         match &self.stage {
             Stage::Collecting(receiver) if receiver.complete() == 0 => incomplete(&[0], receiver.set()),
             Stage::Collecting(receiver) => go_on(receiver.complete(), receiver.size()),
-            _ => Draft::plain(Code::CONTINUE, &Vec::new()),
+            _ => Draft::bare(Code::CONTINUE),
         }
     }
 
@@ -125,7 +125,7 @@ impl<A> Inbound<A> {
         stage
             .saturating_add(self.key.capacity())
             .saturating_add(self.tag.capacity())
-            .saturating_add(memory_of(&self.options))
+            .saturating_add(self.options.memory())
             .saturating_add(self.wants.memory())
             .saturating_add(self.recent.memory())
     }
@@ -134,14 +134,14 @@ impl<A> Inbound<A> {
 /// 2.31: everything before this block is there.
 fn go_on(next: u32, size: BlockSize) -> Draft {
     let last = Block { number: next.saturating_sub(1), more: true, size };
-    Draft::plain(Code::CONTINUE, &Vec::new()).with_block(Q_BLOCK1, last)
+    Draft::bare(Code::CONTINUE).with_block(Q_BLOCK1, last)
 }
 
 /// 4.08 with what is missing, a set of it at most (§5, §7.2).
 fn incomplete(numbers: &[u32], set: u32) -> Draft {
     let most = set.max(1) as usize;
     let list = missing_blocks(numbers.get(..most).unwrap_or(numbers), most.saturating_mul(5));
-    Draft::plain(Code::REQUEST_ENTITY_INCOMPLETE, &Vec::new())
+    Draft::bare(Code::REQUEST_ENTITY_INCOMPLETE)
         .with_uint(number::CONTENT_FORMAT, MISSING_BLOCKS_FORMAT.into())
         .with_payload(&list)
 }

@@ -194,7 +194,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
             owed.asker = asker;
         }
         taken.inspect_err(|code| {
-            self.reply(from, Self::reply_to(id, message), Draft::plain(*code, &Vec::new()));
+            self.reply(from, Self::reply_to(id, message), Draft::bare(*code));
         })
     }
 

@@ -6,7 +6,7 @@ use super::{
     super::{
         super::{Block, BlockSize, GIVEN_FOR},
         Asked, BurstParameters, BurstSender, Leaving, Q_BLOCK2,
-        draft::{Draft, OwnedOptions, Recent, memory_of},
+        draft::{Draft, Recent},
         receiver::waits,
     },
     BurstAnswer,
@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     body::HeldBody,
-    message::{Code, Token, number},
+    message::{Code, OptionList, Token, number},
     quota::Source,
     transfer::ECHO_LENGTH,
 };
@@ -33,7 +33,7 @@ pub(super) struct Outbound<A> {
     /// What its receiver is to send back with its next request, so that more than a block may leave for that.
     pub(super) echo: Option<[u8; ECHO_LENGTH]>,
     code: Code,
-    options: OwnedOptions,
+    options: OptionList,
     body: HeldBody,
     size: BlockSize,
     sender: BurstSender,
@@ -55,7 +55,7 @@ pub(super) struct Outbound<A> {
 pub(super) struct Representation {
     pub(super) code: Code,
     /// Without ETag.
-    pub(super) options: OwnedOptions,
+    pub(super) options: OptionList,
     pub(super) etag: Vec<u8>,
     pub(super) body: HeldBody,
     pub(super) size: BlockSize,
@@ -237,7 +237,7 @@ impl<A> Outbound<A> {
             .len()
             .saturating_add(self.key.capacity())
             .saturating_add(tags)
-            .saturating_add(memory_of(&self.options))
+            .saturating_add(self.options.memory())
             .saturating_add(self.recent.memory())
     }
 }

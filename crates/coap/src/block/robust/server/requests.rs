@@ -8,7 +8,7 @@ use millpond_control::Instant;
 use super::{
     super::{
         Q_BLOCK1, REQUEST_TAG,
-        draft::{self, Draft, own_options},
+        draft::{self, Draft},
     },
     Asker, BurstRequestId, BurstServer, Owed, Reply, ServerTold, Step,
     asked::Wants,
@@ -91,7 +91,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
                 Served::PastEnd => Err(Code::BAD_REQUEST),
             };
         }
-        let options = own_options(draft::options_of(message), is_of_transfer);
+        let options = draft::options_of(message, |number| !is_of_transfer(number));
         let id = self.owe(now, (from, source), key, wants, reply, None)?;
         let (code, body) = (message.code, message.payload().to_vec());
         self.told.push_back(ServerTold::Request { id, from, code, options, body });
@@ -104,7 +104,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
         self.steps.push_back(match leaving {
             Some(Ok((_, draft))) => Step::Respond(request, draft),
             // Nothing leaves at once, or never for this request's token: it needs an answer all the same.
-            _ => Step::Respond(request, Draft::plain(Code::CONTINUE, &Vec::new())),
+            _ => Step::Respond(request, Draft::bare(Code::CONTINUE)),
         });
     }
 

@@ -4,7 +4,10 @@ use alloc::vec::Vec;
 
 use millpond_control::Instant;
 
-use crate::{body::SharedBody, message::Code};
+use crate::{
+    body::SharedBody,
+    message::{Code, OptionList},
+};
 
 /// Names a request until it was answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -72,7 +75,7 @@ pub(crate) enum ServerTold<A> {
         /// Its method.
         code: Code,
         /// Its options, without those of the transfer.
-        options: Vec<(u16, Vec<u8>)>,
+        options: OptionList,
         /// Its body.
         body: Vec<u8>,
     },
