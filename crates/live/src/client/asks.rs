@@ -1,6 +1,11 @@
 //! Requests that a host was handed, and how their ends are told.
 
-use std::{collections::HashMap, hash::BuildHasherDefault, net::SocketAddr, time::Duration};
+use std::{
+    collections::{HashMap, VecDeque},
+    hash::BuildHasherDefault,
+    net::SocketAddr,
+    time::Duration,
+};
 
 use bytes::Bytes;
 use millpond_coap::{
@@ -12,7 +17,7 @@ use millpond_control::Instant;
 use rustc_hash::FxHasher;
 use tokio::sync::oneshot;
 
-use super::{Outcome, Reply, RequestNumber};
+use super::{Outcome, Reply, RequestNumber, Wanted};
 use crate::{
     Error, ExchangeReport, Grade, Options, Response, Why,
     clock::duration,
@@ -59,11 +64,20 @@ pub(crate) struct Ping {
     pub(crate) reply: oneshot::Sender<Result<Duration, Error>>,
 }
 
-/// All of them, found by host and by number.
+/// Where a request is.
+#[derive(Debug)]
+enum Known {
+    /// It waits for room at its host.
+    Held(Box<Wanted>),
+    /// The host has it.
+    UnderWay(usize, AskId),
+}
+
+/// All requests, by number; those under way also by what they are at their hosts.
 #[derive(Debug, Default)]
 pub(crate) struct Asks {
     pending: Quick<(usize, AskId), Pending>,
-    numbers: Quick<RequestNumber, (usize, AskId)>,
+    numbers: Quick<RequestNumber, Known>,
     pub(crate) pings: Vec<Ping>,
     pub(crate) early_pings: Vec<EarlyPing>,
     pub(crate) gatherings: Gatherings,
@@ -85,14 +99,50 @@ impl Asks {
         reply: Reply,
         started: Instant,
     ) {
-        self.numbers.insert(number, (lane, ask));
+        self.numbers.insert(number, Known::UnderWay(lane, ask));
         let pending = Pending { number, peer, to, reply, started, observing: None, is_acknowledged: false };
         self.pending.insert((lane, ask), pending);
     }
 
+    /// A request that waits for room, by whom it is for.
+    pub(crate) fn peer_of_held(&self, number: RequestNumber) -> Option<SocketAddr> {
+        self.held(number).map(|wanted| wanted.peer)
+    }
+
     /// Where the host knows a request.
     pub(crate) fn find(&self, number: RequestNumber) -> Option<(usize, AskId)> {
-        self.numbers.get(&number).copied()
+        match self.numbers.get(&number) {
+            Some(Known::UnderWay(lane, ask)) => Some((*lane, *ask)),
+            _ => None,
+        }
+    }
+
+    /// A request waits for room at its host.
+    fn hold(&mut self, wanted: Box<Wanted>) {
+        self.numbers.insert(wanted.number, Known::Held(wanted));
+    }
+
+    /// A request that waits.
+    fn held(&self, number: RequestNumber) -> Option<&Wanted> {
+        match self.numbers.get(&number) {
+            Some(Known::Held(wanted)) => Some(wanted),
+            _ => None,
+        }
+    }
+
+    /// Takes out a request that waits.
+    fn take_held(&mut self, number: RequestNumber) -> Option<Box<Wanted>> {
+        self.held(number)?;
+        match self.numbers.remove(&number) {
+            Some(Known::Held(wanted)) => Some(wanted),
+            _ => None,
+        }
+    }
+
+    /// Whether nothing is under way, or waits.
+    #[cfg(test)]
+    pub(crate) fn is_idle(&self) -> bool {
+        self.pending.is_empty() && self.numbers.is_empty()
     }
 
     /// Whether nothing is under way.
@@ -260,6 +310,62 @@ impl Asks {
             }
             self.acknowledged = if is { self.acknowledged + 1 } else { self.acknowledged.saturating_sub(1) };
         }
+    }
+}
+
+/// Requests that wait, in order, by their numbers. One is taken out of the middle without a search: its number stays, and says
+/// nothing here.
+#[derive(Debug, Default)]
+pub(crate) struct Queue {
+    numbers: VecDeque<RequestNumber>,
+    len: usize,
+}
+
+impl Queue {
+    pub(crate) fn push_back(&mut self, all: &mut Asks, wanted: Box<Wanted>) {
+        self.numbers.push_back(wanted.number);
+        self.len += 1;
+        all.hold(wanted);
+    }
+
+    pub(crate) fn pop_front(&mut self, all: &mut Asks) -> Option<Box<Wanted>> {
+        while let Some(number) = self.numbers.pop_front() {
+            if let Some(wanted) = all.take_held(number) {
+                self.len -= 1;
+                return Some(wanted);
+            }
+        }
+        None
+    }
+
+    /// Takes one out that is no longer wanted, if it is here.
+    pub(crate) fn remove(&mut self, all: &mut Asks, number: RequestNumber) {
+        if all.take_held(number).is_none() {
+            return;
+        }
+        self.len -= 1;
+        // What says nothing is never more than half.
+        if self.numbers.len() > 64 && self.numbers.len() > self.len.saturating_mul(2) {
+            self.numbers.retain(|number| all.held(*number).is_some());
+        }
+    }
+
+    pub(crate) fn front<'r>(&self, all: &'r Asks) -> Option<&'r Wanted> {
+        self.numbers.iter().find_map(|number| all.held(*number))
+    }
+
+    pub(crate) const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Of these, and of those that say nothing.
+    #[cfg(test)]
+    pub(crate) fn numbers(&self) -> usize {
+        self.numbers.len()
+    }
+
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.len == 0
     }
 }
 

@@ -35,7 +35,7 @@ use tokio::sync::{mpsc, oneshot};
 
 #[cfg(any(feature = "server", feature = "tcp"))]
 pub(crate) use asks::options;
-pub(crate) use asks::{Asks, EarlyPing, Ping, failure};
+pub(crate) use asks::{Asks, EarlyPing, Ping, Queue, failure};
 pub use builder::ClientBuilder;
 pub(crate) use groups::WantedOfGroup;
 pub use groups::{GroupAnswers, GroupRequest};
@@ -46,8 +46,6 @@ pub use peer::{IntoPeer, IntoUri};
 pub use progress::Progress;
 pub(crate) use progress::{OnProgress, Watched};
 pub use request::RequestBuilder;
-#[cfg(feature = "tcp")]
-pub(crate) use routes::Held;
 pub(crate) use routes::Routes;
 pub use unanswered::Outcome;
 

@@ -4,15 +4,11 @@
 //! they run out the peer is asked from another port. What is known of the path moves along, and the move waits until
 //! nothing is outstanding any more, so that NSTART holds for the peer and not for each port.
 
-use std::{
-    collections::{HashMap, VecDeque},
-    hash::BuildHasherDefault,
-    net::SocketAddr,
-};
+use std::{collections::HashMap, hash::BuildHasherDefault, net::SocketAddr};
 
 use rustc_hash::FxHasher;
 
-use super::{RequestNumber, Wanted};
+use super::{Asks, Queue, RequestNumber, Wanted};
 
 type Quick<K, V> = HashMap<K, V, BuildHasherDefault<FxHasher>>;
 
@@ -24,61 +20,15 @@ pub(crate) struct Route {
     /// Requests that the host was handed; observations that have begun are none.
     pub(crate) open: usize,
     /// Requests for which there is no room.
-    pub(crate) held: Held,
+    pub(crate) held: Queue,
     /// The lane has next to no message IDs left: what is held goes on from another one.
     pub(crate) is_moving: bool,
-}
-
-/// Requests that wait, in order. One is taken out of the middle without a search: its number stays in the queue and says
-/// nothing there.
-#[derive(Debug, Default)]
-pub(crate) struct Held {
-    queue: VecDeque<RequestNumber>,
-    wanted: Quick<RequestNumber, Box<Wanted>>,
-}
-
-impl Held {
-    pub(crate) fn push_back(&mut self, wanted: Box<Wanted>) {
-        self.queue.push_back(wanted.number);
-        self.wanted.insert(wanted.number, wanted);
-    }
-
-    pub(crate) fn pop_front(&mut self) -> Option<Box<Wanted>> {
-        while let Some(number) = self.queue.pop_front() {
-            if let Some(wanted) = self.wanted.remove(&number) {
-                return Some(wanted);
-            }
-        }
-        None
-    }
-
-    pub(crate) fn remove(&mut self, number: RequestNumber) {
-        self.wanted.remove(&number);
-        // What says nothing is never more than half.
-        if self.queue.len() > 64 && self.queue.len() > self.wanted.len().saturating_mul(2) {
-            self.queue.retain(|number| self.wanted.contains_key(number));
-        }
-    }
-
-    pub(crate) fn front(&self) -> Option<&Wanted> {
-        self.queue.iter().find_map(|number| self.wanted.get(number)).map(|wanted| &**wanted)
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.wanted.len()
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.wanted.is_empty()
-    }
 }
 
 /// The routes of all peers that are being asked, or that moved from where they began.
 #[derive(Debug, Default)]
 pub(crate) struct Routes {
     routes: Quick<SocketAddr, Route>,
-    /// For whom each request is that is held back.
-    held: Quick<RequestNumber, SocketAddr>,
 }
 
 impl Routes {
@@ -97,43 +47,37 @@ impl Routes {
     }
 
     /// Holds a request back.
-    pub(crate) fn hold(&mut self, peer: SocketAddr, home: usize, wanted: Box<Wanted>) {
-        self.held.insert(wanted.number, peer);
-        self.of(peer, home).held.push_back(wanted);
+    pub(crate) fn hold(&mut self, all: &mut Asks, home: usize, wanted: Box<Wanted>) {
+        self.of(wanted.peer, home).held.push_back(all, wanted);
     }
 
     /// Takes out what was held back longest for a peer.
-    pub(crate) fn next_held(&mut self, peer: SocketAddr) -> Option<Box<Wanted>> {
-        let wanted = self.routes.get_mut(&peer)?.held.pop_front()?;
-        self.held.remove(&wanted.number);
-        Some(wanted)
+    pub(crate) fn next_held(&mut self, all: &mut Asks, peer: SocketAddr) -> Option<Box<Wanted>> {
+        self.routes.get_mut(&peer)?.held.pop_front(all)
     }
 
     /// A request that is held back is no longer wanted.
-    pub(crate) fn cancel_held(&mut self, number: RequestNumber) {
-        if let Some(peer) = self.held.remove(&number)
-            && let Some(route) = self.routes.get_mut(&peer)
-        {
-            route.held.remove(number);
+    pub(crate) fn cancel_held(&mut self, all: &mut Asks, number: RequestNumber) {
+        if let Some(route) = all.peer_of_held(number).and_then(|peer| self.routes.get_mut(&peer)) {
+            route.held.remove(all, number);
         }
     }
 
     /// Takes everything out that is held back.
-    pub(crate) fn take_all_held(&mut self) -> Vec<Wanted> {
-        self.held.clear();
-        let take = |route: &mut Route| std::iter::from_fn(|| route.held.pop_front()).collect::<Vec<_>>();
-        self.routes.values_mut().flat_map(take).map(|wanted| *wanted).collect()
+    pub(crate) fn take_all_held(&mut self, all: &mut Asks) -> Vec<Wanted> {
+        let mut take = |route: &mut Route| std::iter::from_fn(|| route.held.pop_front(all)).collect::<Vec<_>>();
+        self.routes.values_mut().flat_map(&mut take).map(|wanted| *wanted).collect()
     }
 
     /// Takes out what is held back for a peer.
-    pub(crate) fn take_held_for(&mut self, peer: SocketAddr) -> Vec<Wanted> {
-        std::iter::from_fn(|| self.next_held(peer)).map(|wanted| *wanted).collect()
+    pub(crate) fn take_held_for(&mut self, all: &mut Asks, peer: SocketAddr) -> Vec<Wanted> {
+        std::iter::from_fn(|| self.next_held(all, peer)).map(|wanted| *wanted).collect()
     }
 
     /// Nobody is being asked.
     #[cfg(all(test, feature = "server"))]
     pub(crate) fn is_empty(&self) -> bool {
-        self.routes.is_empty() && self.held.is_empty()
+        self.routes.is_empty()
     }
 
     /// Whether a peer is being asked, or will be, from a lane.
@@ -172,25 +116,26 @@ mod tests {
 
     #[test]
     fn what_is_cancelled_while_it_waits_leaves_no_trace_and_costs_no_search() {
-        let mut routes = Routes::default();
+        let (mut routes, mut all) = (Routes::default(), Asks::default());
         let peer = "192.0.2.1:5683".parse().unwrap();
         let wanted = |number| {
             let reply = Reply::Once(tokio::sync::oneshot::channel().0);
             Box::new(Wanted { number, ..asked_for_trial(peer, reply) })
         };
         for number in 0..10_000 {
-            routes.hold(peer, 0, wanted(number));
+            routes.hold(&mut all, 0, wanted(number));
         }
         let mut cancelled = (0..10_000).filter(|number| number % 100 != 7);
-        cancelled.by_ref().take(5_000).for_each(|number| routes.cancel_held(number));
+        cancelled.by_ref().take(5_000).for_each(|number| routes.cancel_held(&mut all, number));
         // As long as there are fewer of them than others nobody looks for what says nothing.
-        assert_eq!((routes.held(peer), routes.routes[&peer].held.queue.len()), (5_000, 10_000));
-        cancelled.for_each(|number| routes.cancel_held(number));
-        assert_eq!((routes.held(peer), routes.held.len()), (100, 100));
-        assert!(routes.routes[&peer].held.queue.len() <= 200);
-        assert_eq!(routes.routes[&peer].held.front().map(|wanted| wanted.number), Some(7));
-        let left: Vec<_> = std::iter::from_fn(|| routes.next_held(peer)).map(|wanted| wanted.number).collect();
+        assert_eq!((routes.held(peer), routes.routes[&peer].held.numbers()), (5_000, 10_000));
+        cancelled.for_each(|number| routes.cancel_held(&mut all, number));
+        assert_eq!(routes.held(peer), 100);
+        assert!(routes.routes[&peer].held.numbers() <= 200);
+        assert_eq!(routes.routes[&peer].held.front(&all).map(|wanted| wanted.number), Some(7));
+        let left: Vec<_> =
+            std::iter::from_fn(|| routes.next_held(&mut all, peer)).map(|wanted| wanted.number).collect();
         assert!(left.iter().copied().eq((0..100).map(|hundred| hundred * 100 + 7)));
-        assert!(routes.held.is_empty());
+        assert!(routes.routes[&peer].held.is_empty() && all.is_idle());
     }
 }

@@ -8,7 +8,6 @@ mod streams;
 
 use std::{borrow::Cow, collections::VecDeque, net::SocketAddr, sync::Arc, time::Duration};
 
-pub(crate) use acting::Hosted;
 use answering::{heeding, taken_over, wants_none};
 use finding::{Refusal, Which};
 use millpond_coap::{
@@ -103,12 +102,15 @@ pub(crate) enum Action {
     Reject(RequestId),
     /// No answer is wanted: the message is acknowledged at most.
     Hush(RequestId),
+    /// What was to be the answer cannot be sent.
+    Fail(RequestId),
     Notify {
         observer: ObserverId,
         response: Response,
         is_confirmable: bool,
         is_last: bool,
     },
+    Dismiss(ObserverId),
 }
 
 /// What an observer asked for.

@@ -57,7 +57,7 @@ pub(crate) use access::AccessHook;
 pub(crate) use admission::Admission;
 #[cfg(test)]
 pub(crate) use admission::AdmissionLimits;
-pub(crate) use desk::{ASK_AGAIN, Action, Arrived, Desk, DeskLimits, Hosted, Room, Told};
+pub(crate) use desk::{ASK_AGAIN, Action, Arrived, Desk, DeskLimits, Room, Told};
 pub(crate) use policy::Policing;
 pub(crate) use reachability::Reachability;
 pub(crate) use router::Router;

@@ -88,7 +88,10 @@ impl SocketTask {
         if let Some(route) = self.routes.get_mut(peer) {
             route.is_moving = false;
         }
-        self.routes.take_held_for(peer).into_iter().for_each(|wanted| wanted.reply.end(Err(why.clone())));
+        self.routes
+            .take_held_for(&mut self.events.requests, peer)
+            .into_iter()
+            .for_each(|wanted| wanted.reply.end(Err(why.clone())));
         false
     }
 
@@ -184,11 +187,11 @@ mod tests {
         assert_eq!(task.next_closing(), None, "so does that of the other");
         task.lanes.pop();
         let reply = Reply::Once(tokio::sync::oneshot::channel().0);
-        task.routes.hold(peer, 3, Box::new(asked_for_trial(peer, reply)));
+        task.routes.hold(&mut task.events.requests, 3, Box::new(asked_for_trial(peer, reply)));
         tokio::time::advance(Duration::from_secs(301)).await;
         task.close_idle(task.clock.now());
         assert_eq!(task.lanes.len(), 4, "somebody waits to be asked from there");
-        task.routes.take_all_held();
+        task.routes.take_all_held(&mut task.events.requests);
         task.close_idle(task.clock.now());
         assert_eq!(task.lanes.len(), 1);
         assert_eq!(task.routes.of(peer, 0).lane, 0, "it is asked from the first again");

@@ -24,7 +24,7 @@ impl SocketTask {
             Command::StopGathering(number) => self.stop_gathering(now, number),
             Command::Cancel(number) => match self.events.requests.find(number) {
                 Some(place) => self.cancel(now, place),
-                None => self.routes.cancel_held(number),
+                None => self.routes.cancel_held(&mut self.events.requests, number),
             },
             Command::LetGo(number) => match self.events.requests.find(number) {
                 Some((at, ask)) => {
@@ -33,7 +33,7 @@ impl SocketTask {
                     }
                     self.settle();
                 }
-                None => self.routes.cancel_held(number),
+                None => self.routes.cancel_held(&mut self.events.requests, number),
             },
             Command::Forget(number) => {
                 if let Some((at, ask)) = self.events.requests.find(number) {
@@ -55,7 +55,8 @@ impl SocketTask {
             Command::Shutdown(reply) => {
                 let early = self.events.requests.early_pings.drain(..);
                 early.for_each(|ping| drop(ping.reply.send(Err(Error::Closed))));
-                self.routes.take_all_held().into_iter().for_each(|wanted| wanted.reply.end(Err(Error::Closed)));
+                let held = self.routes.take_all_held(&mut self.events.requests);
+                held.into_iter().for_each(|wanted| wanted.reply.end(Err(Error::Closed)));
                 self.events.requests.all().into_iter().for_each(|place| self.cancel(now, place));
                 self.stop_all_gathering(now);
                 // A server goes on without its client.
@@ -72,7 +73,7 @@ impl SocketTask {
         let peer = wanted.peer;
         match self.lane_for(peer).and_then(|home| self.check_security(home, wanted.name.is_some())) {
             Ok(home) => {
-                self.routes.hold(peer, home, wanted);
+                self.routes.hold(&mut self.events.requests, home, wanted);
                 self.launch(peer);
             }
             Err(error) => wanted.reply.end(Err(error)),
@@ -173,7 +174,10 @@ impl SocketTask {
                 }
                 continue;
             }
-            let sought = route.held.front().and_then(|wanted| Some((wanted.name.clone()?, wanted.identity.clone())));
+            let sought = route
+                .held
+                .front(&self.events.requests)
+                .and_then(|wanted| Some((wanted.name.clone()?, wanted.identity.clone())));
             let to = match sought {
                 None => Ok(self.known_as(at, peer)),
                 Some((name, whom)) => match self.session(now, at, peer, (&name, whom.as_deref())) {
@@ -182,7 +186,7 @@ impl SocketTask {
                     Err(error) => Err(error),
                 },
             };
-            let Some(wanted) = self.routes.next_held(peer) else { return };
+            let Some(wanted) = self.routes.next_held(&mut self.events.requests, peer) else { return };
             match to {
                 Ok(to) => self.ask(now, at, (peer, to), *wanted),
                 Err(error) => wanted.reply.end(Err(error)),

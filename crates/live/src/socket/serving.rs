@@ -12,20 +12,19 @@ use std::{
     time::Duration,
 };
 
-use millpond_coap::{Endpoint, Event as Below, Ignored, message::Code};
+use millpond_coap::{Event as Below, Ignored, message::Code};
 use millpond_control::Instant;
 use tokio::sync::{mpsc, oneshot};
 
-use super::{AT_ONCE, DatagramHost, Events, Inputs, Lane, SocketTask};
+use super::{AT_ONCE, Inputs, Lane, SocketTask};
 use crate::{
     Error, Response, Stats, Transport,
     client::{Command, Settings},
     clock::Clock,
     security::ServerSecurity,
-    server::{ASK_AGAIN, AccessOutcome, AccessRecord, Arrived, Caught, Desk, Hosted, Told, UnaskedHook},
+    server::{ASK_AGAIN, AccessOutcome, AccessRecord, Arrived, Caught, Desk, Told, UnaskedHook},
     transfer::{Event, ObserverId},
     udp::{Address, PortError},
-    watch::Watch,
 };
 
 /// What the server's handle asks of a task.
@@ -267,9 +266,9 @@ impl SocketTask {
     fn act(&mut self, now: Instant) {
         let Self { server, lanes, watch, events, .. } = self;
         let (Some(Serving { desk, .. }), [lane, ..]) = (server, &mut lanes[..]) else { return };
-        let mut on = Outlet { lane, watch, events };
         while let Some(action) = desk.action() {
-            desk.carry_out(now, &mut on, action);
+            desk.carry_out(now, &mut lane.host, action);
+            lane.poll(now, watch, events);
         }
     }
 
@@ -337,25 +336,6 @@ impl SocketTask {
             lane.sessions.is_some() || lane.all_known_as(peer).any(|known| endpoint.is_acquainted(known))
         };
         server.desk.reachability.is_validated(now, peer) || self.lanes.iter().any(has_answered)
-    }
-}
-
-/// Where the host of a server's socket says what it has to say.
-struct Outlet<'w> {
-    lane: &'w mut Lane,
-    watch: &'w mut Watch,
-    events: &'w mut Events,
-}
-
-impl Hosted for Outlet<'_> {
-    type Layer = Endpoint<Address>;
-
-    fn host(&mut self) -> &mut DatagramHost {
-        &mut self.lane.host
-    }
-
-    fn drain(&mut self, now: Instant) {
-        self.lane.poll(now, self.watch, self.events);
     }
 }
 

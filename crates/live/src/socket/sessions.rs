@@ -123,7 +123,7 @@ impl SocketTask {
 
     /// What waits for a session with a peer gets none.
     pub(super) fn end_held(&mut self, peer: SocketAddr, error: &Error) {
-        for wanted in self.routes.take_held_for(peer) {
+        for wanted in self.routes.take_held_for(&mut self.events.requests, peer) {
             wanted.reply.end(Err(error.clone()));
         }
         for ping in self.events.requests.take_early_pings(peer) {

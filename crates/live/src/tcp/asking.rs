@@ -23,7 +23,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::link::{self, Heard, Link, Stream};
 use crate::{
     Error, ExchangeReport, PeerIdentity, Response, Stats, Transport, Why,
-    client::{Asks, Command, Held, Outcome, Room, Wanted, failure, options},
+    client::{Asks, Command, Outcome, Queue, Room, Wanted, failure, options},
     clock::Clock,
     error::Unsent,
     socket::ANOTHER,
@@ -59,7 +59,7 @@ pub(super) struct Asking {
     window: usize,
     open: usize,
     /// Those that wait for one of these to end, or for what was said to be written.
-    held: Held,
+    held: Queue,
     pings: VecDeque<(tokio::time::Instant, oneshot::Sender<Result<Duration, Error>>)>,
     /// Requests that want no response and may not have been written yet.
     unwritten: Vec<AskId>,
@@ -121,7 +121,7 @@ impl Asking {
             asks: Asks::default(),
             window,
             open: 0,
-            held: Held::default(),
+            held: Queue::default(),
             pings: VecDeque::new(),
             unwritten: Vec::new(),
             rooms: Vec::new(),
@@ -204,18 +204,18 @@ impl Asking {
                 if self.held.is_empty() && self.has_room(link) {
                     self.ask(link, *wanted);
                 } else {
-                    self.held.push_back(wanted);
+                    self.held.push_back(&mut self.asks, wanted);
                 }
             }
             Command::LetGo(number) => match self.asks.find(number) {
                 Some((_, ask)) if link.host.let_go(now, ask) => {}
                 Some(place) => self.cancel(link, place),
-                None => self.held.remove(number),
+                None => self.held.remove(&mut self.asks, number),
             },
             // Over a connection nothing is forgotten without a word: its end says the same.
             Command::Cancel(number) | Command::Forget(number) => match self.asks.find(number) {
                 Some(place) => self.cancel(link, place),
-                None => self.held.remove(number),
+                None => self.held.remove(&mut self.asks, number),
             },
             Command::Ping(.., reply) => match link.host.ping(now, false) {
                 Ok(()) => self.pings.push_back((tokio::time::Instant::now(), reply)),
@@ -238,7 +238,7 @@ impl Asking {
 
     /// Hands the host the request that has waited longest, if there is room for it. False if there is none.
     pub(super) fn launch<S: Stream>(&mut self, link: &mut Link<S>) -> bool {
-        let next = if self.has_room(link) { self.held.pop_front() } else { None };
+        let next = if self.has_room(link) { self.held.pop_front(&mut self.asks) } else { None };
         let is_any = next.is_some();
         if let Some(wanted) = next {
             self.ask(link, *wanted);
@@ -338,7 +338,7 @@ impl Asking {
     }
 
     fn end_held(&mut self, why: &Error) {
-        while let Some(wanted) = self.held.pop_front() {
+        while let Some(wanted) = self.held.pop_front(&mut self.asks) {
             wanted.reply.end(Err(why.clone()));
         }
     }

@@ -14,23 +14,6 @@ use crate::{
     transfer::{Answer, Host, Refused, Sent},
 };
 
-/// A host, and what is to be done after each of its inputs.
-pub(crate) trait Hosted {
-    type Layer: MessageLayer;
-
-    fn host(&mut self) -> &mut Host<Self::Layer>;
-
-    /// Takes what the host says. A stream says it in its own time.
-    fn drain(&mut self, _now: Instant) {}
-
-    /// Gives the host an input.
-    fn input<T>(&mut self, now: Instant, input: impl FnOnce(&mut Host<Self::Layer>) -> T) -> T {
-        let done = input(self.host());
-        self.drain(now);
-        done
-    }
-}
-
 impl Desk {
     /// A request was answered with this, unless the host had to send less.
     fn ended(&mut self, id: RequestId, outcome: AccessOutcome, sent: &Sent) {
@@ -53,55 +36,74 @@ impl Desk {
         self.accesses.ended(id, AccessOutcome::Answered { code, bytes });
     }
 
-    /// Does what is to be done.
-    pub(crate) fn carry_out<H: Hosted>(&mut self, now: Instant, on: &mut H, action: Action) {
+    /// Does what is to be done. The host is to be drained then, or takes what it says in its own time.
+    pub(crate) fn carry_out<L: MessageLayer>(&mut self, now: Instant, host: &mut Host<L>, action: Action) {
         match action {
             Action::Answer { id, response, is_proved } => {
-                let outcome = answer(now, on, id, &response, |answer| Answer { is_proved, ..answer });
-                self.ended(id, outcome, &on.host().sent());
+                let sent = response
+                    .options()
+                    .lend(|options| host.answer(now, id, &Answer { is_proved, ..answer_of(&response, options) }));
+                self.was_sent(id, sent, answered(&response), &host.sent());
             }
             Action::Piece(id, response) => {
-                let outcome = answer(now, on, id, &response, |answer| answer.as_piece());
-                self.ended(id, outcome, &on.host().sent());
+                let sent =
+                    response.options().lend(|options| host.answer(now, id, &answer_of(&response, options).as_piece()));
+                self.was_sent(id, sent, answered(&response), &host.sent());
             }
             Action::Hush(id) => {
-                let _ = on.input(now, |host| host.hush(now, id));
+                let _ = host.hush(now, id);
                 self.accesses.ended(id, AccessOutcome::Unanswered);
             }
             Action::Reject(id) => {
                 // It may have been dropped meanwhile.
-                let _ = on.input(now, |host| host.reject(now, id));
+                let _ = host.reject(now, id);
                 self.accesses.ended(id, AccessOutcome::Unanswered);
             }
+            Action::Fail(id) => match host.answer(now, id, &Answer::new(Code::INTERNAL_SERVER_ERROR, &[])) {
+                Ok(()) => {
+                    let outcome = AccessOutcome::Answered { code: Code::INTERNAL_SERVER_ERROR, bytes: 0 };
+                    self.ended(id, outcome, &host.sent());
+                }
+                // Whoever asked gets nothing, and its request keeps no place. It may be gone altogether.
+                Err(_) => self.actions.push_front(Action::Reject(id)),
+            },
             Action::Observe { id, response, observed } => {
+                let is_proved = observed.is_proved();
                 let accepted = response.options().lend(|options| {
-                    let is_proved = observed.is_proved();
-                    let answer = Answer { is_proved, ..answer_of(&response, options) };
-                    on.input(now, |host| host.accept_observer(now, id, &answer))
+                    host.accept_observer(now, id, &Answer { is_proved, ..answer_of(&response, options) })
                 });
-                let outcome = match accepted {
-                    Ok(observer) => {
-                        if let Some(observer) = observer {
-                            self.observe(observer, observed);
-                        }
-                        answered(&response)
+                let sent = accepted.map(|observer| {
+                    if let Some(observer) = observer {
+                        self.observe(observer, observed);
                     }
-                    Err(error) => unanswered(now, on, id, &error),
-                };
-                self.ended(id, outcome, &on.host().sent());
+                });
+                self.was_sent(id, sent, answered(&response), &host.sent());
             }
             Action::Notify { observer, response, is_confirmable, is_last } => {
                 let kind = is_confirmable.then_some(Kind::Confirmable);
-                let notified = response.options().lend(|options| {
-                    let answer = Answer { kind, ..answer_of(&response, options) };
-                    on.input(now, |host| host.notify(now, observer, &answer))
-                });
+                let notified = response
+                    .options()
+                    .lend(|options| host.notify(now, observer, &Answer { kind, ..answer_of(&response, options) }));
                 if let Err(error) = notified {
                     tracing::debug!(target: "millpond_live", "an observer was not notified: {error}");
                 }
                 if is_last && response.is_success() {
-                    on.input(now, |host| host.dismiss(now, observer));
+                    self.actions.push_front(Action::Dismiss(observer));
                 }
+            }
+            Action::Dismiss(observer) => {
+                host.dismiss(now, observer);
+            }
+        }
+    }
+
+    /// A request was answered. What cannot be sent is answered with 5.00.
+    fn was_sent(&mut self, id: RequestId, sent: Result<(), Refused>, outcome: AccessOutcome, what: &Sent) {
+        match sent {
+            Ok(()) => self.ended(id, outcome, what),
+            Err(error) => {
+                tracing::warn!(target: "millpond_live", "an answer could not be sent: {error}");
+                self.actions.push_front(Action::Fail(id));
             }
         }
     }
@@ -116,35 +118,6 @@ fn answer_of<'a>(response: &'a Response, options: &'a [(u16, &'a [u8])]) -> Answ
     }
 }
 
-fn answer(
-    now: Instant,
-    on: &mut impl Hosted,
-    id: RequestId,
-    response: &Response,
-    how: impl FnOnce(Answer<'_>) -> Answer<'_>,
-) -> AccessOutcome {
-    let sent = response.options().lend(|options| {
-        let answer = how(answer_of(response, options));
-        on.input(now, |host| host.answer(now, id, &answer))
-    });
-    match sent {
-        Ok(()) => answered(response),
-        Err(error) => unanswered(now, on, id, &error),
-    }
-}
-
 fn answered(response: &Response) -> AccessOutcome {
     AccessOutcome::Answered { code: response.code(), bytes: response.payload().len() }
-}
-
-/// What cannot be sent is answered with 5.00.
-fn unanswered(now: Instant, on: &mut impl Hosted, id: RequestId, error: &Refused) -> AccessOutcome {
-    tracing::warn!(target: "millpond_live", "an answer could not be sent: {error}");
-    let broken = Answer::new(Code::INTERNAL_SERVER_ERROR, &[]);
-    if on.input(now, |host| host.answer(now, id, &broken)).is_ok() {
-        return AccessOutcome::Answered { code: broken.code, bytes: 0 };
-    }
-    // Whoever asked gets nothing, and its request keeps no place. It may be gone altogether.
-    let _ = on.input(now, |host| host.reject(now, id));
-    AccessOutcome::Unanswered
 }

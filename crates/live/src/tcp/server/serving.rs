@@ -34,7 +34,7 @@ use crate::{
     clock::Clock,
     secrets,
     security::Other,
-    server::{ASK_AGAIN, AccessRecord, Action, AddressRule, Arrived, Desk, Hosted, Reachability, Room},
+    server::{ASK_AGAIN, AccessRecord, Action, AddressRule, Arrived, Desk, Reachability, Room},
     socket::HANDLERS_GRACE,
 };
 
@@ -189,14 +189,6 @@ enum Said {
     Silent,
 }
 
-impl<S: Stream> Hosted for Link<S> {
-    type Layer = Connection;
-
-    fn host(&mut self) -> &mut Host<Connection> {
-        &mut self.host
-    }
-}
-
 struct Serving<S> {
     whom: Whom,
     clock: Clock,
@@ -343,8 +335,8 @@ impl<S: Stream> Serving<S> {
         let Self { link, desk, asking, whom, figures, .. } = self;
         loop {
             while let Some(action) = desk.action() {
-                let is_said = !matches!(action, Action::Hush(_));
-                desk.carry_out(now, link, action);
+                let is_said = !matches!(action, Action::Hush(_) | Action::Fail(_) | Action::Dismiss(_));
+                desk.carry_out(now, &mut link.host, action);
                 figures.counted.sent.fetch_add(u64::from(is_said), Ordering::Relaxed);
             }
             let theirs = link.host.settings();
