@@ -134,8 +134,8 @@ pub use output::{Cause, Event, Failure, Ignored, Output, SleepReason, Transmit};
 // Files below name these by what they are, wherever they lie.
 use incoming::{calm, duplicates, inbox, requests, validation};
 use outgoing::{admission, exchanges, finding, further, message_ids, naming, overdue, send, unanswered};
+pub(crate) use tables::{beside, queue, slots, timers};
 use tables::{leisure, paths, peers, recent, sharing};
-pub(crate) use tables::{queue, slots, timers};
 
 use counters::Counts;
 use exchanges::{Exchanges, Role, Stage};

@@ -1,6 +1,6 @@
 //! What a host has to do once its endpoint is drained, and whose a message is.
 
-use alloc::{boxed::Box, vec::Vec};
+use alloc::boxed::Box;
 use core::num::NonZeroU32;
 
 use super::{Refusal, asked::Asked};
@@ -42,44 +42,4 @@ pub(super) enum Owner {
     Ask(u32),
     /// That of the observer in this slot.
     Observer(u32),
-}
-
-/// The owners of messages that are not over, by the slots of their exchanges.
-#[derive(Debug, Default)]
-pub(super) struct Owners {
-    places: Vec<Option<(NonZeroU32, Owner)>>,
-}
-
-impl Owners {
-    pub(super) const fn new() -> Self {
-        Self { places: Vec::new() }
-    }
-
-    pub(super) fn set(&mut self, exchange: ExchangeId, owner: Owner) {
-        let slot = exchange.slot as usize;
-        if self.places.len() <= slot {
-            self.places.resize(slot.saturating_add(1), None);
-        }
-        if let Some(place) = self.places.get_mut(slot) {
-            *place = Some((exchange.generation, owner));
-        }
-    }
-
-    pub(super) fn get(&self, exchange: ExchangeId) -> Option<Owner> {
-        let (generation, owner) = (*self.places.get(exchange.slot as usize)?)?;
-        (generation == exchange.generation).then_some(owner)
-    }
-
-    pub(super) fn take(&mut self, exchange: ExchangeId) -> Option<Owner> {
-        let owner = self.get(exchange)?;
-        if let Some(place) = self.places.get_mut(exchange.slot as usize) {
-            *place = None;
-        }
-        Some(owner)
-    }
-
-    /// Bytes held.
-    pub(super) fn memory(&self) -> usize {
-        self.places.capacity().saturating_mul(size_of::<Option<(NonZeroU32, Owner)>>())
-    }
 }

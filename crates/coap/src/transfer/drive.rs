@@ -10,10 +10,10 @@ use super::{
     act::{Act, Owner},
     asks::Exchanged,
     kept::Shelf,
-    server::AllPending,
     told::Told,
 };
 use crate::block::{Assemblies, AssemblyLimits};
+use crate::endpoint::beside::Beside;
 use crate::invariant::Sure;
 use crate::layer::{MessageLayer, News, Step};
 use crate::message::Message;
@@ -71,7 +71,7 @@ impl<L: MessageLayer> Host<L> {
         let limits = AssemblyLimits { body: 0, bodies: 0, lifetime: self.config.lifetime, size: self.config.block };
         self.bodies = Assemblies::new(limits);
         self.shelf = Shelf::new(self.config.limits.kept, self.config.lifetime);
-        self.pending = AllPending::new();
+        self.pending = Beside::new();
     }
 
     /// The layer said something: it is passed on, and what follows from it stands ready.

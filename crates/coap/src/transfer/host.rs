@@ -5,18 +5,18 @@ use millpond_control::{ChanceSeed, Instant, PeerController, Span};
 
 use super::{
     Answer, Ask, AskId, Config, ConfigError, Counters, InPieces, ObserverId, Progress, Refused, TakesPieces,
-    act::{Act, Owner, Owners},
+    act::{Act, Owner},
     asks::Asks,
     bursts::{self, Bursts},
     groups::Gatherings,
     kept::Shelf,
     observers::Observers,
-    server::AllPending,
+    server::Pending,
     told::Told,
     unvalidated::{Sent, Validation},
 };
 use crate::block::{Assemblies, AssemblyLimits, robust::BurstParameters};
-use crate::endpoint::{Endpoint, ExchangeId, RequestId};
+use crate::endpoint::{Endpoint, ExchangeId, RequestId, beside::Beside};
 use crate::layer::MessageLayer;
 use crate::message::Code;
 
@@ -29,10 +29,12 @@ pub struct Host<L: MessageLayer> {
     pub(super) layer: L,
     pub(super) config: Config,
     pub(super) chance: ChanceSeed,
-    pub(super) owners: Owners,
+    /// Whose each message of ours is that is not over.
+    pub(super) owners: Beside<Owner>,
     pub(super) asks: Asks<L::Peer>,
     pub(super) groups: Gatherings,
-    pub(super) pending: AllPending<L::Peer>,
+    /// Requests that the application has not answered.
+    pub(super) pending: Beside<Pending<L::Peer>>,
     /// Bodies of requests that are not whole.
     pub(super) bodies: Assemblies<(L::Peer, u64)>,
     pub(super) in_pieces: InPieces,
@@ -184,10 +186,10 @@ impl<L: MessageLayer> Host<L> {
             layer,
             config,
             chance,
-            owners: Owners::new(),
+            owners: Beside::new(),
             asks: Asks::new(),
             groups: Gatherings::new(),
-            pending: AllPending::new(),
+            pending: Beside::new(),
             bodies: Assemblies::new(limits),
             in_pieces: InPieces::default(),
             shelf: Shelf::new(config.limits.kept, config.lifetime),
@@ -258,7 +260,7 @@ impl<L: MessageLayer> Host<L> {
         if let Some(id) = bursts::burst_of(request) {
             return self.reject_in_bursts(id);
         }
-        self.pending.remove(request);
+        self.pending.take(request);
         self.layer.reject(now, request).map_err(Into::into)
     }
 
@@ -271,7 +273,7 @@ impl<L: MessageLayer> Host<L> {
         if let Some(id) = bursts::burst_of(request) {
             return self.hush_in_bursts(id);
         }
-        self.pending.remove(request);
+        self.pending.take(request);
         self.layer.hush(now, request).map_err(Into::into)
     }
 

@@ -28,7 +28,6 @@ use crate::quota::Source;
 /// What must be known of a request to answer it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pending<A> {
-    generation: NonZeroU32,
     pub(super) from: A,
     pub(super) token: Token,
     pub(super) kind: Kind,
@@ -40,43 +39,6 @@ pub(super) struct Pending<A> {
     pub(super) wants_size: bool,
     pub(super) wants_to_observe: bool,
     pub(super) standing: Standing,
-}
-
-/// Requests that the application has not answered, by the slots that the endpoint has for them.
-#[derive(Debug)]
-pub(super) struct AllPending<A> {
-    places: Vec<Option<Pending<A>>>,
-}
-
-impl<A: Copy + Eq> AllPending<A> {
-    pub(super) const fn new() -> Self {
-        Self { places: Vec::new() }
-    }
-
-    fn set(&mut self, id: RequestId, pending: Pending<A>) {
-        let slot = id.slot as usize;
-        if self.places.len() <= slot {
-            self.places.resize(slot.saturating_add(1), None);
-        }
-        if let Some(place) = self.places.get_mut(slot) {
-            *place = Some(pending);
-        }
-    }
-
-    pub(super) fn get(&self, id: RequestId) -> Option<Pending<A>> {
-        (*self.places.get(id.slot as usize)?).filter(|pending| pending.generation == id.generation)
-    }
-
-    pub(super) fn remove(&mut self, id: RequestId) {
-        if let Some(place) = self.places.get_mut(id.slot as usize) {
-            *place = None;
-        }
-    }
-
-    /// Bytes held.
-    pub(super) fn memory(&self) -> usize {
-        self.places.capacity().saturating_mul(size_of::<Option<Pending<A>>>())
-    }
 }
 
 impl<L: MessageLayer> Host<L> {
@@ -115,7 +77,6 @@ impl<L: MessageLayer> Host<L> {
         };
         let key = self.layer.hash(&options::CacheKey(&message));
         let mut pending = Pending {
-            generation: id.generation,
             from,
             token: message.token,
             kind: message.kind,
@@ -234,7 +195,7 @@ impl<L: MessageLayer> Host<L> {
     /// Whether the application has a request with this key.
     fn is_owed(&self, from: L::Peer, key: u64) -> bool {
         let is_it = |pending: &Pending<L::Peer>| pending.from == from && pending.key == key;
-        self.pending.places.iter().flatten().any(is_it)
+        self.pending.iter().any(is_it)
     }
 
     fn hand_up(
@@ -307,7 +268,7 @@ impl<L: MessageLayer> Host<L> {
     pub(super) fn was_answered(&mut self, id: RequestId, sent: Result<(), L::Refused>) -> Result<(), Refused> {
         let reason = sent.as_ref().err().map(L::reason);
         if !matches!(reason, Some(Reason::Message | Reason::TooLong | Reason::Call)) {
-            self.pending.remove(id);
+            self.pending.take(id);
         }
         match self.layer.room().filter(|_| reason == Some(Reason::TooLong)) {
             Some(room) => Err(Refused::TooLongForPeer { limit: room.bytes }),
@@ -385,7 +346,7 @@ impl<L: MessageLayer> Host<L> {
     /// A request is answered with a block of what is kept.
     pub(super) fn respond_with_kept(&mut self, now: Instant, id: RequestId, slot: u32, generation: NonZeroU32) {
         let Some(pending) = self.pending.get(id).sure("request that is to be answered") else { return };
-        self.pending.remove(id);
+        self.pending.take(id);
         let Some(kept) = self.shelf.take_up(slot, generation, now) else {
             return self.respond_with_refusal(now, id, Refusal::Forgotten);
         };
@@ -396,7 +357,7 @@ impl<L: MessageLayer> Host<L> {
             let answer = Answer { body: &body, block: Some(size), ..Answer::new(code, &options) };
             self.pending.set(id, pending);
             if self.respond_within(now, id, (&answer, &pending), limit, None).is_err() {
-                self.pending.remove(id);
+                self.pending.take(id);
                 return self.layer.drop_request(now, id);
             }
             self.counts.served = self.counts.served.saturating_add(1);
@@ -455,7 +416,6 @@ impl<A: Copy> Pending<A> {
     /// What a notification is cut by: the registration that it answers.
     pub(super) fn of_observer(observer: &super::observers::Observer<A>) -> Self {
         Self {
-            generation: NonZeroU32::MIN,
             from: observer.peer,
             token: observer.token,
             kind: observer.kind,

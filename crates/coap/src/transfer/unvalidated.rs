@@ -202,14 +202,14 @@ impl<L: MessageLayer> Host<L> {
             _ => (fit(answer, pending, form, limit.message(), None), None),
         };
         let Ok(fitting) = fitting else {
-            self.pending.remove(id);
+            self.pending.take(id);
             self.respond_with_refusal(now, id, super::Refusal::PastEnd);
             return Ok(None);
         };
         let Some(representation) = fitting else {
             return match answer.code.class() {
                 _ if by_group => {
-                    self.pending.remove(id);
+                    self.pending.take(id);
                     self.layer.reject(now, id).map(|()| None).map_err(Into::into)
                 }
                 2 => self.ask_for_proof(now, id, pending, limit).map(|()| None),

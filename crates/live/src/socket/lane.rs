@@ -252,6 +252,10 @@ impl Lane {
     /// A peer as the host knows it: in a session that stands, or spoken to by the address of ours that it knows, or else by that
     /// which the kernel would choose.
     pub(crate) fn known_as(&self, peer: SocketAddr) -> Address {
+        if !self.port.names_source() {
+            let outside = Address::of(peer);
+            return self.sessions.as_ref().and_then(|sessions| sessions.inside(outside)).unwrap_or(outside);
+        }
         let mut known = self.all_known_as(peer).filter(|known| known.session().is_some());
         known.next().or_else(|| self.viewed_as(peer)).unwrap_or_else(|| self.port.way_to(peer))
     }

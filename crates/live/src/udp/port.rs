@@ -182,7 +182,7 @@ impl Port {
     }
 
     /// What is sent has to say from which of our addresses.
-    pub(super) const fn names_source(&self) -> bool {
+    pub(crate) const fn names_source(&self) -> bool {
         self.locals.is_some()
     }
 

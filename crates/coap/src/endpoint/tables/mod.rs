@@ -1,5 +1,6 @@
 //! What is kept in bounded room: peers, their paths and queues, numbered places, times at which something is due.
 
+pub(crate) mod beside;
 pub(in crate::endpoint) mod leisure;
 pub(in crate::endpoint) mod paths;
 pub(in crate::endpoint) mod peers;
