@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,15 +25,18 @@ def swept(tmp_path_factory: pytest.TempPathFactory) -> millpond.Run:
     return millpond.sweep(folder / "plan.toml", out=folder / "out", report=False)
 
 
+def population(controller: str, devices: int, server: str) -> Population:
+    factors: dict[str, Any] = {"clients[0].count": devices, "server.duplicates": server}
+    return Population.of(controller, path="fixed", **factors)
+
+
 def test_the_table_is_what_the_plan_gives(swept: millpond.Run) -> None:
     head, _, *rows = (line for line in PAGE.splitlines() if line.startswith("|"))
     controllers = re.findall(r"`([\w-]+)`", head)
     for row in rows:
         devices, server, *told = [cell.strip() for cell in row.strip("|").split("|")]
         for controller, number in zip(controllers, told, strict=True):
-            who = Population.of(
-                controller, path="fixed", **{"clients[0].count": int(devices), "server.duplicates": server}
-            )
+            who = population(controller, int(devices), server)
             assert f"{swept.measures.usual('fct', who):.4g}" == number, (row, controller)
 
 
@@ -47,5 +51,4 @@ def test_the_comparison_is_what_is_told(swept: millpond.Run, capsys: pytest.Capt
 
 
 def test_the_cell_collapses(swept: millpond.Run) -> None:
-    who = Population.of("rfc7252", path="fixed", **{"clients[0].count": 200, "server.duplicates": "stored"})
-    assert swept.measures.usual("wasted_share", who) > 2 / 3
+    assert swept.measures.usual("wasted_share", population("rfc7252", 200, "stored")) > 2 / 3

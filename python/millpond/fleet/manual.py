@@ -9,7 +9,6 @@ from pathlib import Path
 
 from millpond.fleet import answer, description, terminal, told
 from millpond.fleet.answer import Answer
-from millpond.fleet.remedies import Remedy
 from millpond.fleet.verdict import BARELY, MEANS, SURE, VERDICTS, WORDS
 
 PAGE = Path("docs/fleet.md")
@@ -19,8 +18,8 @@ DEEP = {"devices": 400, "cell.buffer": "1410 kB"}
 SEEDS = range(1, 21)
 
 _PART = re.compile(r"(<!-- measured: ([a-z-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
-#: Not on the page: intervals are in the report.
-_LEFT_OUT = ("sooner by",)
+#: Not on the page: they are in the report.
+_LEFT_OUT = ("sooner by", "others late")
 
 
 def written(page: str) -> str:
@@ -38,7 +37,6 @@ def parts() -> Mapping[str, str]:
         "firmware": _prose(_firmware(first)),
         "largest": "".join(f"* {terminal.plain(told.edge(first, edge))}\n" for edge in first.edges),
         "deep": _indented([told.headline(deep), *told.lead(deep)]),
-        "deep-remedies": _table(deep, [one for one in deep.remedies if _is_of_note(one)]),
         "words": _words(),
     }
 
@@ -51,12 +49,6 @@ def _asked(changes: Mapping[str, object], largest: bool) -> Answer:
     return answer.find(known, SEEDS, largest=largest, pictures=False)
 
 
-def _is_of_note(remedy: Remedy) -> bool:
-    """Single remedies and pairs of those that a server, a gateway or the starts of devices make up."""
-    change = remedy.outcome.change
-    return change.controller is None and change.buffer is None and change.reconnect is None
-
-
 def _indented(lines: Sequence[str]) -> str:
     return "\n" + "".join(f"    {line}\n" for text in lines for line in textwrap.wrap(terminal.plain(text), 100)) + "\n"
 
@@ -65,11 +57,9 @@ def _prose(sentences: Sequence[str]) -> str:
     return textwrap.fill(terminal.plain(" ".join(sentences)), 120, break_on_hyphens=False) + "\n"
 
 
-def _table(found: Answer, chosen: Sequence[Remedy] | None = None) -> str:
+def _table(found: Answer) -> str:
     shown = [at for at, name in enumerate(told.REMEDIES) if name not in _LEFT_OUT]
-    header, *rows = (
-        f"| {' | '.join(row[at] for at in shown)} |" for row in (told.REMEDIES, *told.remedies(found, chosen))
-    )
+    header, *rows = (f"| {' | '.join(row[at] for at in shown)} |" for row in (told.REMEDIES, *told.remedies(found)))
     return "\n" + terminal.plain("\n".join([header, "|---" * len(shown) + "|", *rows])) + "\n\n"
 
 
