@@ -3,7 +3,7 @@
 use millpond_coap::ExchangeId;
 use millpond_control::{Instant, Span};
 
-use super::{Ledger, NONE, Record, Tag, slab::NOWHERE, span, total::Kind};
+use super::{Ledger, NONE, Record, Tag, index::MANY, slab::NOWHERE, span, total::Kind};
 
 impl Ledger {
     /// An exchange is begun for a request. Without an id its owner has no more than one open.
@@ -12,8 +12,10 @@ impl Ledger {
         if let Some(request) = self.requests.get_mut(request) {
             request.held += 1;
         }
-        account.newest = self.records.put(Record {
-            older: account.newest,
+        let older = account.newest;
+        let record = Record {
+            older,
+            newer: NOWHERE,
             number,
             request,
             alive: 0,
@@ -26,7 +28,29 @@ impl Ledger {
             first_useful: NONE,
             first_batch,
             is_open: true,
-        });
+        };
+        let place = self.records.put(record);
+        account.newest = place;
+        account.on_record += 1;
+        let is_many = account.is_indexed || account.on_record > MANY;
+        if let Some(before) = self.records.get_mut(older) {
+            before.newer = place;
+        }
+        if is_many {
+            self.indexed(flow, place, &record);
+        }
+    }
+
+    /// One more record of a client that has many: all of them are in the index from now on, until none is left.
+    fn indexed(&mut self, flow: u32, place: u32, record: &Record) {
+        let Some(account) = self.accounts.get_mut(flow as usize) else { return };
+        self.index.put(flow, place, record);
+        let mut older = if account.is_indexed { NOWHERE } else { record.older };
+        account.is_indexed = true;
+        while let Some(record) = self.records.get(older) {
+            self.index.put(flow, older, record);
+            older = record.older;
+        }
     }
 
     /// The open exchange of a client with this id: its number and its request.
@@ -39,18 +63,27 @@ impl Ledger {
     /// Where the same is on record.
     #[inline]
     pub(crate) fn open_place(&self, flow: u32, id: ExchangeId) -> Option<u32> {
-        self.find(flow, |record| record.id == Some(id) && record.is_open)
+        let account = self.accounts.get(flow as usize)?;
+        if account.is_indexed {
+            return self.index.id(flow, id).filter(|&place| self.records.get(place).is_some_and(|r| r.is_open));
+        }
+        self.find(account.newest, |record| record.id == Some(id) && record.is_open)
     }
 
     /// When the first copy of an exchange left.
     pub(crate) fn first_send(&self, flow: u32, number: u32) -> Instant {
-        let record = self.find(flow, |record| record.number == number).and_then(|place| self.records.get(place));
+        let record = self.numbered(flow, number).and_then(|place| self.records.get(place));
         record.map_or(Instant::NEVER, |record| record.first_send)
     }
 
     /// The oldest exchange of a client of which no copy has left.
     pub(crate) fn unsent(&self, flow: u32) -> Option<u32> {
-        let mut place = self.accounts.get(flow as usize)?.newest;
+        let account = self.accounts.get(flow as usize)?;
+        if account.is_indexed {
+            let is_open = |place: u32| self.records.get(place).is_some_and(|record| record.is_open);
+            return self.index.unsent(flow).find(|&number| self.index.number(flow, number).is_some_and(is_open));
+        }
+        let mut place = account.newest;
         let mut oldest = None;
         while let Some(record) = self.records.get(place) {
             if record.copies == 0 && record.is_open {
@@ -101,6 +134,9 @@ impl Ledger {
         let is_first = request.first_send == Instant::NEVER;
         if is_first {
             request.first_send = tag.sent;
+        }
+        if self.accounts.get(tag.flow as usize).is_some_and(|account| account.is_indexed) {
+            self.index.sent(tag.flow, tag.exchange);
         }
         if request.counts {
             let group = self.accounts.get(tag.flow as usize).map_or(0, |account| account.group);
@@ -210,7 +246,7 @@ impl Ledger {
 
     /// An exchange ended without an answer; gives the request that it was made for.
     pub(crate) fn abandoned(&mut self, flow: u32, number: u32) -> Option<u32> {
-        let place = self.find(flow, |record| record.number == number)?;
+        let place = self.numbered(flow, number)?;
         let record = self.records.get_mut(place)?;
         record.is_open = false;
         let (request, since) = (record.request, record.first_send);
@@ -234,13 +270,23 @@ impl Ledger {
 
     #[inline]
     fn place(&self, tag: &Tag) -> Option<u32> {
-        self.find(tag.flow, |record| record.number == tag.exchange)
+        self.numbered(tag.flow, tag.exchange)
     }
 
-    /// The newest record of a client that is like this. Few live at once, and the newest are looked for most.
+    /// The record of a client's exchange.
     #[inline]
-    fn find(&self, flow: u32, is: impl Fn(&Record) -> bool) -> Option<u32> {
-        let mut place = self.accounts.get(flow as usize)?.newest;
+    fn numbered(&self, flow: u32, number: u32) -> Option<u32> {
+        let account = self.accounts.get(flow as usize)?;
+        if account.is_indexed {
+            return self.index.number(flow, number);
+        }
+        self.find(account.newest, |record| record.number == number)
+    }
+
+    /// The newest record that is like this, from one on. The newest are looked for most.
+    #[inline]
+    fn find(&self, newest: u32, is: impl Fn(&Record) -> bool) -> Option<u32> {
+        let mut place = newest;
         loop {
             let record = self.records.get(place)?;
             if is(record) {
@@ -261,17 +307,18 @@ impl Ledger {
     pub(super) fn fold(&mut self, flow: u32, place: u32) {
         let Some(&record) = self.records.get(place) else { return };
         let Some(account) = self.accounts.get_mut(flow as usize) else { return };
+        account.on_record -= 1;
         if account.newest == place {
             account.newest = record.older;
-        } else {
-            let mut at = account.newest;
-            while let Some(newer) = self.records.get_mut(at) {
-                if newer.older == place {
-                    newer.older = record.older;
-                    break;
-                }
-                at = newer.older;
-            }
+        } else if let Some(newer) = self.records.get_mut(record.newer) {
+            newer.older = record.older;
+        }
+        if let Some(older) = self.records.get_mut(record.older) {
+            older.newer = record.newer;
+        }
+        if account.is_indexed {
+            self.index.take(flow, &record);
+            account.is_indexed = account.on_record > 0;
         }
         self.records.free(place);
         if record.copies > 0 && record.first_send >= self.warm_up {

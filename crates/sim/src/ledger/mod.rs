@@ -12,6 +12,7 @@ mod account;
 mod births;
 mod exchanges;
 mod histogram;
+mod index;
 mod record;
 mod reported;
 mod slab;
@@ -29,6 +30,7 @@ pub(crate) use tag::Tag;
 
 use account::Account;
 use births::Births;
+use index::Index;
 use record::Record;
 use slab::NOWHERE;
 use total::{Kind, Totals};
@@ -62,6 +64,8 @@ struct Request {
 pub(crate) struct Ledger {
     accounts: Vec<Account>,
     records: Slab<Record>,
+    /// Of the records, those of clients that have many.
+    index: Index,
     requests: Slab<Request>,
     totals: Totals,
     /// First waits, so many of each client, for their medians: where no client makes more exchanges than are kept.
@@ -98,6 +102,7 @@ impl Ledger {
         let kept_waits = if most <= MOST_WAITS { most as usize } else { 0 };
         Self {
             records: Slab::new(),
+            index: Index::default(),
             requests: Slab::new(),
             totals: Totals::new(groups),
             waits: vec![0; kept_waits * accounts.len()],

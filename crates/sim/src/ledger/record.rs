@@ -11,6 +11,8 @@ use crate::outcome::ExchangeRow;
 pub(super) struct Record {
     /// The next older one of the same client.
     pub(super) older: u32,
+    /// The next newer one.
+    pub(super) newer: u32,
     /// Its number within the client.
     pub(super) number: u32,
     /// The request that it is made for.

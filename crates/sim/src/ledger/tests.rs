@@ -195,3 +195,43 @@ fn requests_are_told_by_the_second_of_their_birth_counted_from_the_event() {
     let told = [row(-3_000_000, 1, 1, 500_000), row(-1_000_000, 1, 1, 100_001), row(0, 2, 1, 7_000_000)];
     assert_eq!(ledger.births(), told);
 }
+
+#[test]
+fn exchanges_of_a_client_that_has_many_are_found_as_those_of_one_that_has_few() {
+    // Begun all at once, sent in order, answered the newest first, every third never: what is left is folded in the end.
+    const COUNT: u32 = 4 * index::MANY;
+    let mut ledger = ledger(&[u64::from(COUNT)]);
+    for number in 0..COUNT {
+        let request = ledger.born(0, 0, 0, Instant::ORIGIN);
+        ledger.begin(0, number, request, None, true);
+    }
+    for number in 0..COUNT {
+        assert_eq!(ledger.unsent(0), Some(number), "the oldest");
+        ledger.sent(&tag(number, 0, u64::from(number)), WAIT);
+        assert_eq!(ledger.first_send(0, number), at(u64::from(number)));
+    }
+    assert_eq!(ledger.unsent(0), None);
+    for number in (0..COUNT).rev().filter(|number| number % 3 > 0) {
+        let sent = tag(number, 0, u64::from(number));
+        ledger.reached(&sent);
+        assert!(ledger.accepted(&sent, at(1000)).is_some());
+        assert_eq!(ledger.first_send(0, number), Instant::NEVER, "it is on record no more");
+    }
+    let left = COUNT.div_ceil(3);
+    assert_eq!(ledger.records.living(), left as usize);
+    // Few again, but not none: what begins now is found beside them.
+    for number in (0..left).rev().map(|third| 3 * third) {
+        let _ = ledger.abandoned(0, number);
+        ledger.gone(&tag(number, 0, u64::from(number)));
+        if number == 3 {
+            begin(&mut ledger, COUNT, false);
+            ledger.sent(&tag(COUNT, 0, 2000), WAIT);
+            assert_eq!(ledger.first_send(0, COUNT), at(2000));
+            assert!(ledger.accepted(&tag(COUNT, 0, 2000), at(3000)).is_some());
+        }
+    }
+    ledger.close();
+    let row = row(&mut ledger);
+    assert_eq!((row.transmissions, row.completed), (COUNT + 1, COUNT - left + 1));
+    assert_eq!(ledger.records.living(), 0);
+}
