@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -75,6 +76,20 @@ def test_lines_are_no_longer_than_120_characters(page: Path) -> None:
         n for n, line in enumerate(lines, 1) if len(line) > 120 and line.lstrip()[0] not in "|!<" and "](" not in line
     ]
     assert long == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(DOCS)))
+def test_tables_stand_by_themselves(page: Path) -> None:
+    """A line of text beside a row would be taken for a part of the table, or the table for text."""
+    lines = [
+        line.lstrip() for line in _BLOCK.sub(lambda b: "\n" * b[0].count("\n"), page.read_text("utf-8")).splitlines()
+    ]
+    beside = [
+        n
+        for n, (one, other) in enumerate(pairwise(lines), 1)
+        if one and other and one.startswith("|") != other.startswith("|") and not (one + other).count("<!--")
+    ]
+    assert beside == []
 
 
 def test_private_words_are_found_in_prose_and_not_in_code() -> None:
