@@ -12,9 +12,14 @@ From a notebook::
     outcome = millpond.run("my-cell.toml", replications=5)
     outcome.summary                  # completion times and retransmissions of each client group
 
-    swept = millpond.sweep("my-plan.toml")
-    swept.table("runs")              # one row a run, with the value of every factor
-    millpond.compare(swept, "rfc7252", "cocoa-03").lines
+    swept = millpond.sweep("my-plan.toml", out="results/mine")
+    swept.frame("fct", by=["queue", "algorithm"]).estimates()  # means with intervals
+    swept.plot("fct", x="queue")     # the same as a figure for a paper
+    millpond.compare(swept, "rfc7252", "cocoa-03").to_pandas()
+
+    millpond.open_results("results/mine")  # the same again
+
+Nothing is written unless `out` names a directory.
 """
 
 from __future__ import annotations
@@ -25,13 +30,17 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from millpond import fleet
-    from millpond.api import Reproduction, Run, compare, reproduce, run, sweep
-    from millpond.controller import BuiltIn, Controller, Cx, Exchange, Sample, View, Wait, Wishes
+    from millpond.api import Reproduction, Run, compare, open_results, reproduce, run, sweep
+    from millpond.arena.contest import hold as arena
+    from millpond.controller import BuiltIn, Controller, Cx, Exchange, View, Wait, Wishes
+    from millpond.controller import Sample as RttSample
     from millpond.errors import MillpondError, UsageError
     from millpond.evaluation import evaluate
-    from millpond.judge.compare import Comparison, Figure, Setting, Verdict
+    from millpond.fleet import ask as fleet
+    from millpond.judge.compare import Comparison, Setting, Verdict
+    from millpond.judge.compare import Figure as PublishedFigure
     from millpond.judge.side_by_side import SideBySide
+    from millpond.listings import controllers, metrics
     from millpond.results.directory import Results
 
     __version__: str
@@ -39,14 +48,28 @@ if TYPE_CHECKING:
 #: Where each name comes from. It is looked for there when first asked for: a program that needs none of the tables
 #: and figures does not wait for the libraries behind them.
 _HOMES = {
-    "millpond.api": ("Reproduction", "Run", "compare", "reproduce", "run", "sweep"),
-    "millpond.controller": ("BuiltIn", "Controller", "Cx", "Exchange", "Sample", "View", "Wait", "Wishes"),
+    "millpond.api": ("Reproduction", "Run", "compare", "open_results", "reproduce", "run", "sweep"),
+    "millpond.controller": ("BuiltIn", "Controller", "Cx", "Exchange", "View", "Wait", "Wishes"),
     "millpond.errors": ("MillpondError", "UsageError"),
     "millpond.evaluation": ("evaluate",),
-    "millpond.judge.compare": ("Comparison", "Figure", "Setting", "Verdict"),
+    "millpond.judge.compare": ("Comparison", "Setting", "Verdict"),
     "millpond.judge.side_by_side": ("SideBySide",),
+    "millpond.listings": ("controllers", "metrics"),
     "millpond.results.directory": ("Results",),
 }
+#: Names of this package alone, and what they are where they come from. `Figure` and `Sample`, which plotters and
+#: statisticians have for something else, are found under their earlier names too.
+_CALLED = {
+    "arena": ("millpond.arena.contest", "hold"),
+    "fleet": ("millpond.fleet", "ask"),
+    "Figure": ("millpond.judge.compare", "Figure"),
+    "PublishedFigure": ("millpond.judge.compare", "Figure"),
+    "RttSample": ("millpond.controller", "Sample"),
+    "Sample": ("millpond.controller", "Sample"),
+}
+_FROM = {**{name: (home, name) for home, names in _HOMES.items() for name in names}, **_CALLED}
+#: Calls that are called as a folder of the package is.
+_LIKE_FOLDERS = ("arena", "controllers", "fleet", "run")
 
 __all__ = [
     "BuiltIn",
@@ -54,12 +77,12 @@ __all__ = [
     "Controller",
     "Cx",
     "Exchange",
-    "Figure",
     "MillpondError",
+    "PublishedFigure",
     "Reproduction",
     "Results",
+    "RttSample",
     "Run",
-    "Sample",
     "Setting",
     "SideBySide",
     "UsageError",
@@ -68,9 +91,13 @@ __all__ = [
     "Wait",
     "Wishes",
     "__version__",
+    "arena",
     "compare",
+    "controllers",
     "evaluate",
     "fleet",
+    "metrics",
+    "open_results",
     "reproduce",
     "run",
     "sweep",
@@ -82,16 +109,14 @@ def __getattr__(name: str) -> object:
         from millpond import _engine
 
         return _engine.version()
-    if name == "fleet":
-        return importlib.import_module("millpond.fleet")
-    for home, names in _HOMES.items():
-        if name in names:
-            try:
-                return getattr(importlib.import_module(home), name)
-            except ModuleNotFoundError as missing:
-                from millpond.errors import without_laboratory
+    if name in _FROM:
+        home, attribute = _FROM[name]
+        try:
+            return getattr(importlib.import_module(home), attribute)
+        except ModuleNotFoundError as missing:
+            from millpond.errors import without_laboratory
 
-                raise without_laboratory(missing) or missing from None
+            raise without_laboratory(missing) or missing from None
     raise AttributeError(f"module 'millpond' has no attribute {name!r}")
 
 
@@ -103,7 +128,7 @@ class _Package(ModuleType):
     """This package: its `run` is the call, not the folder of that name, whichever is imported first."""
 
     def __getattribute__(self, name: str) -> object:
-        return __getattr__(name) if name == "run" else super().__getattribute__(name)
+        return __getattr__(name) if name in _LIKE_FOLDERS else super().__getattribute__(name)
 
 
 sys.modules[__name__].__class__ = _Package

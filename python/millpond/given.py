@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from millpond.errors import MillpondError
+from millpond.errors import MillpondError, UsageError
 from millpond.judge.compare import Comparison
 from millpond.measure import summary
 from millpond.measure.frame import Asked, Frame, measure
@@ -20,13 +20,16 @@ from millpond.plan.program import FLEET
 from millpond.real import columns
 from millpond.real.columns import Live
 from millpond.results import provenance
-from millpond.results.directory import Results
+from millpond.results.directory import Results, Value
+from millpond.results.html_table import html_table
 from millpond.show import real
 from millpond.show import terminal as tables
+from millpond.show.plot import plot
 from millpond.studies import reproduction
 
 if TYPE_CHECKING:
     import pandas
+    from matplotlib.figure import Figure
     from rich.console import RenderableType
 
 
@@ -44,6 +47,9 @@ class Run:
             f"<{type(self).__name__} of {self.results.manifest['name']}: {cells} setting{'' if cells == 1 else 's'}, "
             f"{runs} run{'' if runs == 1 else 's'} in {self.directory}>"
         )
+
+    def _repr_html_(self) -> str:
+        return html_table(self.summary, repr(self).strip("<>"))
 
     @property
     def directory(self) -> Path:
@@ -83,6 +89,21 @@ class Run:
     def frame(self, metrics: Asked | Sequence[Asked], by: Sequence[str] | None = None) -> Frame:
         """Metrics run by run, and what they come to: see `millpond.measure.frame.measure`."""
         return measure(self.measures, metrics, by)
+
+    def plot(self, metric: Asked = "fct", x: str = "", series: str = "algorithm", **only: Value) -> Figure:
+        """A metric over a factor as a figure for a paper, lines with intervals.
+
+        Args:
+            metric: Its name, or a pair of metric and statistic.
+            x: The factor along the axis; left out: the first that varies beside the series.
+            series: What the lines are.
+            only: Of further factors the value that is meant.
+        """
+        varying = [name for name in self.measures.varying if name != series]
+        if not x and not varying:
+            raise UsageError(f"{self.directory}: nothing varies but {series}: a figure needs a factor along its axis")
+        x = x or varying[0]
+        return plot(self.frame(metric, [x, series, *only]).where(**only), x, series)
 
     def table(self, name: str) -> pa.Table:
         """A result table with the scenario columns of each row's cell before its own: times in microseconds."""

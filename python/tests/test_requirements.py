@@ -250,7 +250,7 @@ class Guessing(Careful):  # type: ignore[misc]
     """Takes the last copy's time for the round trip, and shows no numbers."""
 
     def on_reply(self, exchange: Any, sample: Any, cx: Any) -> None:
-        guess = millpond.Sample(sample.kind, sample.since_last_us, sample.since_last_us, 0)
+        guess = millpond.RttSample(sample.kind, sample.since_last_us, sample.since_last_us, 0)
         super().on_reply(exchange, guess, cx)
 
     def view(self) -> millpond.View:
@@ -461,7 +461,7 @@ def test_looking_changes_nothing() -> None:
 def test_answers_name_copies_as_the_controller_wishes(
     name: str, of_the_first: int | None, of_a_further: int | str | None
 ) -> None:
-    heard: list[millpond.Sample] = []
+    heard: list[millpond.RttSample] = []
 
     class Listening(Careful):  # type: ignore[misc]
         def wishes(self) -> millpond.Wishes:

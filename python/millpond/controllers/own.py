@@ -24,6 +24,7 @@ from typing import Any, TypeAlias, cast
 
 from millpond import _engine
 from millpond.controller import Controller
+from millpond.controllers import typed
 from millpond.errors import UsageError, nearest, unknown
 
 Make: TypeAlias = Callable[..., Controller]
@@ -96,12 +97,17 @@ class OwnControllers:
     def add(self, make: Make) -> str:
         """Makes a class (or factory) known; gives the name by which scenarios may call it."""
         _check(make, getattr(make, "__name__", repr(make)))
+        folder, code = _folder(_home(make)), _code_of(_home(make))
         name = base = _name_of(make)
+        if folder is None and isinstance(make, type) and (text := typed.source_of(make)) is not None:
+            folder = typed.written(text)
+            name = base = f"{typed.FILE}:{make.__name__}"
+            code = _digests([folder / typed.FILE], folder)
         number = 1
         while name in self._known and self._known[name].make is not make:
             number += 1
             name = f"{base}-{number}"
-        self._known[name] = Own(name, make, {**_code_of(_home(make)), **_code_of_given(make)}, _folder(_home(make)))
+        self._known[name] = Own(name, make, {**code, **_code_of_given(make)}, folder)
         return name
 
     def written(self, controller: AnyController) -> str | dict[str, object]:

@@ -4,7 +4,7 @@ From a notebook::
 
     import millpond
 
-    found = millpond.fleet.ask(changes={"devices": 400, "cell.profile": "nbiot-anrw18"})
+    found = millpond.fleet(changes={"devices": 400, "cell.profile": "nbiot-anrw18"})
     found.as_it_is.verdict           # "strained"
     found.easiest.outcome.change     # of what makes the fleet safe that with the least trouble
     found.to_json()                  # what `millpond fleet --json` prints

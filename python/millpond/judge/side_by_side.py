@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from millpond.errors import UsageError, unknown
 from millpond.measure.estimate import EXTREMES, LEAST_RUNS, Difference, compared, holm, in_pairs
@@ -22,6 +23,7 @@ from millpond.measure.population import Population
 from millpond.measure.statistics import Floats
 from millpond.plan.factor import ALGORITHM
 from millpond.results.directory import Results
+from millpond.results.html_table import html_table
 
 #: What is compared unless other metrics are asked for.
 USUAL = ("fct", "makespan", "unfinished", "retransmissions_per_client", "unnecessary_retx_per_client")
@@ -81,6 +83,18 @@ class SideBySide:
     is_paired: bool = True
     #: By how much `one` may be worse and count as no worse: a share of `other`, of shares so many points.
     margin: float | None = None
+
+    @property
+    def table(self) -> pa.Table:
+        """A row for each line, with its verdict."""
+        return pa.Table.from_pylist(self.to_json()["lines"])
+
+    def to_pandas(self) -> Any:
+        """The same as a data frame of pandas."""
+        return self.table.to_pandas()
+
+    def _repr_html_(self) -> str:
+        return html_table(self.table, f"{self.one} beside {self.other}, {self.pairing}")
 
     @property
     def pairing(self) -> str:

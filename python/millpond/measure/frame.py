@@ -30,6 +30,7 @@ from millpond.measure.sample import Sample
 from millpond.measure.statistics import known
 from millpond.measure.window import OVER_TIME, Window, check_window
 from millpond.results.directory import Cell, Factor, Results, Value
+from millpond.results.html_table import html_table
 
 #: A metric by its usual statistic, or a metric and a statistic.
 Asked: TypeAlias = "str | tuple[str, str]"
@@ -143,6 +144,9 @@ class Frame:
     def to_pandas(self) -> Any:
         """The table as a data frame of pandas."""
         return self.table.to_pandas()
+
+    def _repr_html_(self) -> str:
+        return html_table(self.estimates(), f"estimates of {self.origin}")
 
     def _table(
         self, rows: Sequence[Mapping[str, Any]], columns: Iterable[str], units: Mapping[str, str] = {}

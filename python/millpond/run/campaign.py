@@ -101,6 +101,8 @@ def carry_out(
         chunk.check(program)
     if reuse is not None:
         earlier.check(reuse)
+    if directory is not None:
+        chunk.check_sources(program, "results keep the source of a controller")
     campaign = _Campaign(program, directory, workers, on, watcher)
     with contextlib.nullcontext() if directory is None else alone_in(directory):
         return campaign.carry_out(resume, reuse, extra_files or {})

@@ -80,13 +80,14 @@ def sent(program: Program, jobs: Sequence[Job], traced: bool) -> str:
 
 def check(program: Program) -> None:
     """Refuse what cannot travel. Raises `UsageError` with one line."""
+    check_sources(program, "--on: workers are sent the source of a controller")
+
+
+def check_sources(program: Program, why: str) -> None:
+    """Refuse a controller without source. Raises `UsageError` with one line that says why it has to have one."""
     for name, files in program.code.items():
-        lacking = [file for file in files if file != GIVEN and f"{kept(name)}/{file}" not in program.sources]
-        if lacking:
-            raise UsageError(
-                f"--on: {name}: workers are sent the source of a controller, and this one has no file: "
-                "write its class into one"
-            )
+        if any(file != GIVEN and f"{kept(name)}/{file}" not in program.sources for file in files):
+            raise UsageError(f"{name}: {why}, and this one has no file: write its class into one")
 
 
 def received(answer: Answer, here: str) -> Told:

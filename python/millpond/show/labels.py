@@ -98,6 +98,11 @@ def metric(name: str) -> str:
     return _DISTRIBUTIONS.get(name, name.replace("_", " ")) if found is None else found.title
 
 
+def with_unit(title: str, unit: str) -> str:
+    """What stands along an axis: `completion time (s)`."""
+    return f"{title} ({unit})" if unit not in ("", "1") else title
+
+
 def statistic(name: str, condition: str = "") -> str:
     """A statistic in words, with the further condition that published figures may carry."""
     percentile = f"{name[1:]}th percentile" if name[:1] == "p" and name[1:].isdigit() else _STATISTICS.get(name, name)
