@@ -6,8 +6,6 @@ from __future__ import annotations
 
 import functools
 import re
-import sys
-import types
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -227,15 +225,3 @@ def test_what_cannot_be_compared_is_never_the_same() -> None:
     assert made_by(functools.partial(Standard, 1)) != made_by(functools.partial(Standard, cap_us=1))
     for make in (closing_over, class_closing_over):
         assert made_by(make({1})) != made_by(make({1}))
-
-
-def test_what_was_typed_in_is_never_taken_for_the_same(file: Path, tmp_path: Path) -> None:
-    typed = types.ModuleType("typed_in_a_test")
-    sys.modules["typed_in_a_test"] = typed
-    try:
-        exec(PATIENT, typed.__dict__)
-        run(file, typed.Patient, tmp_path / "out")
-        with pytest.raises(MillpondError, match="the code of typed_in_a_test:Patient may have changed since then"):
-            run(file, typed.Patient, tmp_path / "out", resume=True)
-    finally:
-        del sys.modules["typed_in_a_test"]
