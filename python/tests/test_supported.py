@@ -47,3 +47,16 @@ def test_messages_of_the_troubleshooting_page_are_those_of_the_source() -> None:
     assert len(told) > 10
     python = "".join(file.read_text(encoding="utf-8") for file in sorted((ROOT / "python/millpond").rglob("*.py")))
     assert [text for text in told if text not in SOURCE + python] == []
+
+
+def test_exit_codes_are_those_of_the_program() -> None:
+    source = (ROOT / "crates/cli/src/failure.rs").read_text(encoding="utf-8")
+    codes = source.partition("fn exit_code(&self)")[2].partition("\n    }\n")[0]
+    page = (
+        (ROOT / "docs" / "command-line.md")
+        .read_text(encoding="utf-8")
+        .partition("| exit code |")[2]
+        .partition("\n\n")[0]
+    )
+    told = {code for row in re.findall(r"^\| ([\d, ]+) \|", page, re.MULTILINE) for code in row.split(", ")}
+    assert told == {"0", *re.findall(r"=> (\d+),", codes)}
