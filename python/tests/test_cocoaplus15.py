@@ -65,7 +65,7 @@ def test_no_claim_asks_for_what_the_plan_does_not_run() -> None:
     def asked() -> Iterator[tuple[str, object]]:
         for claim in written().claims.values():
             for check in claim.checks:
-                for of, against in check.pairs(measures):
+                for of, against in claim_file.pairs(check, measures):
                     for side in (of, against):
                         if side is not None:
                             yield claim.id, side.but(path=first)

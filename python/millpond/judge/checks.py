@@ -20,6 +20,9 @@ from millpond.measure.estimate import AMOUNT, CONFIDENCE, EXTREMES, LEAST_RUNS, 
 from millpond.measure.measures import Measures
 from millpond.measure.population import VARIANT, Population
 
+#: Factors and their values.
+Place = Mapping[str, Any]
+
 #: What may come of a check or claim: it holds, fails, is within the noise of the runs, or cannot be judged.
 Judgement = Literal["holds", "fails", "noise", "unjudged"]
 
@@ -50,6 +53,10 @@ class Check:
     word: str = ""
     #: How sure all points together are to be.
     sure: float = CONFIDENCE
+    #: Its points as they were written, of which `millpond.judge.claims.resolved` makes `points`; and the values that
+    #: are meant where they say nothing of a factor.
+    places: tuple[tuple[Place, Place | None], ...] = ()
+    usual: Place = field(default_factory=dict)
 
     @property
     def confidence(self) -> float:

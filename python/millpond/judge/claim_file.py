@@ -38,6 +38,7 @@ from typing import Any, Literal
 import msgspec
 
 from millpond.errors import UsageError, unknown
+from millpond.judge.checks import Check, Place
 from millpond.judge.values import ANY, SHARE, Pick, known
 from millpond.judge.words import CLOSENESS, NEEDED, STATES, Bounds, printed
 from millpond.measure.estimate import Quantity
@@ -110,46 +111,12 @@ class _File(Declared):
 
 
 @dataclass(frozen=True)
-class CheckText:
-    """A check as written: its points are found when it is known what was run."""
-
-    usual: Mapping[str, Value]
-    metric: str
-    statistics: tuple[str, ...]
-    each: Mapping[str, tuple[Any, ...]]
-    of: Mapping[str, tuple[Any, ...]]
-    against: Mapping[str, tuple[Any, ...]] | None
-    quantity: Quantity
-    bounds: Bounds
-    needed: str | float
-    over: Mapping[str, Any] | None
-    pick: Pick
-    pick_against: Pick | None
-    informs: bool
-    statistic_against: str = ""
-    word: str = ""
-
-    def pairs(self, measures: Measures) -> list[tuple[Population, Population | None]]:
-        """Its points, whatever the reading of the test bed. Raises `UsageError` if a factor is left open."""
-        usual = {name: value for name, value in self.usual.items() if name in measures.varying}
-        return [
-            (
-                _population({**usual, **base, **mine}, measures),
-                None if theirs is None else _population({**usual, **base, **theirs}, measures),
-            )
-            for base in _combinations(self.each)
-            for mine in _combinations(self.of)
-            for theirs in (_combinations(self.against) if self.against is not None else [None])
-        ]
-
-
-@dataclass(frozen=True)
 class Claim:
     """One published sentence."""
 
     id: str
     says: str
-    checks: tuple[CheckText, ...]
+    checks: tuple[Check, ...]
     #: How its words were read where the glossary does not say, e.g. what counts as "a few hundred milliseconds".
     reading: str = ""
     #: What is known about why it does not hold here, should it not.
@@ -164,7 +131,7 @@ class ClaimFile:
 
     claims: Mapping[str, Claim] = field(default_factory=dict)
     #: Rows of published figures that are comparisons themselves, by their ids.
-    figures: Mapping[str, CheckText] = field(default_factory=dict)
+    figures: Mapping[str, Check] = field(default_factory=dict)
     #: What was read off rows, figures or claims, by their ids.
     calibration: Mapping[str, str] = field(default_factory=dict)
 
@@ -204,11 +171,19 @@ def read(file: Path, factors: Sequence[str], usual: Mapping[str, Value] | None =
     return ClaimFile(claims, figures, {row: entry.reads for entry in told.calibration for row in entry.rows})
 
 
-def unbounded(
-    table: CheckTable, file: Path, place: str, factors: Sequence[str], usual: Mapping[str, Value]
-) -> CheckText:
+def unbounded(table: CheckTable, file: Path, place: str, factors: Sequence[str], usual: Mapping[str, Value]) -> Check:
     """A check that nothing is asked of: what it finds is told. Raises `UsageError` with one line."""
     return _check(table, file, place, _columns(factors), usual, bounded=False)
+
+
+def pairs(check: Check, measures: Measures) -> list[tuple[Population, Population | None]]:
+    """The points of a check, whatever the reading of the test bed. Raises `UsageError` if a factor is left open."""
+    usual = {name: value for name, value in check.usual.items() if name in measures.varying}
+
+    def population(told: Place) -> Population:
+        return _population({**usual, **told}, measures)
+
+    return [(population(mine), None if theirs is None else population(theirs)) for mine, theirs in check.places]
 
 
 # ----------------------------------------------------------------------------------------------- helpers
@@ -227,7 +202,7 @@ def _check(
     *,
     bounded: bool = True,
     reading: bool = False,
-) -> CheckText:
+) -> Check:
     if not known(table.metric):
         raise UsageError(
             f"{where(file, place, 'metric')}: {unknown('metric', table.metric, [*METRICS, *ALIASES, SHARE])}"
@@ -256,15 +231,20 @@ def _check(
             f"{where(file, place, 'needed')}: a share above 0 and up to 1, which the claim's `reading` explains; or a "
             f"word: {', '.join(NEEDED)}"
         )
+    points = [
+        ({**base, **mine}, None if theirs is None else {**base, **theirs})
+        for base in _combinations(_selector(table.each, file, f"{place}.each", columns))
+        for mine in _combinations(_selector(table.of, file, f"{place}.of", columns))
+        for theirs in (_combinations(against) if against is not None else [None])
+    ]
     told = (0, ANY) if table.retransmissions is None else table.retransmissions
     span = (told, told) if isinstance(told, int) else tuple(told)
-    return CheckText(
+    return Check(
         usual=usual,
         metric=table.metric,
         statistics=statistics,
-        each=_selector(table.each, file, f"{place}.each", columns),
-        of=_selector(table.of, file, f"{place}.of", columns),
-        against=against,
+        points=(),
+        places=tuple(points),
         quantity=quantity,
         bounds=bounds,
         needed=needed,

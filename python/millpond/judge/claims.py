@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from millpond.judge.checks import Check, Finding, Judgement, carry_out
-from millpond.judge.claim_file import CheckText, Claim
+from millpond.judge.claim_file import Claim, pairs
 from millpond.judge.compare import Verdict
 from millpond.measure.estimate import CONFIDENCE
 from millpond.measure.measures import Measures
@@ -20,8 +20,10 @@ from millpond.measure.population import VARIANT, Population
 _WORST_FIRST: tuple[Judgement, ...] = ("fails", "unjudged", "noise", "holds")
 
 
-def judge(claim: Claim, measures: Measures, apart: bool = False, sure: float = CONFIDENCE) -> Verdict:
-    """Judge one claim: it holds if every check does, and fails if any does.
+def judge(
+    claim: Claim, measures: Measures, apart: bool = False, sure: float = CONFIDENCE, further: Sequence[Finding] = ()
+) -> Verdict:
+    """Judge one claim: it holds if every check does, and fails if any does; `further` is what was found besides.
 
     With `apart`, on each reading of the test bed by itself; the verdict is that of the first one, the others stand
     beside it. Intervals are as sure as `sure` says.
@@ -30,7 +32,7 @@ def judge(claim: Claim, measures: Measures, apart: bool = False, sure: float = C
         return Verdict(claim.id, claim.says, "unjudged", "", claim.unjudged)
 
     def findings(path: str) -> list[Finding]:
-        return [carry_out(resolved(check, measures, path, sure), measures) for check in claim.checks]
+        return [*further, *(carry_out(resolved(check, measures, path, sure), measures) for check in claim.checks)]
 
     def verdict(found: Iterable[Finding]) -> Verdict:
         return conclude(claim.id, claim.says, found, claim.reading, claim.if_it_fails)
@@ -38,24 +40,10 @@ def judge(claim: Claim, measures: Measures, apart: bool = False, sure: float = C
     return on_each_path(measures, findings, verdict) if apart else verdict(findings(""))
 
 
-def resolved(text: CheckText, measures: Measures, path: str = "", sure: float = CONFIDENCE) -> Check:
+def resolved(check: Check, measures: Measures, path: str = "", sure: float = CONFIDENCE) -> Check:
     """The check with its points: on every reading of the test bed, or on one."""
-    points = [pair for of, against in text.pairs(measures) for pair in on_every_path(measures, of, against, path)]
-    return Check(
-        metric=text.metric,
-        points=tuple(points),
-        bounds=text.bounds,
-        quantity=text.quantity,
-        statistics=text.statistics,
-        needed=text.needed,
-        over=text.over,
-        pick=text.pick,
-        pick_against=text.pick_against,
-        informs=text.informs,
-        statistic_against=text.statistic_against,
-        word=text.word,
-        sure=sure,
-    )
+    points = [pair for of, against in pairs(check, measures) for pair in on_every_path(measures, of, against, path)]
+    return replace(check, points=tuple(points), sure=sure)
 
 
 def on_each_path(

@@ -9,8 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from millpond.judge import rows
-from millpond.judge.checks import carry_out
-from millpond.judge.claim_file import CheckText
+from millpond.judge.checks import Check, carry_out
 from millpond.judge.claims import resolved
 from millpond.judge.compare import Figure
 from millpond.judge.published import Condition, Published, Row
@@ -30,7 +29,7 @@ HALF = "ci95_half"
 
 
 def match(
-    published: Published, measures: Measures, reading: Reading, compared: Mapping[str, CheckText] | None = None
+    published: Published, measures: Measures, reading: Reading, compared: Mapping[str, Check] | None = None
 ) -> list[Figure]:
     """Every published number that a run could give, ours beside it, or why not; in the order of the file.
 
@@ -222,7 +221,7 @@ def _needless_counts(metric: str, populations: Sequence[Population], measures: M
     return counts
 
 
-def _of_comparison(row: Row, value: float, text: CheckText, measures: Measures) -> Iterable[Figure]:
+def _of_comparison(row: Row, value: float, text: Check, measures: Measures) -> Iterable[Figure]:
     """A row about a difference or about several places: the mean, smallest or largest of what is found there."""
     scale = 1.0 if text.quantity == "relative" else METRICS[ALIASES.get(text.metric, text.metric)].factor(row["unit"])
     if scale is None:
@@ -259,7 +258,7 @@ def _of_claim(row: Row, measures: Measures, reading: Reading) -> Iterable[Figure
     value = row.value if row.value is not None and row["unit"] == "percent" else 100 * abs(change)
     sign = -1.0 if change < 0 else 1.0
     try:
-        checks = rows.checks(row, measures, reading)
+        checks = [resolved(text, measures) for text in rows.checks(row, measures, reading)]
         if row["qualifier"] == "up_to":
             checks = checks[:-1]
         missing = [word for check in checks for word in check.missing]

@@ -13,8 +13,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from millpond.judge.checks import Check, Finding, carry_out
-from millpond.judge.claims import conclude, on_each_path, on_every_path
+from millpond.judge import claims
+from millpond.judge.checks import Check, Finding, Place
+from millpond.judge.claim_file import Claim
 from millpond.judge.compare import Verdict
 from millpond.judge.published import Condition, Row
 from millpond.judge.values import SHARE, known
@@ -60,24 +61,16 @@ class UnreadableError(Exception):
 
 def judge(name: str, rows: Sequence[Row], measures: Measures, reading: Reading) -> Verdict:
     """Judge a claim from its rows: it holds if each row does."""
+    texts: list[Check] = []
+    unread: list[Finding] = []
+    for row in (row for row in rows if not row.suspect and not out_of_scope(rows)):
+        try:
+            texts += checks(row, measures, reading)
+        except UnreadableError as error:
+            unread.append(Finding("unjudged", "", f"{row.id}: {error}"))
     says = "; ".join(dict.fromkeys(row["raw"] for row in rows))
-    reason = out_of_scope(rows)
-    if reason:
-        return Verdict(name, says, "unjudged", "", reason)
-
-    def findings(path: str) -> list[Finding]:
-        found: list[Finding] = []
-        for row in (row for row in rows if not row.suspect):
-            try:
-                found.extend(carry_out(check, measures) for check in checks(row, measures, reading, path))
-            except UnreadableError as error:
-                found.append(Finding("unjudged", "", f"{row.id}: {error}"))
-        return found
-
-    def verdict(found: Iterable[Finding]) -> Verdict:
-        return conclude(name, says, found)
-
-    return on_each_path(measures, findings, verdict) if reading.apart else verdict(findings(""))
+    claim = Claim(name, says, tuple(texts), unjudged=out_of_scope(rows))
+    return claims.judge(claim, measures, reading.apart, reading.confidence, unread)
 
 
 def out_of_scope(rows: Sequence[Row]) -> str:
@@ -91,8 +84,8 @@ def out_of_scope(rows: Sequence[Row]) -> str:
     return ""
 
 
-def checks(row: Row, measures: Measures, reading: Reading, path: str = "") -> list[Check]:
-    """The checks a claim row comes down to, on every reading of the test bed or on one.
+def checks(row: Row, measures: Measures, reading: Reading) -> list[Check]:
+    """The checks a claim row comes down to, as `claims.toml` would have them.
 
     Raises:
         UnreadableError: if it cannot be read.
@@ -114,11 +107,12 @@ def checks(row: Row, measures: Measures, reading: Reading, path: str = "") -> li
     for metric in metrics:
         quantity, bounds, word = _bounds(row, metric, two_sided)
         measured = _PER_EXCHANGE.get(metric, metric) if word in ("few", "many") else metric
-        points, missing = _points(row, measures, reading, path, two_sided and quantity == "relative")
+        places, missing = _places(row, measures, reading, two_sided and quantity == "relative")
         made.append(
             Check(
                 metric=measured,
-                points=tuple(dict.fromkeys(points)),
+                points=(),
+                places=places,
                 bounds=bounds,
                 quantity=quantity,
                 statistics=("max",) if word == "none" else statistics,
@@ -126,7 +120,6 @@ def checks(row: Row, measures: Measures, reading: Reading, path: str = "") -> li
                 word=word,
                 # a collapse that is placed nowhere is one that happens somewhere
                 needed="some" if word == "collapsed" and not _placed(row) else usual_needed,
-                sure=reading.confidence,
             )
         )
     if row["qualifier"] == "up_to" and row.change is not None:
@@ -189,9 +182,9 @@ def change_of(row: Row) -> float | None:
 # ----------------------------------------------------------------------------------------------- sides
 
 
-def _points(
-    row: Row, measures: Measures, reading: Reading, path: str, two_sided: bool
-) -> tuple[list[tuple[Population, Population | None]], tuple[str, ...]]:
+def _places(
+    row: Row, measures: Measures, reading: Reading, two_sided: bool
+) -> tuple[tuple[tuple[Place, Place | None], ...], tuple[str, ...]]:
     """What is compared with what, and what of it was not run."""
     names = list(dict.fromkeys(population.algorithm for population in measures.populations()))
     usual = row.list("algorithm") or tuple(name for name in reading.algorithms if name in names)
@@ -200,7 +193,7 @@ def _points(
     for name in usual:
         if name not in names:
             raise UnreadableError(f"algorithm {name!r} was not run")
-    points: list[tuple[Population, Population | None]] = []
+    points: dict[tuple[Population, Population | None], None] = {}
     missing: dict[str, None] = {}
     for left in of:
         for algorithm in [left["algorithm"]] if isinstance(left.get("algorithm"), str) else usual:
@@ -210,12 +203,10 @@ def _points(
             conditions += [column] if isinstance(column, Condition) else []
             here, gone = select(measures, conditions, algorithm)
             missing.update(dict.fromkeys(gone))
-            for mine in here:
-                for right in against:
-                    for theirs in _others(mine, right, measures):
-                        if theirs != mine:
-                            points.extend(on_every_path(measures, _open(mine), theirs and _open(theirs), path))
-    return points, tuple(missing)
+            pairs = ((mine, theirs) for mine in here for right in against for theirs in _others(mine, right, measures))
+            points.update(dict.fromkeys(pair for pair in pairs if pair[0] != pair[1]))
+    told = ((_told(mine), None if theirs is None else _told(theirs)) for mine, theirs in points)
+    return tuple(told), tuple(missing)
 
 
 def _side(row: Row, column: str, names: Sequence[str]) -> list[Mapping[str, Any]]:
@@ -248,9 +239,10 @@ def _others(mine: Population, right: Mapping[str, Any] | None, measures: Measure
     return [mine.but(**{condition.column: value}) for value in ran.values() if condition.met(value)]
 
 
-def _open(population: Population) -> Population:
-    """The same on whatever reading of the test bed."""
-    return population.but(**{VARIANT: ""}) if population.column(VARIANT) is not None else population
+def _told(population: Population) -> Place:
+    """A population as a check tells of it: on whatever reading of the test bed."""
+    factors = {name: value for name, value in population.factors if name != VARIANT}
+    return {"algorithm": population.algorithm, **factors}
 
 
 def _split(text: str, names: Sequence[str]) -> list[str]:
@@ -319,5 +311,5 @@ def _around(change: float, qualifier: str) -> Bounds:
 def _reached(made: Sequence[Check], change: float) -> Check:
     first = made[0]
     bounds = Bounds(at_most=change + PRINTED_POINTS) if change < 0 else Bounds(at_least=change - PRINTED_POINTS)
-    points = tuple(point for check in made for point in check.points)
-    return replace(first, points=points, bounds=bounds, needed="some")
+    places = tuple(place for check in made for place in check.places)
+    return replace(first, places=places, bounds=bounds, needed="some")

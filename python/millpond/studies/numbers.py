@@ -36,8 +36,8 @@ from typing import Literal
 
 from millpond.errors import UsageError, unknown
 from millpond.given_files import read_text
-from millpond.judge.checks import Point, carry_out
-from millpond.judge.claim_file import CheckTable, CheckText, unbounded
+from millpond.judge.checks import Check, Point, carry_out
+from millpond.judge.claim_file import CheckTable, unbounded
 from millpond.judge.claims import resolved
 from millpond.judge.compare import Figure
 from millpond.judge.figures import match
@@ -87,7 +87,7 @@ class Number:
     """A number of the page, or several that are found alike."""
 
     id: str
-    check: CheckText
+    check: Check
     told: Told
     #: What a value in the base unit is multiplied by to be told; negative where less is told.
     factor: float
@@ -184,7 +184,7 @@ def table(values: Kept) -> str:
 
 
 def _measured(number: Number, measures: Measures, plan: Plan, whole: AbstractSet[str]) -> list[Value]:
-    named = (number.check.each, number.check.of, number.check.against or {})
+    named = (side for point in number.check.places for side in point if side is not None)
     path = "" if any(VARIANT in factors for factors in named) else plan.paths[0].name
     check = resolved(number.check, measures, path)
     # a page tells medians beside printed ones: of single clients those over the runs
@@ -223,7 +223,7 @@ def _farthest(number: Farthest, figures: Sequence[tuple[Row, Figure]], plan: Pla
     return [Value(100 * abs(far.relative or 0.0), told)]
 
 
-def _factor(table: _Number, check: CheckText, file: Path, place: str) -> float:
+def _factor(table: _Number, check: Check, file: Path, place: str) -> float:
     if table.told in ("lower", "higher"):
         return 1.0
     unit = table.unit or ("percent" if check.quantity == "relative" else "")
