@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from millpond.controllers.own import AnyController, OwnControllers
-from millpond.errors import UsageError, unknown
+from millpond.errors import UsageError
+from millpond.measure.frame import Frame, measure
 from millpond.measure.measures import Measures
-from millpond.measure.metrics import METRICS
-from millpond.measure.population import Population
+from millpond.measure.metrics import metric
 from millpond.plan import study
 from millpond.plan.factor import ALGORITHM
 from millpond.plan.plan import Algorithm, Plan, Trace
 from millpond.plan.program import FLEET, Program
 from millpond.plan.values import plain
-from millpond.results.directory import Value
 from millpond.run import together
 from millpond.run.campaign import carry_out
 
@@ -61,9 +58,8 @@ def evaluate(
         MillpondError: one line, if a run fails.
     """
     metrics = (metrics,) if isinstance(metrics, str) else metrics
-    for metric in metrics:
-        if metric not in METRICS:
-            raise UsageError(unknown("metric", metric, METRICS))
+    for name in metrics:
+        metric(name)
     lists = _apart(seeds)
     known = plan if isinstance(plan, Plan) else study.load(Path(plan) if isinstance(plan, str) else plan)
     own = OwnControllers(Path(), known.folder)
@@ -71,8 +67,8 @@ def evaluate(
     cells = [planned.cell for planned in program.cells]
     together.refuse_alone(cells, FLEET if known.sites else program.kind, known.name)
     measures = Measures(carry_out(replace(program, kind="sweep"), workers=jobs))
-    rows = [row for population in measures.populations() for row in _rows(measures, population, metrics, lists)]
-    return pa.Table.from_pylist(rows)
+    factors = [name for name in dict.fromkeys(key for cell in cells for key in cell.columns) if name != ALGORITHM]
+    return pa.Table.from_pylist(list(_rows(measure(measures, metrics), factors, lists)))
 
 
 # ----------------------------------------------------------------------------------------------- helpers
@@ -122,20 +118,13 @@ def _program(
     return replace(study.unfold(ready.replicated(len(together)), own), seeds=together)
 
 
-def _rows(
-    measures: Measures, population: Population, metrics: Sequence[str], lists: Mapping[str, Sequence[int]]
-) -> Iterator[dict[str, Value | None]]:
-    cell = measures.cell(population)
-    by_run = {metric: measures.sample(metric, population).by_run(METRICS[metric].usual) for metric in metrics}
-    run = cell.first_run
-    for name, numbers in lists.items():
-        for seed in numbers:
-            values = {metric: by_run[metric].get(run, math.nan) for metric in metrics}
-            yield {
-                "candidate": population.algorithm,
-                "seeds": name,
-                "seed": seed,
-                **{factor: value for factor, value in cell.columns.items() if factor != ALGORITHM},
-                **{metric: float(value) if np.isfinite(value) else None for metric, value in values.items()},
-            }
-            run += 1
+def _rows(frame: Frame, factors: Iterable[str], lists: Mapping[str, Sequence[int]]) -> Iterator[dict[str, Any]]:
+    homes = [name for name, numbers in lists.items() for _ in numbers]
+    names = dict.fromkeys(one.metric.name for one in frame.series)
+    for row in frame.wide().to_pylist():
+        yield {
+            "candidate": row["algorithm"],
+            "seeds": homes[row["replication"]],
+            "seed": row["seed"],
+            **{name: row[name] for name in (*factors, *names)},
+        }

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from millpond.arena.crossed import Beside, Half, beside, best, halves
-from millpond.arena.outcome import MEASURES, Outcome
+from millpond.arena.outcome import MEASURES, METRICS, Outcome
 from millpond.arena.verdict import Score, of_place
 from millpond.measure.sample import Ints, Sample
 from millpond.measure.statistics import Floats
@@ -21,9 +21,8 @@ TWIN = "twin"
 def outcome(took: Floats) -> Outcome:
     """Clients that took so long: a row for each run."""
     runs = np.repeat(np.arange(took.shape[0]), took.shape[1])
-    ones = Sample(np.ones(took.size), runs)
-    counts = np.array([np.full(took.size, 10.0), np.zeros(took.size), np.zeros(took.size), np.full(took.size, 10.0)])
-    return Outcome(runs, took.ravel(), counts, ones, ones)
+    ones = Sample.of(np.ones(took.size), runs)
+    return Outcome({**dict.fromkeys(METRICS, ones), "fct_of_complete": Sample.of(took.ravel(), runs)})
 
 
 def medians(cells: Iterable[Mapping[str, Floats]]) -> list[Score]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import shutil
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +19,8 @@ from millpond import MillpondError, Results
 from millpond.measure import measures as measuring
 from millpond.measure.measures import Measures
 from millpond.measure.metrics import METRICS
-from millpond.measure.tables import CutTable
 from millpond.results import directory, rows
-from millpond.results.rows import RowsByRun
+from millpond.results.rows import TableRows
 from millpond.show.report import page
 
 
@@ -85,7 +83,7 @@ def test_the_report_is_the_same_from_files(place: Path, request: pytest.FixtureR
 def test_rows_of_a_run_keep_their_order_over_shards(place: Path, large: None) -> None:
     assert large is None
     results = Results.open(place / "shards")
-    flows = RowsByRun(results, "flows")
+    flows = TableRows(results, "flows")
     runs = flows.column(0, 24, "run")
     assert runs.tolist() == sorted(runs.tolist())
     for run in range(24):
@@ -97,17 +95,17 @@ def test_cells_are_read_many_at_once(place: Path, large: None, monkeypatch: pyte
     assert large is None
     results = Results.open(place / "whole")
     asked: list[str] = []
-    read = rows._Files._read
+    read = TableRows._stretch
 
-    def counted(files: rows._Files, block: rows._Block, name: str) -> None:
-        asked.append(name)
-        read(files, block, name)
+    def counted(table: TableRows, block: Any, columns: Any) -> pa.Table:
+        asked.append(str(block.first))
+        return read(table, block, columns)
 
-    monkeypatch.setattr(rows._Files, "_read", counted)
+    monkeypatch.setattr(TableRows, "_stretch", counted)
     for at_once, most in ((1, len(results.cells)), (250_000, 1)):
         monkeypatch.setattr(rows, "ROWS_AT_ONCE", at_once)
         asked.clear()
-        flows = RowsByRun(results, "flows")
+        flows = TableRows(results, "flows")
         for cell in results.cells:
             assert len(flows.column(cell.first_run, cell.first_run + cell.replications, "fct_us"))
         assert len(asked) == most
@@ -116,7 +114,7 @@ def test_cells_are_read_many_at_once(place: Path, large: None, monkeypatch: pyte
 def test_a_large_table_that_cannot_be_read_is_one_line(place: Path, large: None) -> None:
     assert large is None
     results = Results.open(place / "whole")
-    flows = RowsByRun(results, "flows")
+    flows = TableRows(results, "flows")
     file = place / "whole" / "flows.parquet"
     content = file.read_bytes()
     try:
@@ -125,13 +123,6 @@ def test_a_large_table_that_cannot_be_read_is_one_line(place: Path, large: None)
             flows.column(0, 4, "fct_us")
     finally:
         file.write_bytes(content)
-
-
-def test_without_duckdb_large_tables_are_read_whole(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rows, "LARGE_ROWS", 0)
-    monkeypatch.setitem(sys.modules, "duckdb", None)
-    flows = RowsByRun(Results.open(place / "whole"), "flows")
-    assert len(flows.column(0, 3, "fct_us")) == 6
 
 
 def test_of_a_table_in_one_file_no_column_is_read_that_nobody_asks_for_and_none_twice(
@@ -147,7 +138,7 @@ def test_of_a_table_in_one_file_no_column_is_read_that_nobody_asks_for_and_none_
     monkeypatch.setattr(directory, "read_table", noted)
     results = Results.open(place / "whole")
     for _ in range(2):
-        flows = CutTable(results, "flows")
+        flows = rows.of(results, "flows")
         for cell in results.cells:
             assert len(flows.of(cell, "fct_us"))
             assert np.isnan(flows.of(cell, "no such column")).all()
@@ -164,4 +155,4 @@ def test_a_table_without_runs_is_one_line(place: Path, tmp_path: Path) -> None:
     manifest.write_text(json.dumps(told))
     results = Results.open(tmp_path / "whole")
     with pytest.raises(MillpondError, match=r"flows\.parquet: damaged \(no column run\): run the study again"):
-        CutTable(results, "flows").of(results.cells[0], "no such column")
+        TableRows(results, "flows").of(results.cells[0], "no such column")

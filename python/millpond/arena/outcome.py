@@ -1,4 +1,7 @@
-"""What became of one controller's clients in one cell: the numbers that the arena compares, of all runs or of some."""
+"""What became of one controller's clients in one cell: the numbers that the arena compares, of all runs or of some.
+
+Every one of them is a metric of the registry, by a statistic over all clients of these runs together.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from millpond.measure.measures import Measures
 from millpond.measure.population import Population
 from millpond.measure.sample import Ints, Sample
-from millpond.measure.statistics import Floats, percentile
 
 
 @dataclass(frozen=True)
@@ -41,89 +40,69 @@ MEASURES = (
     Measure("harm", "neighbours' median, in parts of what they need among themselves", "1", less=True, ratio=False),
     Measure("fairness", "Jain's index of requests answered", "1", less=False, ratio=False),
 )
+#: The metrics that they are of; times and losses of requests in a rhythm are of two others.
+METRICS = (
+    "fct_of_complete", "first_copies", "retransmissions_per_client", "unnecessary_retx_per_client", "completed",
+    "delivery_ratio", "fairness",
+)  # fmt: skip
+OF_RHYTHMS = ("answer_delay", "answered_share")
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """Every client of a controller in a cell, and the run that it is of, counted from 0."""
+    """The samples of a controller in a cell, by metric; runs are counted from 0."""
 
-    runs: Ints
-    #: How long a client took, in s; without end where it lost a request.
-    took: Floats
-    #: Sums over these are taken: messages sent, copies among them, those in vain, requests answered.
-    counts: NDArray[np.float64]
-    delivery: Sample
-    fairness: Sample
-    #: From birth to answer, and the share of requests answered, where requests come in a rhythm.
-    delays: Sample | None = None
-    answered: Sample | None = None
+    samples: Mapping[str, Sample]
 
     @staticmethod
     def of(measures: Measures, population: Population) -> Outcome:
-        """Read from the tables of results."""
+        """Read from results."""
         cell = measures.cell(population)
+        names = METRICS if _is_loop(cell.scenario) else METRICS + OF_RHYTHMS
+        return Outcome({name: _from(measures.sample(name, population), cell.first_run) for name in names})
 
-        def column(name: str) -> Floats:
-            values: Floats = measures.flow_column(population, name).astype(np.float64)
-            return values
-
-        def sample(name: str) -> Sample:
-            found = measures.sample(name, population)
-            return replace(found, runs=found.runs - cell.first_run)
-
-        took = column("fct_us") * 1e-6
-        whole = np.isfinite(took) & ~(column("requests_failed") > 0)
-        names = ("transmissions", "retransmissions", "unnecessary", "completed")
-        loop = _is_loop(cell.scenario)
-        return Outcome(
-            measures.flow_column(population, "run").astype(np.int64) - cell.first_run,
-            np.where(whole, took, np.inf),
-            np.array([column(name) for name in names]),
-            sample("delivery_ratio"),
-            sample("fairness"),
-            None if loop else sample("answer_delay"),
-            None if loop else sample("answered_share"),
-        )
+    @property
+    def clients(self) -> int:
+        """Clients of all runs."""
+        times = self.samples["fct_of_complete"]
+        return times.n + times.missing
 
     def values(self, runs: Ints | None = None) -> dict[str, float]:
         """Every measure but `harm`, over all runs or over these."""
-        took, counts = self.took, self.counts
-        if runs is not None:
-            chosen = np.isin(self.runs, runs)
-            took, counts = took[chosen], counts[:, chosen]
-        sent, copies, vain, completed = counts.sum(axis=1)
+        of = self.samples if runs is None else {name: one.of_runs(runs) for name, one in self.samples.items()}
+        first, again, unnecessary, completed = (float(of[name].values.sum()) for name in METRICS[1:5])
         return {
-            **self._times(took, runs),
-            "messages": sent / max(1.0, completed),
-            "delivery": _of(self.delivery, runs).take("mean"),
-            "in_vain": vain / max(1.0, sent - copies),
-            "fairness": _of(self.fairness, runs).take("mean"),
-        }
-
-    def _times(self, took: Floats, runs: Ints | None) -> dict[str, float]:
-        if self.delays is not None and self.answered is not None:
-            # when the last request ends is the rhythm's doing
-            delays = _of(self.delays, runs)
-            return {
-                "median": delays.take("median"),
-                "p95": delays.take("p95"),
-                "slowest": math.nan,
-                "lost": 1 - _of(self.answered, runs).take("mean"),
-            }
-        whole = took[np.isfinite(took)]
-        return {
-            "median": _at(took, 0.5),
-            "p95": percentile(whole, 0.95) if len(whole) else math.inf,
-            "slowest": float(whole.max()) if len(whole) else math.inf,
-            "lost": 1 - len(whole) / max(1, len(took)),
+            **_times(of),
+            "messages": (first + again) / max(1.0, completed),
+            "delivery": of["delivery_ratio"].take("mean"),
+            "in_vain": unnecessary / max(1.0, first),
+            "fairness": of["fairness"].take("mean"),
         }
 
 
 # ----------------------------------------------------------------------------------------------- helpers
 
 
-def _of(sample: Sample, runs: Ints | None) -> Sample:
-    return sample if runs is None else sample.of_runs(runs)
+def _from(sample: Sample, first_run: int) -> Sample:
+    lacking = None if sample.lacking is None else sample.lacking - first_run
+    return replace(sample, runs=sample.runs - first_run, lacking=lacking)
+
+
+def _times(of: Mapping[str, Sample]) -> dict[str, float]:
+    if "answer_delay" in of:
+        # when the last request ends is the rhythm's doing
+        delays = of["answer_delay"]
+        lost = 1 - of["answered_share"].take("mean")
+        return {"median": delays.take("median"), "p95": delays.take("p95"), "slowest": math.nan, "lost": lost}
+    times = of["fct_of_complete"]
+    if not times.n:
+        return {"median": math.inf, "p95": math.inf, "slowest": math.inf, "lost": 1.0}
+    return {
+        "median": times.take("median-of-all"),
+        "p95": times.take("p95"),
+        "slowest": times.take("max"),
+        "lost": 1 - times.covered,
+    }
 
 
 def _is_loop(scenario: Mapping[str, Any]) -> bool:
@@ -135,14 +114,3 @@ def _is_loop(scenario: Mapping[str, Any]) -> bool:
         for one in (workload if isinstance(workload, list) else [workload])
     ]
     return all(kind in ("continuous", "random", "fresh-batches", "backlog") for kind in kinds)
-
-
-def _at(values: Floats, share: float) -> float:
-    """A percentile where some values are without end; without end for no values."""
-    if len(values) == 0:
-        return math.inf
-    ordered = np.sort(values)
-    rank = share * (len(ordered) - 1)
-    if not np.isfinite(ordered[math.ceil(rank)]):
-        return math.inf
-    return percentile(ordered[np.isfinite(ordered)], rank / max(1, int(np.isfinite(ordered).sum()) - 1))

@@ -145,7 +145,7 @@ def of_place(
     `rivals` are those that the best is looked for among, `bound` is what the path allows.
     """
     whole = _values(own, others)
-    clients = len(next(iter(own.values())).runs) / runs
+    clients = next(iter(own.values())).clients / runs
     cell = [
         Half(_values(own, others, np.concatenate(half)), [_values(own, others, batch) for batch in half])
         for half in halves(runs, clients)

@@ -18,6 +18,7 @@ from millpond.fleet.verdict import Verdict, of_fleet, of_run
 from millpond.measure.measures import Measures
 from millpond.measure.reported import SHARES, Course
 from millpond.measure.statistics import Floats, wilson
+from millpond.measure.window import link_trace, queue_bytes, useful_share
 from millpond.plan import scenario as scenarios
 from millpond.plan.plan import Trace
 from millpond.plan.program import Point, program
@@ -232,8 +233,10 @@ def _judged(fleet: Fleet, measures: Measures, cell: Cell, bottleneck: str, run: 
     others = np.isin(flows["group"], [group.index for group in cell.groups if group.name == OTHERS])
     theirs = float(np.nansum(flows["transmissions"][others]))
     packets, size = (measures.link_column(cell, f"offered_{what}", "uplink")[run] for what in ("packets", "bytes"))
-    useful, queue = _bottleneck(measures, run, bottleneck, course)
-    _, waiting = _trace(measures, "queue_trace", run, "uplink", "bytes")
+    span = _event(measures, run, bottleneck, course)
+    useful = useful_share(measures, bottleneck, run, span)
+    queue = float(queue_bytes(measures, bottleneck, run, span).max(initial=0.0))
+    _, waiting = link_trace(measures, "queue_trace", run, "uplink", ("bytes",))
     goal, goal_s, never = fleet.goal, _by(course, fleet.goal.share), 1.0 - course.end
     copies = sent / (sent - again) if sent > again else math.nan
     met = goal_s <= goal.within_s and copies <= goal.copies and not useful < goal.useful
@@ -260,30 +263,15 @@ def _by(course: Course, share: float) -> float:
     return math.inf if found is None else found
 
 
-def _bottleneck(measures: Measures, run: int, link: str, course: Course) -> tuple[float, float]:
-    """The useful share of the event's time at a link, and its longest queue then, in bytes."""
+def _event(measures: Measures, run: int, link: str, course: Course) -> tuple[float, float]:
+    """From the event until a link's queue is empty after the last device is done, in s since the start of a run."""
     begin = scenario.LEAD_S
-    times, queue = _trace(measures, "queue_trace", run, link, "bytes")
-    end = math.inf
-    if course.of and course.end == 1.0:
-        # what is on its way when the last device is done belongs to the event as well
-        idle = times[(times >= begin + course.times[-1]) & (queue == 0)]
-        end = float(idle[0]) if idle.size else math.inf
-    here, carried = _trace(measures, "share_trace", run, link, "carried_bytes")
-    _, useful = _trace(measures, "share_trace", run, link, "useful_bytes")
-    inside = (here >= begin) & (here <= end)
-    total = float(carried[inside].sum())
-    # a copy may be known to be useful a little after it was carried
-    share = min(1.0, float(useful[inside].sum()) / total) if total else math.nan
-    within = queue[(times >= begin) & (times <= end)]
-    return share, float(within.max(initial=0.0))
-
-
-def _trace(measures: Measures, table: str, run: int, link: str, column: str) -> tuple[Floats, Floats]:
-    of = measures.table(table)
-    mine = of.of_run(run, "link") == link
-    times, values = (of.of_run(run, name)[mine].astype(np.float64) for name in ("t_us", column))
-    return times * 1e-6, values
+    if not course.of or course.end < 1.0:
+        return begin, math.inf
+    # what is on its way when the last device is done belongs to the event as well
+    times, queue = link_trace(measures, "queue_trace", run, link, ("bytes",))
+    idle = times[(times >= begin + course.times[-1]) & (queue == 0)]
+    return begin, float(idle[0]) if idle.size else math.inf
 
 
 def _others(measures: Measures, run: int) -> float:

@@ -74,6 +74,11 @@ def _goodput(measures: Measures, population: Population) -> Floats:
     return 8 * ratio(column("body_bytes"), _FCT)(measures, population)
 
 
+def _of_complete(measures: Measures, population: Population) -> Floats:
+    failed = column("requests_failed")(measures, population) > 0
+    return np.where(failed, np.nan, _FCT(measures, population))
+
+
 def _increase(measures: Measures, population: Population) -> Sample:
     alone = measures.estimate("fct", population.but(clients=1, partner="")).value
     mine = measures.sample("fct", population)
@@ -118,6 +123,8 @@ METRICS = (
             "flow completion time"),
     _metric("fct_spread", "s", "max-min", "spread of the flow completion times", _FCT, "less",
             "spread of flow completion times"),
+    _metric("fct_of_complete", "s", "median", "the same of a client of which no request failed; others have none",
+            _of_complete, "less", "completion time of clients that lost nothing"),
     Metric("fct_increase_vs_1_client", "s", "client", "max", "flow completion time less the median of one client",
            _increase, "less", "longer than one client by", ANYTHING),
     _metric("done", "s", "median", "start of the run to the end of a client's last request, answered or not",
@@ -137,6 +144,8 @@ METRICS = (
             _first_copies, "", "messages sent per client"),
     _metric("delivered", "requests", "mean", "requests of a client that reached the far application",
             column("delivered"), "more", "requests delivered per client"),
+    _metric("completed", "exchanges", "mean", "exchanges of a client that were answered", _COMPLETED, "more",
+            "exchanges completed per client"),
     _metric("answered", "requests", "mean", "requests of a client that were answered", column("answered"), "more",
             "requests answered per client"),
     _metric("failed", "requests", "mean", "requests of a client that failed", column("requests_failed"), "less",

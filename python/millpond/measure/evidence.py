@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from millpond.measure.statistics import Floats
-from millpond.measure.tables import CutTable
+from millpond.results import rows
 from millpond.results.directory import Cell, Results
 
 Ints = NDArray[np.int64]
@@ -75,11 +74,7 @@ class Evidence:
         return np.bincount(place, weights=weights, minlength=cell.replications).astype(np.float64)
 
     def _column(self, cell: Cell, name: str) -> NDArray[np.generic]:
-        return self._rows.of(cell, name)
-
-    @cached_property
-    def _rows(self) -> CutTable:
-        return CutTable(self.results, "evidence")
+        return rows.of(self.results, "evidence").of(cell, name)
 
 
 def rightly_named(loss: float, most: int, request_loss: float | None = None) -> float:

@@ -19,12 +19,13 @@ from millpond.measure.population import USUAL, Population, Wording
 from millpond.measure.reported import Reported
 from millpond.measure.sample import Sample
 from millpond.measure.statistics import Floats
-from millpond.measure.tables import CutTable
 from millpond.plan.quantity import in_seconds
+from millpond.results import rows
 from millpond.results.directory import Cell, Group, Results, Value
+from millpond.results.rows import TableRows
 
 #: So many values of samples are kept for those who ask again.
-KEPT_VALUES = 20_000_000
+KEPT_VALUES = 4_000_000
 
 
 class Measures:
@@ -35,7 +36,6 @@ class Measures:
         #: How places are told: in the usual words, and in those of the plan for factors that have none.
         self.wording = wording.and_of(results.factors)
         self.cells = results.cells
-        self._tables: dict[str, CutTable] = {}
         #: Every factor of the cells and its values, in the order of cells; empty where a cell lacks one.
         found: dict[str, dict[Value, None]] = {}
         for name in dict.fromkeys(name for cell in self.cells for name in cell.columns if name != "algorithm"):
@@ -146,11 +146,9 @@ class Measures:
 
     # ----------------------------------------------------------------------------------------------- columns
 
-    def table(self, name: str) -> CutTable:
+    def table(self, name: str) -> TableRows:
         """A table of the results, cut by cell; without rows if they do not hold it."""
-        if name not in self._tables:
-            self._tables[name] = CutTable(self.results, name)
-        return self._tables[name]
+        return rows.of(self.results, name)
 
     def rows(self, table: str, population: Population, column: str) -> NDArray[np.generic]:
         """A column of the population's rows of a table that tells groups apart (NaN where it is null or not kept)."""

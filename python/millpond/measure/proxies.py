@@ -10,7 +10,7 @@ import numpy as np
 from millpond.measure.metric import Better, Compute, Metric
 from millpond.measure.population import Population
 from millpond.measure.sample import Sample
-from millpond.measure.tables import CutTable
+from millpond.results import rows
 from millpond.results.directory import Cell, Results
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ FIGURES = (
 
 def of_each(results: Results, cell: Cell) -> dict[str, list[float]]:
     """The figures of each proxy of a cell, by its name: the mean of its runs, or the largest. None without one."""
-    table = CutTable(results, "proxies")
+    table = rows.of(results, "proxies")
     names = table.of(cell, "proxy")
     found = {}
     for name in dict.fromkeys(names.tolist()):

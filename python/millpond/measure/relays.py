@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from millpond.measure.tables import CutTable
+from millpond.results import rows
 from millpond.results.directory import Cell, Results
 
 #: What stands above the columns of a table with a row for each relay.
@@ -14,7 +14,7 @@ _COLUMNS = ("passed_packets", "withheld_packets")
 
 def of_each(results: Results, cell: Cell) -> dict[tuple[str, ...], list[float]]:
     """Packets of each relay of a cell, by its name and link: the mean of its runs. None without one."""
-    table = CutTable(results, "relays")
+    table = rows.of(results, "relays")
     names, links = table.of(cell, "relay"), table.of(cell, "link")
     found: dict[tuple[str, ...], list[float]] = {}
     for name, link in dict.fromkeys(zip(names.tolist(), links.tolist(), strict=True)):

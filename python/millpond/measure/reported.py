@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from millpond.measure.statistics import Floats
-from millpond.measure.tables import CutTable
 from millpond.measure.workloads import starts_endless, with_an_end
+from millpond.results import rows
 from millpond.results.directory import Cell, Group, Results
 
 #: The shares of clients whose times every table gives.
@@ -260,10 +260,10 @@ class _Table:
     """The columns of a table as numbers, NaN where nothing is said."""
 
     def __init__(self, results: Results, name: str) -> None:
-        self._table = CutTable(results, name)
+        self._table = rows.of(results, name)
 
     def has(self, column: str) -> bool:
-        return column in self._table
+        return column in self._table.names
 
     def of(self, cell: Cell, group: Group | None, column: str) -> Floats:
         """The column's rows of a cell, or of one of its groups."""

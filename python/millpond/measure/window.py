@@ -5,7 +5,9 @@ They have the names and units of those of whole runs.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -50,6 +52,21 @@ def link_trace(measures: Measures, table: str, run: int, link: str, columns: Seq
     return (times * 1e-6, *values)
 
 
+def useful_share(measures: Measures, link: str, run: int, span: tuple[float, float]) -> float:
+    """Of the bytes that a link carried in a part of a run, those that completed an exchange; NaN if it carried none."""
+    times, carried, useful = link_trace(measures, "share_trace", run, link, ("carried_bytes", "useful_bytes"))
+    inside = (times >= span[0]) & (times <= span[1])
+    total = float(carried[inside].sum())
+    # a transmission may be known to be useful a little after it was carried
+    return min(1.0, float(useful[inside].sum()) / total) if total else math.nan
+
+
+def queue_bytes(measures: Measures, link: str, run: int, span: tuple[float, float]) -> Floats:
+    """What waited before a link in a part of a run, at each step of the trace."""
+    times, queue = link_trace(measures, "queue_trace", run, link, ("bytes",))
+    return queue[(times >= span[0]) & (times <= span[1])]
+
+
 # ----------------------------------------------------------------------------------------------- helpers
 
 
@@ -58,39 +75,23 @@ def _span(window: Window, run: int) -> tuple[float, float]:
 
 
 def _useful(measures: Measures, population: Population, window: Window) -> Sample:
-    """Of the bytes that the bottleneck carried in the window, those that completed an exchange."""
     cell = measures.cell(population)
-    runs = cell.first_run + np.arange(cell.replications)
-    found = np.full(len(runs), np.nan)
-    for at, run in enumerate(runs.tolist()):
-        times, carried, useful = link_trace(
-            measures, "share_trace", run, measures.bottleneck(cell), ("carried_bytes", "useful_bytes")
-        )
-        begin, end = _span(window, run)
-        inside = (times >= begin) & (times <= end)
-        total = float(carried[inside].sum())
-        if total:
-            # a transmission may be known to be useful a little after it was carried
-            found[at] = min(1.0, float(useful[inside].sum()) / total)
-    return Sample.of(found, runs)
+    link, runs = measures.bottleneck(cell), range(cell.first_run, cell.first_run + cell.replications)
+    shares = [useful_share(measures, link, run, _span(window, run)) for run in runs]
+    return Sample.of(np.array(shares), np.array(runs))
 
 
 def _wasted(measures: Measures, population: Population, window: Window) -> Sample:
     useful = _useful(measures, population, window)
-    return Sample(1.0 - useful.values, useful.runs, useful.missing, lacking=useful.lacking)
+    return replace(useful, values=1.0 - useful.values)
 
 
 def _queue(measures: Measures, population: Population, window: Window) -> Sample:
-    """What waited at the bottleneck, at each step of the trace."""
     cell = measures.cell(population)
-    values, runs = [np.empty(0)], [np.empty(0, dtype=np.int64)]
-    for run in range(cell.first_run, cell.first_run + cell.replications):
-        times, queue = link_trace(measures, "queue_trace", run, measures.bottleneck(cell), ("bytes",))
-        begin, end = _span(window, run)
-        inside = queue[(times >= begin) & (times <= end)]
-        values.append(inside)
-        runs.append(np.full(len(inside), run))
-    return Sample(np.concatenate(values), np.concatenate(runs))
+    link, runs = measures.bottleneck(cell), range(cell.first_run, cell.first_run + cell.replications)
+    found = [queue_bytes(measures, link, run, _span(window, run)) for run in runs]
+    numbers = np.repeat(np.array(runs), [len(values) for values in found])
+    return Sample(np.concatenate(found), numbers)
 
 
 #: How metrics are computed of a part of a run.

@@ -283,8 +283,8 @@ class Results:
         return self._tables[name]
 
     def columns(self, name: str) -> list[str]:
-        """The names of the table's columns, without reading the table where it is in one file."""
-        return self.table(name).column_names if self._is_held(name) else read_names(self.files(name)[0])
+        """The names of the table's columns, without reading the table."""
+        return self._tables[name].column_names if name in self._tables else read_names(self.files(name)[0])
 
     def column(self, name: str, column: str) -> pa.ChunkedArray:
         """One column of a table. Of a table in one file no other is read."""

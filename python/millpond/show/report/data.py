@@ -22,7 +22,7 @@ from millpond.measure.reported import Reported
 from millpond.measure.sample import Sample
 from millpond.plan.quantity import BITS_PER_SECOND
 from millpond.results.directory import Cell, Group, Results, Value
-from millpond.results.rows import RowsByRun
+from millpond.results.rows import TableRows
 from millpond.results.rows import of as rows_of
 from millpond.show import factors, labels
 from millpond.show.factors import SERIES, Factor
@@ -312,7 +312,7 @@ class Data:
 
     # -- helpers ----------------------------------------------------------------------------------------------------
 
-    def _cut(self, table: str) -> RowsByRun:
+    def _cut(self, table: str) -> TableRows:
         return rows_of(self.results, table)
 
     def _column(self, table: str, column: str, runs: Runs) -> Floats:
