@@ -260,6 +260,7 @@ lint-python: $(VENV)/.dev
 	$(BIN)/ruff format --check python interop crates/py/benches crates/web
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest millpond._engine
+	$(BIN)/codespell
 
 clean: ## forget every build and demo result
 	rm -rf target fuzz/target dist $(VENV) $(TOOLS) $(DEMO) $(SITE)
