@@ -16,6 +16,7 @@ from millpond.measure import summary
 from millpond.measure.frame import Asked, Frame, measure
 from millpond.measure.measures import Measures
 from millpond.measure.sites import Sites
+from millpond.measure.window import Window
 from millpond.plan.program import FLEET
 from millpond.real import columns
 from millpond.real.columns import Live
@@ -86,9 +87,11 @@ class Run:
     def _live_tables(self) -> list[RenderableType]:
         return real.tables(self.live, self.measures) if self.live is not None else []
 
-    def frame(self, metrics: Asked | Sequence[Asked], by: Sequence[str] | None = None) -> Frame:
+    def frame(
+        self, metrics: Asked | Sequence[Asked], by: Sequence[str] | None = None, window: Window | None = None
+    ) -> Frame:
         """Metrics run by run, and what they come to: see `millpond.measure.frame.measure`."""
-        return measure(self.measures, metrics, by)
+        return measure(self.measures, metrics, by, window)
 
     def plot(self, metric: Asked = "fct", x: str = "", series: str = "algorithm", **only: Value) -> Figure:
         """A metric over a factor as a figure for a paper, lines with intervals.

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 import pytest
+import small_sweep
 from hand_made import results
 
+import millpond
 from millpond import Results, UsageError
 from millpond.measure.frame import measure
 from millpond.measure.measures import Measures
@@ -141,3 +144,14 @@ def test_values_that_no_cell_has_are_named() -> None:
         frame.where(clients=7)
     with pytest.raises(UsageError, match="unknown column 'loss': known: clients, algorithm, partner, group"):
         frame.without("loss")
+
+
+def test_results_give_their_frame(tmp_path: Path) -> None:
+    plan = small_sweep.tree(replications=3, trace={"tables": ["queue"]})
+    swept = millpond.sweep(plan, out=tmp_path / "out", report=False)
+    told = swept.frame(["makespan", ("fct", "p95")], by=["queue", "algorithm"]).estimates()
+    assert told.num_rows == 8
+    assert set(told.column("runs").to_pylist()) == {3}
+    early = swept.frame(("queue", "max"), window=(0, 1)).table
+    # the first replication of each setting is traced
+    assert {row["replication"] for row in early.to_pylist() if row["n"]} == {0}

@@ -15,7 +15,7 @@ from millpond.judge import claim_file, claims
 from millpond.judge import rows as claim_rows
 from millpond.judge.compare import Comparison, Verdict
 from millpond.measure.measures import Measures
-from millpond.measure.population import Population, column_in_words
+from millpond.measure.population import USUAL, Population
 from millpond.plan import study
 from millpond.plan.study import Plan
 from millpond.results.directory import Results
@@ -90,7 +90,7 @@ def test_a_column_that_is_the_same_everywhere_may_be_left_out(plan: Plan, tmp_pa
     ],
 )
 def test_columns_in_words(name: str, value: str | int, words: str) -> None:
-    assert column_in_words(name, value) == words
+    assert USUAL.word(name, value) == words
 
 
 # ----------------------------------------------------------------------------------------------- claims

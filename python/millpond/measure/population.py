@@ -138,11 +138,6 @@ def clients_in_words(number: object) -> str:
     return f"{number} client" if number == 1 else f"{number} clients"
 
 
-def column_in_words(name: str, value: Value) -> str:
-    """A factor as part of a place, in the usual words; nothing for one that goes without saying."""
-    return USUAL.word(name, value)
-
-
 def path_in_words(path: str) -> str:
     """A path variant as part of a place; nothing for the usual one."""
     return USUAL.word(VARIANT, path)
