@@ -16,8 +16,8 @@ pub(super) enum Act<A> {
     /// The ask in this slot registers again.
     Renew(u32),
     Deregister(Box<Asked<A>>, Token),
+    /// No answer to a request of ours is wanted any more, or none that is still to come.
     Cancel(ExchangeId),
-    Unsubscribe(ExchangeId),
     ForgetGroup(ExchangeId),
     /// A block of a body is answered with 2.31, and with this as Block1.
     Continue(RequestId, Block),

@@ -203,7 +203,7 @@ impl<L: MessageLayer> Host<L> {
                     asked.watch = Some(Watch { subscription: exchange, token, newest: (sequence, now), renew_at });
                     self.owners.set(exchange, Owner::Ask(slot));
                 }
-                None => self.acts.push_back(Act::Unsubscribe(exchange)),
+                None => self.acts.push_back(Act::Cancel(exchange)),
             }
         }
         self.take_message(slot, asked, entry, exchanged)
@@ -244,10 +244,10 @@ impl<L: MessageLayer> Host<L> {
             None => {
                 asked.watch = None;
                 self.owners.take(exchange);
-                self.acts.push_back(Act::Unsubscribe(exchange));
+                self.acts.push_back(Act::Cancel(exchange));
                 if let Some(renewal) = asked.renewal.take() {
                     self.owners.take(renewal);
-                    self.acts.push_back(Act::Unsubscribe(renewal));
+                    self.acts.push_back(Act::Cancel(renewal));
                 }
             }
         }
@@ -357,7 +357,7 @@ impl<L: MessageLayer> Host<L> {
         }
         if let Some(watch) = asked.watch {
             self.owners.take(watch.subscription);
-            self.acts.push_back(Act::Unsubscribe(watch.subscription));
+            self.acts.push_back(Act::Cancel(watch.subscription));
         }
         let token = asked.watch.map(|watch| watch.token).or(registering);
         if let Some(token) = token.filter(|_| deregisters) {

@@ -166,7 +166,7 @@ impl<L: MessageLayer> Host<L> {
             Act::Send(slot) => self.go_on(now, slot),
             Act::Renew(slot) => self.renew(now, slot),
             Act::Deregister(asked, token) => self.deregister(now, *asked, token),
-            Act::Cancel(exchange) | Act::Unsubscribe(exchange) => {
+            Act::Cancel(exchange) => {
                 self.layer.cancel(now, exchange);
             }
             Act::ForgetGroup(exchange) => {

@@ -97,11 +97,12 @@ impl Events {
     /// The host of a socket told something.
     fn event(&mut self, at: usize, now: Instant, event: Event<'_, Address>) {
         #[cfg(feature = "server")]
-        if let Some(incoming) = &mut self.incoming
-            && incoming.takes(&event)
-        {
-            return incoming.event(event);
-        }
+        let Some(event) = (match &mut self.incoming {
+            Some(incoming) => incoming.take(event),
+            None => Some(event),
+        }) else {
+            return;
+        };
         self.requests.event(at, now, event);
     }
 

@@ -109,25 +109,24 @@ impl Incoming {
         self.requests.is_empty() && self.gone.is_empty()
     }
 
-    /// Whether an event is about what is asked here.
-    pub(super) const fn takes(&self, event: &Event<'_, Address>) -> bool {
-        matches!(event, Event::Request { .. } | Event::Refused { .. } | Event::ObserverGone { .. })
-    }
-
-    pub(super) fn event(&mut self, event: Event<'_, Address>) {
+    /// Takes an event that is about what is asked here; gives back any other.
+    pub(super) fn take<'e>(&mut self, event: Event<'e, Address>) -> Option<Event<'e, Address>> {
         match event {
             Event::Request { from, id, message, body, wants_to_observe, by_group } => {
                 let whom = (from.peer(), Transport::Udp);
                 let arrived = Arrived::of((id, &message), body, whom, (wants_to_observe, by_group), None);
                 self.requests.push((from, arrived));
             }
-            Event::Refused { from, message, why, by_group } if self.is_logged => {
-                let whose = (from.peer(), Transport::Udp);
-                self.refusals.push((from, AccessRecord::refused(whose, &message, why, by_group)));
+            Event::Refused { from, message, why, by_group } => {
+                if self.is_logged {
+                    let whose = (from.peer(), Transport::Udp);
+                    self.refusals.push((from, AccessRecord::refused(whose, &message, why, by_group)));
+                }
             }
             Event::ObserverGone { observer, .. } => self.gone.push(observer),
-            _ => {}
+            event => return Some(event),
         }
+        None
     }
 
     pub(super) fn trace(&mut self, event: &Below<'_, Address>) {
