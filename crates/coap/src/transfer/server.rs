@@ -234,6 +234,7 @@ impl<L: MessageLayer> Host<L> {
             return self.respond_with_piece(now, id, answer, &pending);
         }
         options::check(answer.options)?;
+        self.sent = Sent::NOTHING;
         if let Standing::Unvalidated(limit) = pending.standing {
             let representation = self.respond_within(now, id, (answer, &pending), limit, observe)?;
             if let Some(representation) = representation.filter(|one| one.is_long() || pending.block1.is_some()) {
@@ -241,13 +242,8 @@ impl<L: MessageLayer> Host<L> {
             }
             return Ok(());
         }
-        let mut told = Sent::NOTHING;
-        let note = &mut told;
-        let (representation, sent) = self.cut_to_fit(answer, &pending, observe, |layer, outgoing| {
-            *note = Sent::of(outgoing);
-            layer.respond(now, id, outgoing)
-        });
-        self.sent = told;
+        let (representation, sent) =
+            self.cut_to_fit(answer, &pending, observe, |layer, outgoing| layer.respond(now, id, outgoing));
         let sent = match sent {
             Ok(sent) => sent,
             Err(PastEnd { .. }) => {
@@ -319,7 +315,7 @@ impl<L: MessageLayer> Host<L> {
         {
             return self.ask_for_proof(now, id, pending, limit);
         }
-        self.sent = Sent::of(&message);
+        self.sent = Sent::NOTHING;
         let sent = self.layer.respond(now, id, &message);
         self.was_answered(id, sent)
     }

@@ -89,7 +89,7 @@ impl Limit {
     }
 }
 
-/// What was sent as an answer.
+/// What was sent as an answer to an address that is not validated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sent {
     /// Its code.
@@ -111,16 +111,17 @@ impl Sent {
     pub(super) const NOTHING: Self =
         Self { code: Code::EMPTY, payload: 0, block: None, asks_for_proof: false, observes: false, left: None };
 
-    pub(super) fn of(message: &Outgoing<'_>) -> Self {
-        let value_of = |wanted| message.options.iter().find(|(number, _)| *number == wanted).map(|(_, value)| *value);
-        Self {
-            code: message.code,
-            payload: message.payload.len(),
-            block: value_of(number::BLOCK2).and_then(|value| Block::read(value, true).ok()),
-            asks_for_proof: value_of(number::ECHO).is_some(),
-            observes: value_of(number::OBSERVE).is_some(),
-            left: None,
+    fn of(message: &Outgoing<'_>, left: Limit) -> Self {
+        let mut sent = Self { code: message.code, payload: message.payload.len(), left: Some(left), ..Self::NOTHING };
+        for (number, value) in message.options {
+            match *number {
+                number::BLOCK2 => sent.block = Block::read(value, true).ok(),
+                number::ECHO => sent.asks_for_proof = true,
+                number::OBSERVE => sent.observes = true,
+                _ => {}
+            }
         }
+        sent
     }
 }
 
@@ -169,7 +170,7 @@ impl<L: MessageLayer> Host<L> {
         self.validation = Some(Box::new(validation));
     }
 
-    /// What was sent as the last answer.
+    /// What was sent as the last answer, if its receiver's address is not validated: then it may be less than what was given.
     #[must_use]
     pub const fn sent(&self) -> Sent {
         self.sent
@@ -233,7 +234,7 @@ impl<L: MessageLayer> Host<L> {
         limit: Limit,
     ) -> Result<(), Refused> {
         let length = message.length_with(pending.token);
-        self.sent = Sent { left: Some(limit.after(length)), ..Sent::of(message) };
+        self.sent = Sent::of(message, limit.after(length));
         let most = Some(limit.again(length)).filter(|_| !self.layer.is_acquainted(pending.from));
         let patience = Patience { max_retransmit: most, ..message.patience };
         let sent = self.layer.respond(now, id, &Outgoing { patience, ..*message });
