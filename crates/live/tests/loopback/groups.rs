@@ -5,7 +5,8 @@ use std::{
     time::Duration,
 };
 
-use millpond_live::{AddressRule, Client, Code, Error, Interface, Resource, Response, Server, ServerBuilder};
+use millpond_live::{AddressRule, Client, Code, Error, Interface, Request, Resource, Response, Server, ServerBuilder};
+use socket2::{Domain, Socket, Type};
 
 use crate::ANY;
 
@@ -27,6 +28,28 @@ fn member() -> ServerBuilder {
 
 async fn client() -> Client {
     Client::builder().multicast_interface("lo").build().await.unwrap()
+}
+
+/// Devices report so to a group: it is a request with a method that nobody registered, and is answered by no error.
+#[tokio::test]
+async fn a_report_by_code_0_30_reaches_the_fallback_of_a_member() {
+    let (telling, mut told) = tokio::sync::mpsc::unbounded_channel();
+    let server = member()
+        .changes_by_group(true)
+        .fallback(move |request: Request| {
+            let device = request.options().get(3_332).map(|value| String::from_utf8_lossy(value).into_owned());
+            telling.send(format!("{} {} {device:?}", request.method(), request.path_text())).unwrap();
+            async { Response::not_found() }
+        })
+        .start()
+        .await
+        .unwrap();
+    let device = Socket::new(Domain::IPV4, Type::DGRAM, None).unwrap();
+    device.set_multicast_if_v4(&Ipv4Addr::LOCALHOST).unwrap();
+    let group = SocketAddr::from((GROUP, server.local_addr().port()));
+    // NON 0.30 /cit/s with option 3332.
+    device.send_to(b"\x50\x1e\x12\x34\xb3cit\x01s\xe5\x0b\xecSHSW1\xff{}", &group.into()).unwrap();
+    assert_eq!(told.recv().await.unwrap(), "0.30 /cit/s Some(\"SHSW1\")");
 }
 
 /// What the members answer within half a second.
