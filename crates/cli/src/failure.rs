@@ -113,7 +113,8 @@ fn flag(setting: &'static str) -> &'static str {
 
 /// The settings that an error of the library names, as the flags that set them.
 fn in_flags(text: &str) -> String {
-    const SETTINGS: [(&str, &str); 4] = [
+    const SETTINGS: [(&str, &str); 5] = [
+        ("a token length", "a --token-length"),
         ("longest_body", "--max-size"),
         ("longest_datagram", "--max-datagram"),
         ("block_size", "--block-size"),

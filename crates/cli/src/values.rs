@@ -151,7 +151,7 @@ pub fn token(text: &str) -> Result<Token, String> {
     let bytes = hex(text.strip_prefix("0x").unwrap_or(text))?;
     let length = bytes.len();
     Token::new(&bytes)
-        .ok_or_else(|| format!("{length} bytes; a token has 0 to 8 (longer ones, RFC 8974, are not spoken here)"))
+        .ok_or_else(|| format!("{length} bytes; a token has 0 to 8 (for longer ones of zeros see --token-length)"))
 }
 
 /// `NUMBER=VALUE` or `NAME=VALUE`. A value `0x…` is bytes, one of digits only becomes the shortest unsigned integer,

@@ -111,6 +111,9 @@ pub trait MessageLayer: Debug {
     /// Input: an observer is no longer served, and no last notification says so.
     fn end_observation(&mut self, _now: Instant, _peer: Self::Peer, _token: Token, _code: Code) {}
 
+    /// An observer needs the token of its registration, or needs it no more.
+    fn hold_token(&mut self, _token: Token, _is_held: bool) {}
+
     /// The next output. Also does what is due.
     fn step(&mut self, now: Instant) -> Step<Self>;
 

@@ -53,6 +53,7 @@ pub mod block;
 mod body;
 pub mod endpoint;
 pub mod layer;
+mod long_tokens;
 mod memory;
 pub mod message;
 pub mod quota;

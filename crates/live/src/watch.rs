@@ -122,6 +122,7 @@ impl Watch {
                 let reason = match why {
                     Ignored::Malformed(_) => "malformed",
                     Ignored::TooLong { .. } => "too long",
+                    Ignored::LongToken { .. } => "long token",
                     Ignored::Unmatched => "unmatched",
                     Ignored::Ping => "ping",
                     _ => "no room",
@@ -185,7 +186,7 @@ impl Watch {
 
     #[cold]
     fn tell_transmit(&self, now: Instant, transmit: &Transmit<'_, Address>) {
-        let Ok(message) = Message::parse(transmit.bytes) else { return };
+        let Ok((message, _)) = Message::parse_extended(transmit.bytes) else { return };
         let (copy, wait, cause) = match transmit.cause {
             Cause::Exchange { copy, wait, .. } => (copy, Some(wait), "exchange"),
             Cause::Reply { repeated: false, .. } => (0, None, "reply"),

@@ -131,7 +131,7 @@ fn endpoint(
 ) -> Result<Endpoint<u32>, RunError> {
     let config = Config {
         transmission: transmission(clients),
-        token_length: clients.token_length,
+        token_length: clients.token_length.into(),
         limits: Limits {
             datagram,
             exchanges_per_peer: Limits::default().exchanges_per_peer.max(clients.nstart),

@@ -110,7 +110,7 @@ impl Proxy {
         let config = Config {
             transmission: Transmission { nstart: described.nstart, ..longest },
             duplicates: Duplicates::Stored,
-            token_length: described.token_length,
+            token_length: described.token_length.into(),
             naming: echoes(&scenario.server.echoes),
             limits: Limits {
                 datagram: datagram(scenario),

@@ -74,7 +74,7 @@ impl Server {
         let config = Config {
             transmission: Transmission { nstart: described.nstart, ..transmission },
             duplicates: policy(described.duplicates),
-            token_length: described.token_length,
+            token_length: described.token_length.into(),
             naming: echoes(&described.echoes),
             // Above the longest time that a scenario lets a server think: every response is piggybacked.
             ack_delay: Span::from_secs(2),

@@ -17,6 +17,9 @@ pub struct Tolerance {
     /// Ask for all blocks of an answer with one token.
     #[arg(long)]
     pub one_token: bool,
+    /// Ask with tokens of this length (RFC 8974).
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(..=65_000), conflicts_with = "token")]
+    pub token_length: Option<u16>,
     /// Leave out Uri-Host where the URI names its host.
     #[arg(long)]
     pub no_uri_host: bool,
@@ -45,6 +48,9 @@ impl Tolerance {
         }
         if let Some(bytes) = self.max_datagram {
             builder = builder.longest_datagram(bytes);
+        }
+        if let Some(bytes) = self.token_length {
+            builder = builder.token_length(bytes);
         }
         if self.no_csm {
             builder = builder.without_settings();

@@ -81,6 +81,9 @@ pub async fn serve(flags: Serve, interrupt: &mut Interrupt) -> Result<(), Failur
     if let Some(bytes) = flags.max_datagram {
         builder = builder.longest_datagram(bytes);
     }
+    if let Some(bytes) = flags.longest_token {
+        builder = builder.longest_token(bytes);
+    }
     if let Some(address) = flags.metrics {
         builder = builder.metrics(address).metrics_peers(flags.metrics_peers);
     }

@@ -9,11 +9,16 @@ pub struct Config {
     pub transmission: Transmission,
     /// What a further copy of a request meets.
     pub duplicates: Duplicates,
-    /// Bytes in the tokens that the endpoint makes, 0 to 8. With 0 one request per peer can be under way at a time, and
+    /// Bytes in the tokens that the endpoint makes. With 0 one request per peer can be under way at a time, and
     /// the next waits. Tokens of 2 bytes and more are not used again for as long as message IDs are not; tokens of 1
     /// byte are merely distinct among the requests under way. Once copies are told apart by their tokens, there are at
-    /// most 7 bytes, and one more in each copy after the first.
-    pub token_length: u8,
+    /// most 7 bytes, and one more in each copy after the first. With more than 8 requests have zeros behind 8 bytes that tell them
+    /// apart (RFC 8974), to see what a server makes of that; copies are not told apart by these.
+    pub token_length: u16,
+    /// Bytes of the longest token that is taken with a request. Up to 8, longer ones are a message format error (RFC 7252 §3). Beyond,
+    /// those that are too long are answered with 4.00, and with 5.03 for want of room (RFC 8974 §2.2.2). Requests to groups have at most
+    /// 8 in any case.
+    pub longest_token: u16,
     /// How long the application may take to answer a confirmable request before it is acknowledged without the
     /// response (RFC 7252 §5.2.2). Zero acknowledges at once, so that no response is ever piggybacked.
     pub ack_delay: Span,
@@ -48,6 +53,7 @@ impl Config {
         transmission: Transmission::RFC7252,
         duplicates: Duplicates::Stored,
         token_length: 4,
+        longest_token: 8,
         ack_delay: Span::from_millis(500),
         leisure: super::DEFAULT_LEISURE,
         naming: NamingOptions::DEFAULT,
@@ -58,6 +64,9 @@ impl Config {
         limits: Limits::DEFAULT,
     };
 
+    /// Tokens that are longer leave no room for anything else in a datagram.
+    const MOST_TOKEN: u16 = 65_000;
+
     /// Refuses what cannot work.
     pub(super) fn check(&self) -> Result<(), ConfigError> {
         let Limits { peers, exchanges_per_peer, requests, datagram, received, duplicate_bytes, .. } = self.limits;
@@ -67,7 +76,7 @@ impl Config {
         if self.transmission.max_retransmit > Transmission::MOST_RETRANSMISSIONS {
             return Err(ConfigError::TooManyCopies { asked: self.transmission.max_retransmit });
         }
-        if self.token_length > 8 {
+        if self.token_length > Self::MOST_TOKEN {
             return Err(ConfigError::TokenLength { asked: self.token_length });
         }
         if self.token_length == 1 && exchanges_per_peer > 256 {
@@ -334,10 +343,10 @@ pub enum ConfigError {
         asked: u8,
     },
     /// A token longer than RFC 7252 allows.
-    #[error("token_length is {asked}; use 0 to 8")]
+    #[error("token_length is {asked}; use 0 to 65000")]
     TokenLength {
         /// What was asked for.
-        asked: u8,
+        asked: u16,
     },
     /// More exchanges than there are tokens.
     #[error("token_length 1 gives 256 tokens for limits.exchanges_per_peer {exchanges_per_peer}; use 2 or more")]
@@ -426,7 +435,7 @@ mod tests {
         let cases: [(Change, &str); 13] = [
             (|c| c.transmission.nstart = 0, "transmission.nstart is 0"),
             (|c| c.transmission.max_retransmit = 251, "use at most 250"),
-            (|c| c.token_length = 9, "token_length is 9; use 0 to 8"),
+            (|c| c.token_length = 65_001, "token_length is 65001; use 0 to 65000"),
             (|c| (c.token_length, c.limits.exchanges_per_peer) = (1, 257), "use 2 or more"),
             (|c| c.limits.requests = 0, "limits.requests is 0"),
             (|c| c.limits.peers = u32::MAX, "at most 2147483647"),

@@ -77,7 +77,7 @@ pub struct Failures {
 pub struct Reasons {
     /// [`Ignored::Malformed`].
     pub malformed: u64,
-    /// [`Ignored::TooLong`].
+    /// [`Ignored::TooLong`] and [`Ignored::LongToken`].
     pub too_long: u64,
     /// [`Ignored::Unmatched`], [`Ignored::NotForGroups`] and [`Ignored::BadOption`].
     pub unmatched: u64,
@@ -152,7 +152,7 @@ impl Count {
             Self::Failed(Failure::Cancelled) => 10,
             Self::Failed(Failure::NoResponse) => 11,
             Self::Ignored(Ignored::Malformed(_)) => 12,
-            Self::Ignored(Ignored::TooLong { .. }) => 13,
+            Self::Ignored(Ignored::TooLong { .. } | Ignored::LongToken { .. }) => 13,
             Self::Ignored(Ignored::Unmatched | Ignored::NotForGroups | Ignored::BadOption) => 14,
             Self::Ignored(Ignored::Ping) => 15,
             Self::Ignored(Ignored::NoRoom) => 16,

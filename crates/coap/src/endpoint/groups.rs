@@ -21,6 +21,7 @@ use super::{
     send::write,
 };
 use crate::invariant::Sure;
+use crate::long_tokens::Spelled;
 use crate::message::{Code, Kind, Message, MessageId, Token};
 use crate::quota::Source;
 
@@ -328,7 +329,8 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         }
         let mut message = Vec::new();
         let limit = usize::from(self.setup.config.limits.datagram);
-        write(&mut message, Kind::NonConfirmable, MessageId(0), request.token, response, limit)?;
+        let token = Spelled::Short(request.token);
+        write(&mut message, Kind::NonConfirmable, MessageId(0), token, response, limit)?;
         message.shrink_to_fit();
         if !self.has_room(message.capacity().saturating_add(Leisurely::<A>::growth())) {
             return Err(self.out_of_bytes());

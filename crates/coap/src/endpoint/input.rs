@@ -73,7 +73,7 @@ impl<'a> Outgoing<'a> {
         };
         let options = self.options.iter().map(each).fold(0_usize, usize::saturating_add);
         let payload = if self.payload.is_empty() { 0 } else { self.payload.len().saturating_add(1) };
-        HEADER.saturating_add(token.len()).saturating_add(options).saturating_add(payload)
+        HEADER.saturating_add(token.encoded_len()).saturating_add(options).saturating_add(payload)
     }
 
     /// The same message with this patience.
@@ -132,6 +132,9 @@ pub enum Refused {
     /// The request was answered already, or dropped.
     #[error("no such request: it was answered, or dropped unanswered after EXCHANGE_LIFETIME")]
     UnknownRequest,
+    /// The token of this peer, of more than 8 bytes (RFC 8974), made room for those of others.
+    #[error("the long token was forgotten for want of room")]
+    TokenForgotten,
     /// As many messages are held back for this peer as may be.
     #[error("{limit} messages wait for this peer already (limits.waiting_per_peer)")]
     TooManyWaiting {

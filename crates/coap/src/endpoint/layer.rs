@@ -81,6 +81,12 @@ impl<A: Copy + Eq + Hash + Debug> MessageLayer for Endpoint<A> {
         self.send_further(now, to, token, message).map(Some)
     }
 
+    fn hold_token(&mut self, token: Token, is_held: bool) {
+        if let Some(inbox) = self.inbox.as_deref_mut() {
+            inbox.requests.hold_token(token, is_held);
+        }
+    }
+
     fn step(&mut self, now: Instant) -> Step<Self> {
         match Self::step(self, now) {
             polling::Step::Said(place) => self.entry(place).map_or(Step::Idle, Step::Said),

@@ -239,6 +239,12 @@ pub enum Ignored {
     Ping,
     /// The endpoint holds as much as it may.
     NoRoom,
+    /// A request whose token is longer than what is taken, answered with 4.00, or for which there is no room, answered with 5.03
+    /// (RFC 8974 §2.2.2).
+    LongToken {
+        /// There is no room for it.
+        is_for_want_of_room: bool,
+    },
     /// It was sent to a group and is no non-confirmable request.
     NotForGroups,
     /// A further response, or the answer of a member of a group, with a critical option that is not understood, is too

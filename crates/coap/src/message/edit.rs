@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use super::options::{self, MARKER};
-use super::{HEADER, OptionHeader};
+use super::{OptionHeader, behind_token};
 
 /// Where an option stands in a message, or where it would.
 struct Place {
@@ -19,8 +19,7 @@ struct Place {
 /// Finds the place of an option: that of the first with this number, else that of the first with a larger one, else the
 /// end of the options. `None` if the message is not well-formed.
 fn locate(message: &[u8], number: u16) -> Option<Place> {
-    let token = usize::from(message.first()? & 0x0f);
-    let mut rest = message.get(HEADER.saturating_add(token)..)?;
+    let mut rest = message.get(behind_token(message)?..)?;
     let mut previous = 0;
     loop {
         let at = message.len().saturating_sub(rest.len());

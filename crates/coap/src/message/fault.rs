@@ -36,7 +36,7 @@ pub enum Fault {
     /// Not version 1: to be ignored silently (§3).
     #[error("version {0} instead of 1")]
     Version(u8),
-    /// Token lengths 9 to 15 are reserved (§3); RFC 8974 gives 13 and 14 a meaning where both sides agreed on it.
+    /// Token lengths 9 to 15 are reserved (§3); all but 15 have a meaning where longer tokens are taken (RFC 8974 §2.1).
     #[error("token length {0} is reserved")]
     TokenLength(u8),
     /// The token is longer than what is left.

@@ -24,6 +24,7 @@
 
 mod code;
 mod edit;
+mod extended;
 mod fault;
 mod id;
 mod kind;
@@ -40,6 +41,7 @@ mod write;
 pub use coap_numbers::option as number;
 
 pub use code::Code;
+pub use extended::LONGEST_TOKEN;
 pub use fault::{Fault, ParseError};
 pub use id::MessageId;
 pub use kind::Kind;
@@ -52,6 +54,7 @@ pub use uint::Uint;
 pub use write::{MAX_DATAGRAM, WriteError, Writer};
 
 pub(crate) use edit::{insert_option, replace_value};
+pub(crate) use extended::{TokenLength, behind_token, put_token, split_token};
 pub(crate) use option_list::OptionList;
 pub(crate) use options::MARKER;
 pub(crate) use parse::{Shape, split_body};

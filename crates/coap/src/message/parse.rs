@@ -1,4 +1,8 @@
+use alloc::vec::Vec;
+
+use super::extended::split_token;
 use super::options::{self, MARKER};
+use super::write::put_header;
 use super::{Code, Fault, Kind, MessageId, Opt, Options, ParseError, Token, number};
 
 /// Length of the fixed header, bytes (RFC 7252 §3).
@@ -52,6 +56,37 @@ impl<'a> Message<'a> {
         Self::read(bytes)
     }
 
+    /// The same of a message whose token may have more than 8 bytes (RFC 8974 §2.1), with the token. [`Self::token`] has no more
+    /// than the length of such a one.
+    ///
+    /// # Errors
+    /// As [`parse`](Self::parse), but only a token length of 15 is reserved.
+    pub fn parse_extended(bytes: &'a [u8]) -> Result<(Self, &'a [u8]), ParseError> {
+        let parsed = Self::read(bytes);
+        let (field, body) = (bytes.first().map_or(0, |first| first & 0x0f), bytes.get(HEADER..).unwrap_or_default());
+        let error = match parsed {
+            Ok(message) => return Ok((message, body.get(..usize::from(field)).unwrap_or_default())),
+            Err(error) if !matches!(error.fault, Fault::TokenLength(9..=14)) => return Err(error),
+            Err(error) => error,
+        };
+        let fault = |at, fault| ParseError { at, fault, ..error };
+        let (Some((kind, id)), Some(code)) = (error.header, bytes.get(1).map(|code| Code::from_byte(*code))) else {
+            return Err(error);
+        };
+        if !code.suits(kind) {
+            let reason = if code.is_reserved() { Fault::ReservedClass(code.class()) } else { Fault::UnsuitedCode };
+            return Err(fault(1, reason));
+        }
+        if code.is_empty() {
+            return Err(fault(0, Fault::NotEmpty));
+        }
+        let (token, rest) = split_token(field, body).map_err(|reason| fault(HEADER, reason))?;
+        let (options, payload, last) =
+            split_body(rest).map_err(|(reason, left)| fault(bytes.len().saturating_sub(left), reason))?;
+        let message = Self { kind, code, id, token: Token::not_kept(token.len()), options, payload, last };
+        Ok((message, token))
+    }
+
     /// The same where it is called most.
     #[inline(always)]
     pub(crate) fn read(bytes: &'a [u8]) -> Result<Self, ParseError> {
@@ -95,6 +130,23 @@ impl<'a> Message<'a> {
         Self { kind: Kind::Confirmable, code, id: MessageId(0), token, options, payload, last }
     }
 
+    /// The same message with another token.
+    pub(crate) const fn named(self, token: Token) -> Self {
+        Self { token, ..self }
+    }
+
+    /// Its bytes with another token, to be read [again](Self::again).
+    pub(crate) fn renamed(&self, token: Token) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        put_header(&mut bytes, self.kind, self.code, self.id, token);
+        bytes.extend_from_slice(self.options);
+        if !self.payload.is_empty() {
+            bytes.push(MARKER);
+            bytes.extend_from_slice(self.payload);
+        }
+        bytes
+    }
+
     /// What is to be kept of a message to read it [again](Self::again).
     #[inline]
     pub(crate) const fn shape(&self) -> Shape {
@@ -105,7 +157,7 @@ impl<'a> Message<'a> {
     #[inline]
     pub(crate) fn again(bytes: &'a [u8], Shape { options, last }: Shape) -> Option<Self> {
         let (&[first, code, id_high, id_low], body) = bytes.split_first_chunk::<HEADER>()?;
-        let (token, rest) = Token::take(body, first & 0x0f)?;
+        let (token, rest) = Token::again(body, first & 0x0f)?;
         let (options, rest) = rest.split_at_checked(usize::from(options))?;
         let payload = rest.split_first().map_or(rest, |(_marker, payload)| payload);
         let id = MessageId(u16::from_be_bytes([id_high, id_low]));
@@ -116,7 +168,7 @@ impl<'a> Message<'a> {
     #[inline]
     pub(crate) const fn length(&self) -> usize {
         let payload = if self.payload.is_empty() { 0 } else { self.payload.len().saturating_add(1) };
-        HEADER.saturating_add(self.token.len()).saturating_add(self.options.len()).saturating_add(payload)
+        HEADER.saturating_add(self.token.encoded_len()).saturating_add(self.options.len()).saturating_add(payload)
     }
 
     /// The number of the last option, which is the highest; 0 if there is none.

@@ -1,5 +1,6 @@
 use alloc::vec::Vec;
 
+use super::extended::{LONGEST_TOKEN, TokenLength, put_token};
 use super::options::MARKER;
 use super::{Code, HEADER, Kind, MessageId, Token, Uint};
 
@@ -76,6 +77,18 @@ impl<'b> Writer<'b> {
     pub fn start(buffer: &'b mut Vec<u8>, kind: Kind, code: Code, id: MessageId, token: Token) -> Self {
         let start = buffer.len();
         put_header(buffer, kind, code, id, token);
+        Self { buffer, start, limit: MAX_DATAGRAM, kind, code, number: 0, has_payload: false }
+    }
+
+    /// The same with a token of any length up to [`LONGEST_TOKEN`](super::LONGEST_TOKEN) (RFC 8974); what is longer is cut.
+    pub fn start_extended(buffer: &'b mut Vec<u8>, kind: Kind, code: Code, id: MessageId, token: &[u8]) -> Self {
+        let start = buffer.len();
+        let token = token.get(..LONGEST_TOKEN).unwrap_or(token);
+        put_header(buffer, kind, code, id, Token::EMPTY);
+        if let Some(first) = buffer.get_mut(start) {
+            *first |= TokenLength::of(token.len()).field;
+        }
+        put_token(buffer, token);
         Self { buffer, start, limit: MAX_DATAGRAM, kind, code, number: 0, has_payload: false }
     }
 
@@ -220,14 +233,14 @@ impl Drop for Writer<'_> {
 }
 
 #[inline]
-fn put_header(buffer: &mut Vec<u8>, kind: Kind, code: Code, id: MessageId, token: Token) {
+pub(super) fn put_header(buffer: &mut Vec<u8>, kind: Kind, code: Code, id: MessageId, token: Token) {
     let [id_high, id_low] = id.0.to_be_bytes();
     let begin = buffer.len();
     let [a, b, c, d, e, f, g, h] = token.padded();
-    let first = 0x40 | ((kind as u8) << 4) | token.len() as u8;
+    let first = 0x40 | ((kind as u8) << 4) | token.field();
     // A copy of fixed length and a cut: cheaper than one whose length is not known beforehand.
     buffer.extend_from_slice(&[first, code.to_byte(), id_high, id_low, a, b, c, d, e, f, g, h]);
-    buffer.truncate(begin.saturating_add(HEADER).saturating_add(token.len()));
+    buffer.truncate(begin.saturating_add(HEADER).saturating_add(token.held()));
 }
 
 /// What stands before the value of an option (RFC 7252 §3.1).

@@ -6,6 +6,7 @@ use millpond_control::{Instant, Span};
 
 use crate::{
     ExchangeId, Identities, Outgoing, RequestId,
+    long_tokens::padded,
     message::{Code, NoResponse, Token, WriteError, number},
 };
 
@@ -13,7 +14,7 @@ use super::{
     Closing, FrameReader, Lost, Signal, StreamRefused,
     pending::{Asked, Owed},
     resting::Resting,
-    write_frame,
+    write_extended,
 };
 
 mod layer;
@@ -33,6 +34,12 @@ pub struct Options {
     /// Whether the other side has to begin with its settings (RFC 8323 §5.3). If not, it is taken for one that knows block-wise
     /// transfer and the base values, until settings come.
     pub needs_settings: bool,
+    /// Bytes of the longest token that is taken with a request: up to 8, longer ones break the connection; more is told to the other
+    /// side (RFC 8974 §2.2.1).
+    pub longest_token: u16,
+    /// Bytes of the tokens of our requests, if more than 8: behind what tells them apart are zeros then, to see what a server makes of
+    /// that.
+    pub token_length: u16,
     /// Whether requests are taken. A side without a server answers them with 5.01 (RFC 8323 §3.3).
     pub serves: bool,
     /// Requests of either side that may be under way, observations included.
@@ -50,11 +57,21 @@ impl Default for Options {
             max_message_size: 65_536,
             block_wise: true,
             needs_settings: true,
+            longest_token: 8,
+            token_length: 0,
             serves: true,
             requests: 256,
             pong_wait: Span::from_secs(10),
             release_wait: Span::from_secs(5),
         }
+    }
+}
+
+impl Options {
+    fn reader(&self) -> FrameReader {
+        let reader = FrameReader::new(self.max_message_size);
+        let is_extended = usize::from(self.longest_token.max(self.token_length)) > Token::MAX;
+        if is_extended { reader.extended() } else { reader }
     }
 }
 
@@ -65,11 +82,13 @@ pub struct Settings {
     pub max_message_size: u32,
     /// It understands block-wise transfer.
     pub block_wise: bool,
+    /// The longest token that it takes with a request, in bytes.
+    pub longest_token: u32,
 }
 
 impl Settings {
     /// The base values.
-    pub const BASE: Self = Self { max_message_size: 1_152, block_wise: false };
+    pub const BASE: Self = Self { max_message_size: 1_152, block_wise: false, longest_token: 8 };
 
     /// Whether several blocks may travel in one message (BERT, RFC 8323 §6).
     #[must_use]
@@ -163,7 +182,7 @@ impl Connection {
         let mut connection = Self {
             settings: Settings { block_wise: !options.needs_settings, ..Settings::BASE },
             settled: !options.needs_settings,
-            reader: FrameReader::new(options.max_message_size),
+            reader: options.reader(),
             outbox: Vec::new(),
             lent: Vec::new(),
             asked: Asked::new(),
@@ -180,7 +199,10 @@ impl Connection {
             options,
         };
         let max_message_size = Some(options.max_message_size).filter(|&size| size != Settings::BASE.max_message_size);
-        connection.signal(Signal::Csm { max_message_size, block_wise: options.block_wise }, Token::EMPTY);
+        let longest_token =
+            Some(u32::from(options.longest_token)).filter(|&length| length > Settings::BASE.longest_token);
+        let block_wise = options.block_wise;
+        connection.signal(Signal::Csm { max_message_size, block_wise, longest_token }, Token::EMPTY);
         connection
     }
 
@@ -256,17 +278,27 @@ impl Connection {
             return Err(StreamRefused::TooManyRequests { limit });
         }
         let wants_none = NoResponse::of(request.options).is_all();
+        let pads = usize::from(self.options.token_length) > Token::MAX;
+        if pads && u32::from(self.options.token_length) > self.settings.longest_token {
+            return Err(StreamRefused::TokenTooLong {
+                length: self.options.token_length,
+                limit: self.settings.longest_token,
+            });
+        }
         let token = match request.token {
             Some(token) if self.asked.has(token) => return Err(StreamRefused::TokenInUse),
             Some(token) => token,
-            None => self.asked.token(|token| self.resting.until(now, token).is_some()),
+            None => self.asked.token(pads, |token| self.resting.until(now, token).is_some()),
         };
         // One that takes no response takes none for its own.
         if let Some(until) = self.resting.until(now, token).filter(|_| !wants_none) {
             self.resting.is_awaited(until);
             return Err(StreamRefused::TokenInUse);
         }
-        self.write(request, token)?;
+        match padded(token, self.options.token_length.into()) {
+            Some(longer) => write_to(&mut self.outbox, request, &longer, self.settings)?,
+            None => write_to(&mut self.outbox, request, token.as_bytes(), self.settings)?,
+        }
         if wants_none {
             self.resting.rest(now, token, request.token.is_some());
             let id = self.asked.add(token, false);
@@ -289,7 +321,8 @@ impl Connection {
         if !response.code.is_response() {
             return Err(StreamRefused::Code(response.code));
         }
-        self.write(response, debt.token)?;
+        let token = self.owed.token_bytes(&debt.token).ok_or(StreamRefused::UnknownRequest)?;
+        write_to(&mut self.outbox, response, token, self.settings)?;
         let observes = response.code.class() == 2
             && response.options.iter().any(|(number, _)| *number == number::OBSERVE)
             && self.releasing.is_none();
@@ -360,6 +393,7 @@ impl Connection {
         let notices = self.notices.capacity().saturating_mul(size_of::<What>());
         let buffers = self.outbox.capacity().saturating_add(self.lent.capacity());
         let buffers = buffers.saturating_add(pongs).saturating_add(notices).saturating_add(self.resting.memory());
+        let buffers = buffers.saturating_add(self.owed.memory_of_tokens());
         self.reader.memory().saturating_add(buffers).saturating_add(entries)
     }
 }
@@ -367,11 +401,6 @@ impl Connection {
 impl Connection {
     fn check_open(&self) -> Result<(), StreamRefused> {
         if self.ending.is_some() { Err(StreamRefused::Closed) } else { Ok(()) }
-    }
-
-    fn write(&mut self, message: &Outgoing<'_>, token: Token) -> Result<(), WriteError> {
-        let Outgoing { code, options, payload, .. } = *message;
-        write_frame(&mut self.outbox, code, token, options, payload, self.settings.max_message_size).map(drop)
     }
 
     /// Signals of ours are short: they always fit.
@@ -386,4 +415,10 @@ impl Connection {
         let token = self.resting.due().map(|due| (due, Due::Token));
         [ping, release, token].into_iter().flatten().min()
     }
+}
+
+/// Appends a message to what leaves, as far as the other side takes it.
+fn write_to(outbox: &mut Vec<u8>, message: &Outgoing<'_>, token: &[u8], settings: Settings) -> Result<(), WriteError> {
+    let Outgoing { code, options, payload, .. } = *message;
+    write_extended(outbox, code, token, options, payload, settings.max_message_size).map(drop)
 }

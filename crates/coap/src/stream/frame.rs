@@ -1,12 +1,13 @@
-use crate::message::{self, Code, Fault, Message, Opt, Options, Token, number};
+use crate::message::{self, Code, Fault, Message, Opt, Options, Token, TokenLength, number, split_token};
 
 /// A received message, borrowed from the stream's buffer and known to be well-formed (RFC 8323 §3.2).
 #[derive(Clone, Copy, Debug)]
 pub struct Frame<'a> {
     /// Request method, response code, signal or empty.
     pub code: Code,
-    /// Token.
+    /// Token; of one of more than 8 bytes no more than its length.
     pub token: Token,
+    token_bytes: &'a [u8],
     options: &'a [u8],
     payload: &'a [u8],
     /// The number of the last option, 0 if there is none.
@@ -25,11 +26,11 @@ pub(super) struct Header {
 
 impl Header {
     /// Reads the first bytes of a frame; `None` if there are not enough yet. Lengths need not be in their shortest
-    /// form: the RFC gives no licence to refuse a longer one.
-    pub(super) fn read(bytes: &[u8]) -> Result<Option<Self>, FrameFault> {
+    /// form: the RFC gives no licence to refuse a longer one. Tokens may have more than 8 bytes if that is said.
+    pub(super) fn read(bytes: &[u8], extended: bool) -> Result<Option<Self>, FrameFault> {
         let Some((&first, rest)) = bytes.split_first() else { return Ok(None) };
         let token_length = first & 0x0f;
-        if usize::from(token_length) > Token::MAX {
+        if usize::from(token_length) > Token::MAX && !extended {
             return Err(FrameFault::Content(Fault::TokenLength(token_length)));
         }
         let (extra, length) = match (first >> 4, rest) {
@@ -40,7 +41,12 @@ impl Header {
             _ => return Ok(None),
         };
         let prefix = usize::from(extra).saturating_add(1);
-        let total = length.saturating_add(u64::from(token_length)).saturating_add(2).saturating_add(u64::from(extra));
+        let behind_code = bytes.get(prefix.saturating_add(1)..).unwrap_or_default();
+        let Some(token) = TokenLength::read(token_length, behind_code).map_err(FrameFault::Content)? else {
+            return Ok(None);
+        };
+        let token = token.saturating_add(TokenLength::extension_of(token_length));
+        let total = length.saturating_add(token as u64).saturating_add(2).saturating_add(u64::from(extra));
         Ok(Some(Self { prefix, token_length, total }))
     }
 }
@@ -51,7 +57,19 @@ impl<'a> Frame<'a> {
     /// # Errors
     /// Whatever RFC 8323 or RFC 7252 §3 calls a message format error.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, FrameError> {
-        let header = Header::read(bytes).map_err(|fault| FrameError { at: 0, fault })?;
+        Self::read(bytes, false)
+    }
+
+    /// The same of a frame whose token may have more than 8 bytes (RFC 8974 §2.1).
+    ///
+    /// # Errors
+    /// As [`parse`](Self::parse), but only a token length of 15 is reserved.
+    pub fn parse_extended(bytes: &'a [u8]) -> Result<Self, FrameError> {
+        Self::read(bytes, true)
+    }
+
+    pub(super) fn read(bytes: &'a [u8], extended: bool) -> Result<Self, FrameError> {
+        let header = Header::read(bytes, extended).map_err(|fault| FrameError { at: 0, fault })?;
         let cut = FrameError { at: bytes.len(), fault: FrameFault::Length };
         let header = header.filter(|header| header.total == bytes.len() as u64).ok_or(cut)?;
         let (&code, body) = bytes.get(header.prefix..).and_then(<[u8]>::split_first).ok_or(cut)?;
@@ -59,17 +77,29 @@ impl<'a> Frame<'a> {
         if matches!(code.class(), 1 | 6) {
             return Err(FrameError { at, fault: FrameFault::Content(Fault::ReservedClass(code.class())) });
         }
-        let (token, rest) = Token::take(body, header.token_length).ok_or(cut)?;
+        let (token_bytes, rest) = split_token(header.token_length, body).map_err(|_| cut)?;
+        let token = Token::new(token_bytes).unwrap_or_else(|| Token::not_kept(token_bytes.len()));
         if code.is_empty() {
             // Whatever it holds is to be ignored (RFC 8323 §3.4), so it need not be well-formed.
-            return Ok(Self { code, token, options: &[], payload: &[], last: 0 });
+            return Ok(Self { code, token, token_bytes, options: &[], payload: &[], last: 0 });
         }
         match message::split_body(rest) {
-            Ok((options, payload, last)) => Ok(Self { code, token, options, payload, last }),
+            Ok((options, payload, last)) => Ok(Self { code, token, token_bytes, options, payload, last }),
             Err((fault, left)) => {
                 Err(FrameError { at: bytes.len().saturating_sub(left), fault: FrameFault::Content(fault) })
             }
         }
+    }
+
+    /// The same frame with another token.
+    pub(super) const fn named(self, token: Token) -> Self {
+        Self { token, ..self }
+    }
+
+    /// The bytes of the token, however many.
+    #[must_use]
+    pub const fn token_bytes(&self) -> &'a [u8] {
+        self.token_bytes
     }
 
     /// All options, ascending.
@@ -100,7 +130,7 @@ impl<'a> Frame<'a> {
     /// The same as a message that stands in a datagram has it: confirmable, and without a message ID.
     #[must_use]
     pub const fn message(&self) -> Message<'a> {
-        let Self { code, token, options, payload, last } = *self;
+        let Self { code, token, options, payload, last, .. } = *self;
         Message::of_frame(code, token, (options, payload, last))
     }
 

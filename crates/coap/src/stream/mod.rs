@@ -56,4 +56,4 @@ pub use frame::{Frame, FrameError, FrameFault};
 pub use output::{Closing, Event, Lost, Output, StreamRefused};
 pub use reader::FrameReader;
 pub use signal::{BadSignal, Signal};
-pub use write::write_frame;
+pub use write::{write_extended, write_frame};

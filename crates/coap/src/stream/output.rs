@@ -135,6 +135,16 @@ pub enum StreamRefused {
     /// The token is in use.
     #[error("a request with this token is under way")]
     TokenInUse,
+    /// The other side does not take tokens as long as ours (RFC 8974 §2.2.1).
+    #[error(
+        "tokens of {length} bytes are wished, but the server takes at most {limit}; use a token length of {limit} or less"
+    )]
+    TokenTooLong {
+        /// How long they would be.
+        length: u16,
+        /// How long they may be.
+        limit: u32,
+    },
     /// The request was answered already.
     #[error("no such request: it was answered, or its connection ended")]
     UnknownRequest,

@@ -1,14 +1,19 @@
 //! What is under way in each direction.
 
-use alloc::collections::BTreeMap;
+use alloc::{boxed::Box, collections::BTreeMap};
 
-use crate::{ExchangeId, RequestId, endpoint::slots::Slots, message::Token};
+use crate::{
+    ExchangeId, RequestId,
+    endpoint::slots::Slots,
+    long_tokens::{Limits, LongTokens},
+    message::Token,
+};
 
 /// A token as a key: its length and its bytes.
 type Key = (u8, u64);
 
 fn key(token: Token) -> Key {
-    (token.len() as u8, u64::from_be_bytes(token.padded()))
+    (token.field(), u64::from_be_bytes(token.padded()))
 }
 
 /// Requests of ours.
@@ -48,12 +53,13 @@ impl Asked {
     }
 
     /// A token that no request under way has, and that may be had: short ones first.
-    pub(super) fn token(&self, is_kept: impl Fn(Token) -> bool) -> Token {
+    /// Whole ones have 8 bytes.
+    pub(super) fn token(&self, whole: bool, is_kept: impl Fn(Token) -> bool) -> Token {
         let mut count = self.made;
         loop {
             count = count.wrapping_add(1);
             let bytes = count.to_be_bytes();
-            let zeros = bytes.iter().take_while(|byte| **byte == 0).count();
+            let zeros = if whole { 0 } else { bytes.iter().take_while(|byte| **byte == 0).count() };
             let token = Token::new(bytes.get(zeros..).unwrap_or_default()).unwrap_or_default();
             // A caller's own token may stand in the way; there are never as many as there are counts.
             if !self.by_token.contains_key(&key(token)) && !is_kept(token) {
@@ -126,7 +132,12 @@ pub(super) struct Owed {
     observing: BTreeMap<Key, u32>,
     made: u64,
     unanswered: usize,
+    /// Tokens that are too long for their places.
+    long_tokens: Option<Box<LongTokens<()>>>,
 }
+
+/// Room for the longest token there can be and as many bytes again.
+const LONG_TOKENS: Limits = Limits { tokens: 256, bytes: 128 << 10, share: 1 };
 
 /// A request of the other side.
 #[derive(Clone, Copy, Debug)]
@@ -139,7 +150,40 @@ pub(super) struct Debt {
 
 impl Owed {
     pub(super) const fn new() -> Self {
-        Self { slots: Slots::new(), order: BTreeMap::new(), observing: BTreeMap::new(), made: 0, unanswered: 0 }
+        Self {
+            slots: Slots::new(),
+            order: BTreeMap::new(),
+            observing: BTreeMap::new(),
+            made: 0,
+            unanswered: 0,
+            long_tokens: None,
+        }
+    }
+
+    /// Keeps a token of more than 8 bytes for a request that came with it, if there is room for it.
+    pub(super) fn keep_token(&mut self, token: &[u8]) -> Option<Token> {
+        let tokens = self.long_tokens.get_or_insert_with(|| Box::new(LongTokens::new(LONG_TOKENS)));
+        let kept = tokens.keep((), 0, token)?;
+        tokens.hold(kept, true);
+        Some(kept)
+    }
+
+    /// The bytes of the token of a request.
+    pub(super) fn token_bytes<'a>(&'a self, token: &'a Token) -> Option<&'a [u8]> {
+        if token.is_long() { self.long_tokens.as_deref()?.bytes((), *token) } else { Some(token.as_bytes()) }
+    }
+
+    /// A request with this token is over: nothing more is ever said on it unless another one has it.
+    pub(super) fn release_token(&mut self, token: Token) {
+        if let Some(tokens) = self.long_tokens.as_deref_mut() {
+            tokens.hold(token, false);
+            tokens.forget(token);
+        }
+    }
+
+    /// Bytes held by tokens of more than 8 bytes.
+    pub(super) fn memory_of_tokens(&self) -> usize {
+        self.long_tokens.as_deref().map_or(0, LongTokens::memory)
     }
 
     /// Requests that were not answered at all.
@@ -194,8 +238,9 @@ impl Owed {
     }
 
     fn drop(&mut self, slot: u32) {
-        if let Some(debt) = self.slots.get(slot) {
-            self.order.remove(&debt.number);
+        if let Some(Debt { token, number, .. }) = self.slots.get(slot).copied() {
+            self.order.remove(&number);
+            self.release_token(token);
         }
         self.slots.release(slot);
     }

@@ -13,6 +13,8 @@ pub struct FrameReader {
     /// Bytes of the buffer that were handed out.
     taken: usize,
     limit: u32,
+    /// Tokens may have more than 8 bytes.
+    extended: bool,
     broken: Option<FrameError>,
 }
 
@@ -23,7 +25,13 @@ impl FrameReader {
     /// A reader of frames of at most `limit` bytes each.
     #[must_use]
     pub const fn new(limit: u32) -> Self {
-        Self { buffer: Vec::new(), taken: 0, limit, broken: None }
+        Self { buffer: Vec::new(), taken: 0, limit, extended: false, broken: None }
+    }
+
+    /// The same, and their tokens may have more than 8 bytes (RFC 8974).
+    #[must_use]
+    pub fn extended(self) -> Self {
+        Self { extended: true, ..self }
     }
 
     /// Bytes came in.
@@ -57,7 +65,7 @@ impl FrameReader {
         let whole = next.and_then(|length| {
             let Some(length) = length else { return Ok(None) };
             let place = self.taken..self.taken.saturating_add(length);
-            Frame::parse(self.buffer.get(place.clone()).unwrap_or_default()).map(|_| Some(place))
+            Frame::read(self.buffer.get(place.clone()).unwrap_or_default(), self.extended).map(|_| Some(place))
         });
         match &whole {
             Ok(Some(place)) => self.taken = place.end,
@@ -69,13 +77,13 @@ impl FrameReader {
 
     /// The frame at a place that [`advance`](Self::advance) gave, until more comes in.
     pub(super) fn frame(&self, place: Range<usize>) -> Option<Frame<'_>> {
-        Frame::parse(self.buffer.get(place)?).ok()
+        Frame::read(self.buffer.get(place)?, self.extended).ok()
     }
 
     /// Bytes of the next frame, if it is whole.
     fn next_length(&self) -> Result<Option<usize>, FrameFault> {
         let waiting = self.buffer.get(self.taken..).unwrap_or_default();
-        let Some(header) = Header::read(waiting)? else { return Ok(None) };
+        let Some(header) = Header::read(waiting, self.extended)? else { return Ok(None) };
         if header.total > u64::from(self.limit) {
             return Err(FrameFault::OverLimit { announced: header.total, limit: self.limit });
         }

@@ -15,6 +15,8 @@ pub enum Signal<'a> {
         max_message_size: Option<u32>,
         /// The sender understands block-wise transfer (§5.3.2).
         block_wise: bool,
+        /// The longest token that the sender takes with a request, in bytes (RFC 8974 §2.2.1).
+        longest_token: Option<u32>,
     },
     /// 7.02: to be answered by a Pong with the same token.
     Ping {
@@ -85,7 +87,11 @@ impl<'a> Signal<'a> {
         };
         let number = |number, most| value(number, 0..=most).and_then(Uint::read);
         Ok(match code.to_byte() {
-            CSM => Self::Csm { max_message_size: number(2, 4), block_wise: value(4, 0..=0).is_some() },
+            CSM => Self::Csm {
+                max_message_size: number(2, 4),
+                block_wise: value(4, 0..=0).is_some(),
+                longest_token: number(6, 3),
+            },
             PING => Self::Ping { custody: value(2, 0..=0).is_some() },
             PONG => Self::Pong { custody: value(2, 0..=0).is_some() },
             RELEASE => Self::Release { alternative: value(2, 1..=255), hold_off: number(4, 3) },
@@ -98,30 +104,32 @@ impl<'a> Signal<'a> {
     /// # Errors
     /// An alternative address or a diagnostic that does not fit `limit` bytes.
     pub fn write(&self, buffer: &mut Vec<u8>, token: Token, limit: u32) -> Result<usize, WriteError> {
-        let put =
-            |buffer: &mut Vec<u8>, code, first: Option<(u16, &[u8])>, second: Option<(u16, &[u8])>, payload: &[u8]| {
-                let nothing: (u16, &[u8]) = (0, &[]);
-                let pair = [first.or(second).unwrap_or(nothing), second.unwrap_or(nothing)];
-                let count = usize::from(first.is_some()).saturating_add(usize::from(second.is_some()));
-                let options = pair.get(..count).unwrap_or_default();
-                write_frame(buffer, Code::from_byte(code), token, options, payload, limit)
-            };
-        match *self {
-            Self::Csm { max_message_size, block_wise } => {
-                let size = max_message_size.map(Uint::new);
-                let size = size.as_ref().map(|size| (2, size.as_bytes()));
-                put(buffer, CSM, size, block_wise.then_some((4, &[])), &[])
+        let mut put = |code, options: [Option<(u16, &[u8])>; 3], payload: &[u8]| {
+            let (mut given, mut count) = ([(0, &[][..]); 3], 0_usize);
+            for (place, option) in given.iter_mut().zip(options.into_iter().flatten()) {
+                *place = option;
+                count = count.saturating_add(1);
             }
-            Self::Ping { custody } => put(buffer, PING, custody.then_some((2, &[])), None, &[]),
-            Self::Pong { custody } => put(buffer, PONG, custody.then_some((2, &[])), None, &[]),
+            let options = given.get(..count).unwrap_or_default();
+            write_frame(buffer, Code::from_byte(code), token, options, payload, limit)
+        };
+        match *self {
+            Self::Csm { max_message_size, block_wise, longest_token } => {
+                let (size, token) = (max_message_size.map(Uint::new), longest_token.map(Uint::new));
+                let size = size.as_ref().map(|size| (2, size.as_bytes()));
+                let token = token.as_ref().map(|token| (6, token.as_bytes()));
+                put(CSM, [size, block_wise.then_some((4, &[])), token], &[])
+            }
+            Self::Ping { custody } => put(PING, [custody.then_some((2, &[])), None, None], &[]),
+            Self::Pong { custody } => put(PONG, [custody.then_some((2, &[])), None, None], &[]),
             Self::Release { alternative, hold_off } => {
                 let hold_off = hold_off.map(Uint::new);
                 let hold_off = hold_off.as_ref().map(|seconds| (4, seconds.as_bytes()));
-                put(buffer, RELEASE, alternative.map(|address| (2, address)), hold_off, &[])
+                put(RELEASE, [alternative.map(|address| (2, address)), hold_off, None], &[])
             }
             Self::Abort { bad_csm_option, diagnostic } => {
                 let option = bad_csm_option.map(|number| Uint::new(number.into()));
-                put(buffer, ABORT, option.as_ref().map(|number| (2, number.as_bytes())), None, diagnostic)
+                put(ABORT, [option.as_ref().map(|number| (2, number.as_bytes())), None, None], diagnostic)
             }
             Self::Unknown => Ok(0),
         }

@@ -1,6 +1,6 @@
 use alloc::vec::Vec;
 
-use crate::message::{Code, MARKER, OptionHeader, Token, WriteError};
+use crate::message::{Code, LONGEST_TOKEN, MARKER, OptionHeader, Token, TokenLength, WriteError, put_token};
 
 /// Appends one frame to a buffer (RFC 8323 §3.2), with its length in the shortest form, and returns its size in bytes.
 ///
@@ -14,6 +14,23 @@ pub fn write_frame(
     payload: &[u8],
     limit: u32,
 ) -> Result<usize, WriteError> {
+    write_extended(buffer, code, token.as_bytes(), options, payload, limit)
+}
+
+/// The same with a token of any length up to [`LONGEST_TOKEN`] (RFC 8974); what is longer is cut.
+///
+/// # Errors
+/// As [`write_frame`].
+pub fn write_extended(
+    buffer: &mut Vec<u8>,
+    code: Code,
+    token: &[u8],
+    options: &[(u16, &[u8])],
+    payload: &[u8],
+    limit: u32,
+) -> Result<usize, WriteError> {
+    let token = token.get(..LONGEST_TOKEN).unwrap_or(token);
+    let token_length = TokenLength::of(token.len());
     let mut length = if payload.is_empty() { 0 } else { payload.len().saturating_add(1) };
     let mut after = 0;
     for &(number, value) in options {
@@ -22,15 +39,16 @@ pub fn write_frame(
         after = number;
     }
     let prefix = Prefix::of(length);
-    let total = prefix.size().saturating_add(1).saturating_add(token.len()).saturating_add(length);
+    let of_token = token_length.extension().len().saturating_add(token.len());
+    let total = prefix.size().saturating_add(1).saturating_add(of_token).saturating_add(length);
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     if total > limit {
         return Err(WriteError::OverLimit { needed: total, limit });
     }
     buffer.reserve(total);
-    prefix.put(buffer, token.len() as u8);
+    prefix.put(buffer, token_length.field);
     buffer.push(code.to_byte());
-    buffer.extend_from_slice(token.as_bytes());
+    put_token(buffer, token);
     after = 0;
     for &(number, value) in options {
         OptionHeader::new(after, number, value)?.put(buffer);

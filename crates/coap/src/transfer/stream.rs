@@ -15,7 +15,8 @@ impl Host<Connection> {
     #[must_use]
     pub fn over_stream(connection: Connection, config: Config) -> Self {
         let options = connection.options();
-        let ours = Settings { max_message_size: options.max_message_size, block_wise: options.block_wise };
+        let ours =
+            Settings { max_message_size: options.max_message_size, block_wise: options.block_wise, ..Settings::BASE };
         let block = if ours.bert() { BlockSize::BERT } else { BlockSize::B1024 };
         Self::with(connection, Config { block, q_block: None, ..config }, ChanceSeed::new(0))
     }

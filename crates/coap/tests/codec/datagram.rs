@@ -4,9 +4,21 @@ use millpond_coap::message::{Fault, Kind, Message, Token, Writer};
 
 /// Parses, walks through the options and writes the same message again.
 pub(crate) fn check(bytes: &[u8]) {
-    let message = match Message::parse(bytes) {
-        Ok(message) => message,
+    let (message, long) = match Message::parse(bytes) {
+        Ok(message) => {
+            let (same, token) = Message::parse_extended(bytes).expect("what is no longer is read too");
+            assert_eq!((same.token, token), (message.token, message.token.as_bytes()));
+            (message, None)
+        }
+        Err(error) if matches!(error.fault, Fault::TokenLength(9..=14)) => match Message::parse_extended(bytes) {
+            Ok((message, token)) => (message, Some(token)),
+            Err(longer) => {
+                assert!(longer.at <= bytes.len() && longer.header == error.header, "{longer}");
+                return;
+            }
+        },
         Err(error) => {
+            assert_eq!(Message::parse_extended(bytes).err(), Some(error));
             // Only a token may be missing altogether; anything else at fault has a first byte.
             let end = if error.fault == Fault::TokenTruncated { bytes.len() + 1 } else { bytes.len().max(1) };
             assert!(error.at < end, "{error} lies outside of {} bytes", bytes.len());
@@ -18,12 +30,20 @@ pub(crate) fn check(bytes: &[u8]) {
         }
     };
     assert!(message.code.suits(message.kind));
-    assert!(message.token.len() <= Token::MAX);
+    match long {
+        Some(token) => {
+            assert!(message.token.is_long() && token.len() == message.token.len() && token.len() > Token::MAX)
+        }
+        None => assert!(message.token.len() <= Token::MAX),
+    }
     assert!(message.kind != Kind::Reset || bytes.len() == 4);
 
     let mut written = b"what was there before".to_vec();
     let before = written.len();
-    let mut writer = Writer::start(&mut written, message.kind, message.code, message.id, message.token);
+    let mut writer = match long {
+        Some(token) => Writer::start_extended(&mut written, message.kind, message.code, message.id, token),
+        None => Writer::start(&mut written, message.kind, message.code, message.id, message.token),
+    };
     writer = writer.within(usize::MAX);
     let mut previous = 0;
     let mut options = 0;

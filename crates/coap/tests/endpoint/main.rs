@@ -26,6 +26,7 @@ mod identities;
 mod jumps;
 mod leisure;
 mod lifetimes;
+mod long_tokens;
 mod malformed;
 mod memory;
 mod naming;

@@ -11,7 +11,7 @@ use crate::session::Wishing;
 
 /// A client whose copies are told apart by their tokens, with ten requests to a peer at a time; found one by one, or by
 /// hash.
-fn client(token_length: u8, by_hash: bool, identities: Identities) -> Endpoint<u8> {
+fn client(token_length: u16, by_hash: bool, identities: Identities) -> Endpoint<u8> {
     let mut config = Config { token_length, ..Config::default() };
     config.transmission.nstart = 10;
     config.limits.exchanges_per_peer = if by_hash { 17 } else { 16 };
@@ -45,7 +45,7 @@ fn given(token: &[u8]) -> Outgoing<'static> {
 }
 
 /// In both ways of finding an exchange.
-fn both(token_length: u8, check: impl Fn(Endpoint<u8>)) {
+fn both(token_length: u16, check: impl Fn(Endpoint<u8>)) {
     for by_hash in [false, true] {
         check(client(token_length, by_hash, Identities::counted()));
     }

@@ -260,7 +260,7 @@ impl Pair {
                         self.wire.insert((self.now + delay, number, to, bytes.to_vec()));
                     }
                     self.datagrams.push(bytes.to_vec());
-                    let message = Message::parse(bytes).unwrap();
+                    let (message, _) = Message::parse_extended(bytes).unwrap();
                     let copy = match cause {
                         Cause::Exchange { copy, .. } if copy > 0 => format!(" #{copy}"),
                         Cause::Reply { repeated: true, .. } => " again".to_owned(),
@@ -325,12 +325,13 @@ fn line(event: Event<'_, Side>) -> String {
     }
 }
 
-/// Kind, code and message ID: `CON GET 0`, `ACK 0`.
+/// Kind, code and message ID: `CON GET 0`, `ACK 0`; and how long the token is if it is long.
 fn shape(message: &Message<'_>) -> String {
+    let long = if message.token.is_long() { format!(" token {}", message.token) } else { String::new() };
     match message.code.name() {
         Some(_) if message.code.is_empty() => format!("{} {}", message.kind, message.id.0),
-        Some(name) => format!("{} {name} {}", message.kind, message.id.0),
-        None => format!("{} {} {}", message.kind, message.code, message.id.0),
+        Some(name) => format!("{} {name} {}{long}", message.kind, message.id.0),
+        None => format!("{} {} {}{long}", message.kind, message.code, message.id.0),
     }
 }
 

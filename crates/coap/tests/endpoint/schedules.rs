@@ -26,7 +26,7 @@ struct Fate {
 struct Schedule {
     naming: Naming,
     duplicates: Duplicates,
-    token_length: u8,
+    token_length: u16,
     /// Milliseconds that the server's application takes.
     think: u16,
     /// No datagram overtakes another one on the way to the server.
@@ -295,7 +295,7 @@ fn schedule() -> impl Strategy<Value = Schedule> {
     (shape, think, vec(fate(), 1..40)).prop_map(|((naming, stored, token_length, in_order), think, fates)| Schedule {
         naming: NAMINGS[naming],
         duplicates: if stored { Duplicates::Stored } else { Duplicates::Afresh },
-        token_length,
+        token_length: token_length.into(),
         think,
         in_order,
         fates,

@@ -91,6 +91,7 @@ impl Session {
         config.limits.duplicate_bytes = 4_096;
         config.limits.bytes = 24 << 10;
         config.limits.datagram = 200;
+        config.longest_token = [8, 20][usize::from(shape >> 1 & 1)];
         let identities = [Identities::counted(), Identities::secret([7; 16])][usize::from(shape & 1)];
         let controller = preset(usize::from(sizes)).build();
         let make = |node| Endpoint::new(config, controller, ChanceSeed::new(3), node, identities).unwrap();
@@ -355,8 +356,9 @@ impl Session {
             match actor.endpoint.poll(now) {
                 Output::Transmit(Transmit { to, bytes, cause }) => {
                     let bytes = bytes.to_vec();
-                    assert!(bytes.len() <= usize::from(limits.datagram));
-                    let message = Message::parse(&bytes).expect("what is sent is well-formed");
+                    let (message, token) = Message::parse_extended(&bytes).expect("what is sent is well-formed");
+                    let beyond = if message.token.is_long() { token.len() - 7 } else { 0 };
+                    assert!(bytes.len() <= usize::from(limits.datagram) + beyond);
                     assert!(!after_reset || message.kind != Kind::Reset, "a reset was answered with a reset");
                     let is_first = match cause {
                         Cause::Exchange { id, copy, .. } => {

@@ -201,7 +201,9 @@ fn later_settings_may_take_several_blocks_back() {
     }
     assert!(hosts.up.last().unwrap().summary().ends_with("/1/7"));
     let mut csm = Vec::new();
-    Signal::Csm { max_message_size: Some(1_152), block_wise: true }.write(&mut csm, Token::EMPTY, u32::MAX).unwrap();
+    Signal::Csm { max_message_size: Some(1_152), block_wise: true, longest_token: None }
+        .write(&mut csm, Token::EMPTY, u32::MAX)
+        .unwrap();
     hosts.client.receive(hosts.now, &csm);
     hosts.run();
     assert_eq!(hosts.answered(), (Code::CHANGED, vec![1]));
@@ -249,9 +251,9 @@ fn repeated_settings_add_up() {
     let mut hosts = Hosts::new(Options::default(), Options::default());
     hosts.run();
     for (csm, expected) in [
-        (Signal::Csm { max_message_size: Some(2_000), block_wise: false }, (2_000, true)),
-        (Signal::Csm { max_message_size: None, block_wise: false }, (2_000, true)),
-        (Signal::Csm { max_message_size: Some(500), block_wise: true }, (500, true)),
+        (Signal::Csm { max_message_size: Some(2_000), block_wise: false, longest_token: None }, (2_000, true)),
+        (Signal::Csm { max_message_size: None, block_wise: false, longest_token: None }, (2_000, true)),
+        (Signal::Csm { max_message_size: Some(500), block_wise: true, longest_token: None }, (500, true)),
     ] {
         let mut bytes = Vec::new();
         csm.write(&mut bytes, Token::EMPTY, u32::MAX).unwrap();

@@ -65,12 +65,12 @@ fn a_side_that_serves_nothing_says_so() {
 #[test]
 fn settings_accumulate_and_each_replaces_its_own_earlier_value() {
     let mut both = Both::with(Options { max_message_size: 8_192, ..Options::default() }, Options::default());
-    assert_eq!(both.server.settings(), Settings { max_message_size: 8_192, block_wise: true });
+    assert_eq!(both.server.settings(), Settings { max_message_size: 8_192, block_wise: true, longest_token: 8 });
     assert!(both.server.settings().bert());
     // A further CSM, with the size alone: BERT is withdrawn, block-wise stays.
     both.server.receive(both.now, &crate::frames::hex("30 E1 22 04 80"));
     let (_, told) = drain(&mut both.server, both.now);
-    assert_eq!(told, [Told::Settings(Settings { max_message_size: 1_152, block_wise: true })]);
+    assert_eq!(told, [Told::Settings(Settings { max_message_size: 1_152, block_wise: true, longest_token: 8 })]);
     assert!(!both.server.settings().bert());
     // One without options changes nothing.
     both.server.receive(both.now, &crate::frames::hex("00 E1"));

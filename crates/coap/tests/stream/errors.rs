@@ -78,8 +78,8 @@ fn an_option_of_a_signal_that_is_too_long_counts_as_absent() {
     for (bytes, signal) in [
         // Max-Message-Size of five bytes, Block-Wise-Transfer and Custody with a value, Hold-Off of four bytes, Bad-CSM-Option
         // of three, an empty Alternative-Address.
-        ("60 E1 25 01 00 00 00 00", Signal::Csm { max_message_size: None, block_wise: false }),
-        ("20 E1 41 00", Signal::Csm { max_message_size: None, block_wise: false }),
+        ("60 E1 25 01 00 00 00 00", Signal::Csm { max_message_size: None, block_wise: false, longest_token: None }),
+        ("20 E1 41 00", Signal::Csm { max_message_size: None, block_wise: false, longest_token: None }),
         ("20 E2 21 00", Signal::Ping { custody: false }),
         ("60 E4 20 24 00 00 00 3C", Signal::Release { alternative: None, hold_off: None }),
         ("40 E5 23 00 00 07", Signal::Abort { bad_csm_option: None, diagnostic: b"" }),

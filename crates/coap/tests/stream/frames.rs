@@ -75,8 +75,8 @@ fn a_length_in_a_longer_form_is_read() {
 fn signals_byte_by_byte() {
     let address: &[u8] = b"h2.example:5683";
     for (bytes, with, signal) in [
-        ("00 E1", "", Signal::Csm { max_message_size: None, block_wise: false }),
-        ("40 E1 22 04 80 20", "", Signal::Csm { max_message_size: Some(1_152), block_wise: true }),
+        ("00 E1", "", Signal::Csm { max_message_size: None, block_wise: false, longest_token: None }),
+        ("40 E1 22 04 80 20", "", Signal::Csm { max_message_size: Some(1_152), block_wise: true, longest_token: None }),
         ("11 E2 42 20", "42", Signal::Ping { custody: true }),
         ("11 E3 42 20", "42", Signal::Pong { custody: true }),
         ("01 E2 42", "42", Signal::Ping { custody: false }),

@@ -33,13 +33,7 @@ pub(crate) struct Sent {
 impl Sent {
     fn of(frame: &Frame<'_>, length: usize) -> Self {
         let options = frame.options().map(|option| (option.number, option.value.to_vec())).collect();
-        Self {
-            code: frame.code,
-            token: frame.token.as_bytes().to_vec(),
-            options,
-            payload: frame.payload().len(),
-            length,
-        }
+        Self { code: frame.code, token: frame.token_bytes().to_vec(), options, payload: frame.payload().len(), length }
     }
 
     pub(crate) fn option(&self, number: u16) -> Option<&[u8]> {
@@ -99,7 +93,7 @@ impl Hosts {
             down: Vec::new(),
             piece: usize::MAX,
             sleep: None,
-            readers: [FrameReader::new(u32::MAX), FrameReader::new(u32::MAX)],
+            readers: [FrameReader::new(u32::MAX).extended(), FrameReader::new(u32::MAX).extended()],
         }
     }
 

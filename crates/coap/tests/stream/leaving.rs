@@ -147,7 +147,7 @@ fn an_upload_goes_on_in_messages_as_long_as_the_newest_settings_allow() {
     let mut answer = Vec::new();
     // Fewer blocks of 1024 in a message; then none, so that it begins anew; then smaller ones, and never larger ones again.
     for (size, payload) in [(4_000, 3_072), (2_500, 2_048), (600, 512), (300, 128), (4_000, 128)] {
-        let settings = signal(Signal::Csm { max_message_size: Some(size), block_wise: true });
+        let settings = signal(Signal::Csm { max_message_size: Some(size), block_wise: true, longest_token: None });
         hosts.client.receive(hosts.now, &[settings, answer].concat());
         let up = hosts.drain_client();
         assert_eq!(hosts.up.last().map(|sent| (sent.code, sent.payload)), Some((Code::PUT, payload)), "{size}");
@@ -164,7 +164,8 @@ fn an_upload_goes_on_in_messages_as_long_as_the_newest_settings_allow() {
 #[test]
 fn who_takes_messages_of_no_length_keeps_nothing_open() {
     let mut server = host(Options::default(), Config::STREAM);
-    let settings = |size, block_wise| signal(Signal::Csm { max_message_size: Some(size), block_wise });
+    let settings =
+        |size, block_wise| signal(Signal::Csm { max_message_size: Some(size), block_wise, longest_token: None });
     let request = |token: u8, options: &[(u16, &[u8])]| {
         let mut bytes = Vec::new();
         write_frame(&mut bytes, Code::GET, Token::new(&[token]).unwrap(), options, &[], u32::MAX).unwrap();

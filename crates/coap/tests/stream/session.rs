@@ -18,7 +18,7 @@ pub(crate) fn check(bytes: &[u8]) {
 }
 
 fn check_connection(bytes: &[u8]) {
-    let options = Options { max_message_size: 2_048, requests: 8, ..Options::default() };
+    let options = Options { max_message_size: 2_048, requests: 8, longest_token: 300, ..Options::default() };
     let mut connection = Connection::new(options);
     let mut now = Instant::ORIGIN;
     let mut state = State::default();
@@ -38,7 +38,7 @@ fn check_connection(bytes: &[u8]) {
             2 => {
                 if let Some(id) = state.owed.pop() {
                     let answered = connection.respond(now, id, &Outgoing::confirmable(Code::CONTENT, &[]));
-                    assert!(answered.is_ok() || state.closed.is_some() || connection.settings().max_message_size < 16);
+                    assert!(answered.is_ok() || state.closed.is_some() || connection.settings().max_message_size < 320);
                 }
                 rest = after;
             }

@@ -69,3 +69,41 @@ fn an_observation_has_it_until_it_is_over() {
     assert_eq!(tokens(&hosts), [b"eye".to_vec(), b"eye".to_vec()], "registration and its end");
     assert_eq!(hosts.up[2].summary(), "0.01 O:1");
 }
+
+/// RFC 8974: a client whose tokens have so many bytes, and a server that takes as many.
+fn extended(length: u16, longest: u16) -> Hosts {
+    let client = Options { token_length: length, ..Options::default() };
+    Hosts::new(client, Options { longest_token: longest, ..Options::default() })
+}
+
+#[test]
+fn long_tokens_are_taken_as_far_as_the_settings_say() {
+    for length in [9, 13, 268, 269, 60_000] {
+        let mut hosts = extended(length, length).serving(body(10));
+        hosts.ask(&Ask::new(Code::GET, &PATH));
+        hosts.run();
+        assert_eq!(hosts.answered(), (Code::CONTENT, body(10)));
+        assert_eq!(tokens(&hosts)[0].len(), usize::from(length));
+    }
+}
+
+#[test]
+fn a_client_does_not_send_what_is_not_taken() {
+    let mut hosts = extended(20, 8).serving(body(10));
+    let ask = hosts.ask(&Ask::new(Code::GET, &PATH));
+    hosts.run();
+    let failed = hosts.told.iter().any(|told| matches!(told, Event::Failed { ask: failed, .. } if *failed == ask));
+    assert!(failed && tokens(&hosts).is_empty(), "{:?}", hosts.told);
+}
+
+#[test]
+fn an_observation_lasts_on_a_long_token() {
+    let mut hosts = extended(30, 30).serving(body(10));
+    let ask = hosts.ask(&Ask::new(Code::GET, &PATH).observing());
+    hosts.run();
+    assert!(hosts.client.cancel(hosts.now, ask));
+    hosts.run();
+    let tokens = tokens(&hosts);
+    assert_eq!((tokens.len(), &tokens[0]), (2, &tokens[1]), "registration and its end");
+    assert_eq!(tokens[0].len(), 30);
+}

@@ -22,6 +22,7 @@ mod hostile;
 mod jumps;
 mod layers;
 mod limits;
+mod long_tokens;
 mod observations;
 mod observers;
 mod pair;

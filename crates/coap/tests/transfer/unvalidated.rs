@@ -50,8 +50,8 @@ struct Server {
 impl Server {
     fn new(remembers: bool) -> Self {
         let chance = ChanceSeed::new(1);
-        let endpoint =
-            Endpoint::new(Default::default(), Preset::RFC7252.build(), chance, 0, Identities::counted()).unwrap();
+        let endpoint = millpond_coap::Config { longest_token: 300, ..Default::default() };
+        let endpoint = Endpoint::new(endpoint, Preset::RFC7252.build(), chance, 0, Identities::counted()).unwrap();
         let config = Config { q_block: Some(BurstParameters::RFC9177), ..Config::DEFAULT };
         let mut host = Host::new(endpoint, config, chance).unwrap();
         host.validate_by(Known { remembers });
@@ -121,7 +121,7 @@ impl Server {
     }
 
     fn last(&self) -> Message<'_> {
-        Message::parse(self.sent.last().unwrap()).unwrap()
+        Message::parse_extended(self.sent.last().unwrap()).unwrap().0
     }
 
     /// What came and went so far does not count.
@@ -168,6 +168,29 @@ const KINDS: &[(&str, Make)] = &[
         let answer = server.last();
         assert_eq!((answer.code, answer.option(number::ECHO)), (Code::CONTENT, Some(&ECHO[..])));
         assert_eq!(answer.payload().len(), 128, "as long as may be");
+    }),
+    ("a short answer on a token of 9 bytes", |server| {
+        server.take(b"\x49\x01\x00\x01ninebytes\xb5hello");
+        server.content(100);
+        assert_eq!((server.last().payload().len(), server.last().token.len()), (100, 9));
+    }),
+    ("a long answer on a token of 9 bytes", |server| {
+        server.take(b"\x49\x01\x00\x01ninebytes\xb5hello");
+        server.content(5_000);
+        assert_eq!((server.last().payload().len(), server.last().token.len()), (128, 9));
+    }),
+    ("a long answer on a token of 300 bytes", |server| {
+        server.take(&[b"\x4e\x01\x00\x01\x00\x1f", &[b't'; 300][..], b"\xb5hello"].concat());
+        server.content(5_000);
+        assert_eq!((server.last().payload().len(), server.last().token.len()), (512, 300));
+    }),
+    ("a burst on a token of 13 bytes", |server| {
+        server.take(b"\x5d\x01\x00\x01\x00thirteenbytes\xb5hello\xd1\x07\x0e");
+        server.content(5_000);
+    }),
+    ("a token that is too long", |server| {
+        server.take(&[b"\x4e\x01\x00\x01\x00\x20", &[b't'; 301][..], b"\xb5hello"].concat());
+        assert_eq!((server.last().code, server.last().token.len()), (Code::BAD_REQUEST, 301));
     }),
     ("a long answer to a non-confirmable request", |server| {
         server.take(NON);

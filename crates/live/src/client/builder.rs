@@ -2,7 +2,11 @@
 
 use std::{collections::BTreeMap, fmt, net::SocketAddr, sync::Arc, time::Duration};
 
-use millpond_coap::{Config, Limits, Memory, Transmission, block::BlockSize};
+use millpond_coap::{
+    Config, Limits, Memory, Transmission,
+    block::BlockSize,
+    message::{MAX_DATAGRAM, Token},
+};
 use millpond_control::Span;
 
 use super::{Client, block_size};
@@ -40,6 +44,7 @@ pub(crate) struct Settings {
     /// Peers over TCP have to begin with theirs (CSM).
     #[cfg_attr(not(feature = "tcp"), allow(dead_code, reason = "it is for connections"))]
     pub(crate) needs_settings: bool,
+    pub(crate) token_length: u16,
     /// Bytes of representations that are kept.
     pub(crate) cache: Option<usize>,
     pub(crate) q_block: bool,
@@ -79,11 +84,19 @@ impl Settings {
         let limits = Limits {
             exchanges_per_peer: self.window().saturating_mul(2),
             waiting_per_peer: self.window().saturating_mul(2),
-            received: self.longest_datagram,
+            received: self.longest_datagram.max(datagram_with(self.token_length)),
             ..Limits::DEFAULT
         };
-        Config { transmission: self.transmission, admits_pieces: false, limits, ..Config::DEFAULT }
+        let token_length = self.token_length;
+        Config { transmission: self.transmission, token_length, admits_pieces: false, limits, ..Config::DEFAULT }
     }
+}
+
+/// Bytes of a datagram with a token of so many bytes that is taken all the same.
+pub(crate) fn datagram_with(token: u16) -> u16 {
+    let beyond = usize::from(token).saturating_sub(Token::MAX);
+    let bytes = usize::from(Limits::DEFAULT.received).saturating_add(beyond).min(MAX_DATAGRAM);
+    u16::try_from(bytes).unwrap_or(u16::MAX)
 }
 
 impl Default for Settings {
@@ -103,6 +116,7 @@ impl Default for Settings {
             longest_body: 16 << 20,
             longest_datagram: Limits::DEFAULT.received,
             needs_settings: true,
+            token_length: Config::DEFAULT.token_length,
             cache: None,
             q_block: false,
             most_sockets: 64,
@@ -259,6 +273,15 @@ impl ClientBuilder {
     #[must_use]
     pub const fn longest_datagram(mut self, bytes: u16) -> Self {
         self.settings.longest_datagram = bytes;
+        self
+    }
+
+    /// Bytes in the tokens of requests, up to 65,000; 4. With more than 8 (RFC 8974) there are zeros behind those that tell requests
+    /// apart, to see what a server makes of that: one that does not know such tokens rejects the request, or says so in its settings
+    /// (TCP, TLS). Without effect on tokens of up to 8 bytes over TCP and TLS, which are as short as can be.
+    #[must_use]
+    pub const fn token_length(mut self, bytes: u16) -> Self {
+        self.settings.token_length = bytes;
         self
     }
 

@@ -13,10 +13,10 @@ use tokio::sync::mpsc::WeakUnboundedSender;
 
 use super::{Client, Command, Commands};
 #[cfg(feature = "server")]
-use crate::tcp::{self, Way};
+use crate::tcp::Way;
 use crate::{
     Error, Host, Transport,
-    tcp::{Goal, client_config, connect},
+    tcp::{self, Goal, client_config, connect},
 };
 
 /// A connection, as whoever asks over it has it.
@@ -103,8 +103,8 @@ impl Client {
         } else {
             (None, None)
         };
-        let needs_settings = self.settings.needs_settings;
-        let goal = Goal { peers: reached.clone(), from, secure, needs_settings };
+        let options = tcp::options(self.settings.needs_settings, self.settings.token_length);
+        let goal = Goal { peers: reached.clone(), from, secure, options };
         let begin = || {
             #[cfg(feature = "server")]
             if let Some(calls) = way {

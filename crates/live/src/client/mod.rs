@@ -51,7 +51,7 @@ pub use unanswered::Outcome;
 
 use names::Names;
 
-pub(crate) use builder::Settings;
+pub(crate) use builder::{Settings, datagram_with};
 #[cfg(test)]
 pub(crate) use command::asked_for_trial;
 pub(crate) use command::{Command, Reply, RequestNumber, Room, Wanted};

@@ -55,6 +55,7 @@ pub struct ServerBuilder {
     pub(super) block_size: u16,
     pub(super) longest_body: usize,
     pub(super) longest_datagram: u16,
+    pub(super) longest_token: u16,
     pub(super) unasked: Option<UnaskedHook>,
     pub(super) q_block: bool,
     pub(super) confirm_every: Duration,
@@ -107,6 +108,7 @@ impl Default for ServerBuilder {
             block_size: 1_024,
             longest_body: 1 << 20,
             longest_datagram: Limits::DEFAULT.received,
+            longest_token: 8,
             unasked: None,
             q_block: false,
             confirm_every: Duration::from_secs(3_600),
@@ -331,6 +333,15 @@ impl ServerBuilder {
     #[must_use]
     pub const fn longest_datagram(mut self, bytes: u16) -> Self {
         self.longest_datagram = bytes;
+        self
+    }
+
+    /// The longest token that is taken with a request, in bytes, up to 65,000; 8. Beyond 8 (RFC 8974) longer ones are answered with 4.00
+    /// instead of rejected, peers over TCP and TLS are told the limit, and datagrams may be longer by that. All such tokens together have
+    /// a mebibyte, of which a network has a quarter at most, and in a connection 128 KiB; for want of room they are answered with 5.03.
+    #[must_use]
+    pub const fn longest_token(mut self, bytes: u16) -> Self {
+        self.longest_token = bytes;
         self
     }
 

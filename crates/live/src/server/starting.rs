@@ -24,7 +24,7 @@ use super::{
 use crate::tcp;
 use crate::{
     DEFAULT_PORT, Error, PathKey, Transport,
-    client::{Settings, block_size},
+    client::{Settings, block_size, datagram_with},
     clock::{Clock, span},
     dtls::{ClientKeys, Keys, ServerKeys, Sessions},
     least_wait::LEAST_WAIT,
@@ -213,12 +213,22 @@ impl ServerBuilder {
 
     #[cfg(feature = "tcp")]
     async fn start_tcp(&self, router: &Arc<Router>, clock: Clock, server: &mut Server) -> Result<(), Error> {
-        let (limits, longest_body) = (self.limits()?, self.longest_body);
+        let (limits, longest_body, longest_token) = (self.limits()?, self.longest_body, self.longest_token);
         let (hook, accesses) = (self.hook.clone(), self.accesses.clone());
         let (router, admission) = (Arc::clone(router), Arc::clone(&server.running.admission));
         let (connections, policing) = (Arc::clone(&server.running.connections), Arc::clone(&server.running.policing));
-        let shared =
-            tcp::Shared { clock, router, admission, policing, connections, limits, longest_body, hook, accesses };
+        let shared = tcp::Shared {
+            clock,
+            router,
+            admission,
+            policing,
+            connections,
+            limits,
+            longest_body,
+            longest_token,
+            hook,
+            accesses,
+        };
         let shared = Arc::new(shared);
         let acceptor = if self.tls.is_empty() { None } else { Some(tcp::acceptor(&self.security)?) };
         if !self.tls_clients.is_empty() {
@@ -271,6 +281,7 @@ impl ServerBuilder {
 
     /// A host that the workers' are made like.
     fn host(&self) -> Result<DatagramHost, Error> {
+        let received = self.longest_datagram.max(datagram_with(self.longest_token));
         let config = Config {
             transmission: self.transmission,
             ack_delay: span(self.ack_delay),
@@ -279,7 +290,8 @@ impl ServerBuilder {
             // A set leaves as RFC 9177 §7.2 has it.
             admits_pieces: false,
             takes_unasked: self.unasked.is_some(),
-            limits: Limits { waiting_per_peer: 64, received: self.longest_datagram, ..Limits::DEFAULT },
+            longest_token: self.longest_token,
+            limits: Limits { waiting_per_peer: 64, received, ..Limits::DEFAULT },
             ..Config::DEFAULT
         };
         let (chance, identities) = (secrets::chance()?, secrets::identities()?);

@@ -350,6 +350,13 @@ fn of_ignored(why: &Ignored) -> Option<(AccessOutcome, Cow<'static, str>)> {
             let outcome = if *is_answered { AccessOutcome::Answered { code, bytes: 0 } } else { AccessOutcome::Reset };
             (outcome, "a longer datagram than is taken (longest_datagram)".into())
         }
+        Ignored::LongToken { is_for_want_of_room } => {
+            let (code, why) = match is_for_want_of_room {
+                true => (Code::SERVICE_UNAVAILABLE, "no room for its token of more than 8 bytes"),
+                false => (Code::BAD_REQUEST, "a longer token than is taken (longest_token)"),
+            };
+            (AccessOutcome::Answered { code, bytes: 0 }, why.into())
+        }
         Ignored::NoRoom => (AccessOutcome::Unanswered, "no room for another request".into()),
         _ => return None,
     })

@@ -308,7 +308,7 @@ impl Asking {
     fn tell_rooms(&mut self, host: &Host<Connection>, end: Option<&Error>) {
         /// What stands in a message beside its options and its payload.
         const HEAD: usize = 32;
-        let Settings { max_message_size, block_wise: knows_blocks } = host.settings();
+        let Settings { max_message_size, block_wise: knows_blocks, .. } = host.settings();
         for (options, reply) in std::mem::take(&mut self.rooms) {
             let whole = (max_message_size as usize).saturating_sub(HEAD + options);
             let in_blocks = |size: BlockSize, count: u32| size.bytes() as usize * count as usize;

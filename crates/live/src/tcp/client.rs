@@ -3,7 +3,7 @@
 use std::sync::{Arc, atomic::AtomicBool};
 
 use millpond_coap::{
-    stream::{self, Connection},
+    stream::{Connection, Options},
     transfer::{Config, Host, Limits},
 };
 use tokio::sync::mpsc;
@@ -19,6 +19,18 @@ const LONGEST_MESSAGE: u32 = 1 << 20;
 /// Requests that may be under way on a connection.
 const MOST_ASKS: u32 = 65_536;
 
+/// What a client is: whether the other side has to begin with its settings, and how long its tokens are.
+pub(crate) fn options(needs_settings: bool, token_length: u16) -> Options {
+    Options {
+        max_message_size: LONGEST_MESSAGE,
+        needs_settings,
+        token_length,
+        serves: false,
+        requests: MOST_ASKS,
+        ..Options::default()
+    }
+}
+
 /// Owns a connection.
 pub(super) struct Task<S> {
     clock: Clock,
@@ -27,17 +39,10 @@ pub(super) struct Task<S> {
 }
 
 impl<S: Stream> Task<S> {
-    pub(super) fn new(whom: Whom, stream: S, is_released: Arc<AtomicBool>, needs_settings: bool) -> Self {
-        let settings = stream::Options {
-            max_message_size: LONGEST_MESSAGE,
-            needs_settings,
-            serves: false,
-            requests: MOST_ASKS,
-            ..stream::Options::default()
-        };
+    pub(super) fn new(whom: Whom, stream: S, is_released: Arc<AtomicBool>, options: Options) -> Self {
         // The limits on bodies are those of each request.
         let limits = Limits { asks: MOST_ASKS, bytes: usize::MAX, ..Config::STREAM.limits };
-        let host = Host::over_stream(Connection::new(settings), Config { limits, ..Config::STREAM });
+        let host = Host::over_stream(Connection::new(options), Config { limits, ..Config::STREAM });
         let clock = Clock::start();
         let asking = Asking::new(whom, clock, MOST_ASKS as usize, is_released);
         Self { clock, link: Link::new(stream, host, Other::Server), asking }
@@ -133,9 +138,14 @@ mod tests {
             (outcome, started.elapsed())
         };
         let task = async {
-            Task::new(Whom { peer: to, transport: Transport::Tcp, identity: None }, near, Arc::default(), true)
-                .run(Vec::new(), orders)
-                .await;
+            Task::new(
+                Whom { peer: to, transport: Transport::Tcp, identity: None },
+                near,
+                Arc::default(),
+                options(true, 4),
+            )
+            .run(Vec::new(), orders)
+            .await;
             // Its end is told by the outcome.
             std::future::pending().await
         };
@@ -191,7 +201,7 @@ mod tests {
         let is_released = Arc::<AtomicBool>::default();
         let to = "192.0.2.1:5683".parse().unwrap();
         let whom = Whom { peer: to, transport: Transport::Tcp, identity: None };
-        let task = Task::new(whom, near, Arc::clone(&is_released), true).run(Vec::new(), orders);
+        let task = Task::new(whom, near, Arc::clone(&is_released), options(true, 4)).run(Vec::new(), orders);
         let outcome = async {
             // It is answered by nobody, and keeps the connection open.
             let (first, _waits) = oneshot::channel();

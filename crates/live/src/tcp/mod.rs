@@ -17,6 +17,7 @@ mod standing;
 #[cfg(feature = "server")]
 mod way;
 
+pub(crate) use client::options;
 pub(crate) use connecting::{Goal, connect};
 #[cfg(feature = "server")]
 pub(crate) use connections::{ConnectionLimits, Connections};

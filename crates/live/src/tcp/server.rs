@@ -50,6 +50,7 @@ pub(crate) struct Shared {
     pub(crate) connections: Arc<Connections>,
     pub(crate) limits: DeskLimits,
     pub(crate) longest_body: usize,
+    pub(crate) longest_token: u16,
     pub(crate) hook: Option<Hook>,
     pub(crate) accesses: AccessHook,
 }

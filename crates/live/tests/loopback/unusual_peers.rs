@@ -8,8 +8,8 @@ use std::{
 
 use millpond_coap::message::{Kind, Message, Writer};
 use millpond_live::{
-    Client, ClientSecurity, Code, ControllerChoice, Error, PreSharedKey, PreSharedKeys, Request, Resource, Response,
-    Server, ServerSecurity, number,
+    Client, ClientSecurity, Code, ControllerChoice, Error, Happened, PreSharedKey, PreSharedKeys, Request, Resource,
+    Response, Server, ServerSecurity, number,
 };
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -272,6 +272,58 @@ async fn what_nobody_asked_for_is_rejected_or_taken() {
         let told = told.lock().unwrap().clone();
         assert_eq!(told, if takes { vec!["2.05 on"] } else { vec![] }, "a copy is told once");
     }
+}
+
+/// Tokens of RFC 8974, over UDP and over TCP: all blocks of a body, and an observation.
+#[tokio::test]
+async fn tokens_of_more_than_8_bytes_are_sent_and_taken() {
+    let body: Vec<u8> = (0..3_000_u32).map(|at| (at % 251) as u8).collect();
+    let sent = body.clone();
+    for length in [9, 20, 300] {
+        let body = body.clone();
+        let lengths = Arc::<Mutex<Vec<usize>>>::default();
+        let telling = Arc::clone(&lengths);
+        let server = Server::builder()
+            .trace(move |event| {
+                if let Happened::Received { token, .. } = &event.what {
+                    telling.lock().unwrap().push(token.len());
+                }
+            })
+            .bind(ANY)
+            .bind_tcp(ANY)
+            .longest_token(300)
+            .route(
+                "/",
+                Resource::new().get(move |_| {
+                    let body = body.clone();
+                    async move { Response::content(body) }
+                }),
+            )
+            .start()
+            .await
+            .unwrap();
+        let client = Client::builder().token_length(length).build().await.unwrap();
+        let [(_, udp), (_, tcp)] = server.local_addrs() else { panic!("two addresses") };
+        for uri in [format!("coap://{udp}/"), format!("coap+tcp://{tcp}/")] {
+            let answer = client.get(&uri).await.unwrap();
+            assert_eq!(answer.payload(), &sent[..], "{uri}");
+        }
+        assert_eq!(*lengths.lock().unwrap(), [usize::from(length); 3], "three blocks over UDP");
+    }
+}
+
+/// A server that does not know them rejects the request, or says so in its settings.
+#[tokio::test]
+async fn a_server_without_long_tokens_is_told_as_such() {
+    let hello = Resource::new().get(|_| async { Response::content("hello") });
+    let server = Server::builder().bind(ANY).bind_tcp(ANY).route("/", hello);
+    let server = server.start().await.unwrap();
+    let client = Client::builder().token_length(9).build().await.unwrap();
+    let [(_, udp), (_, tcp)] = server.local_addrs() else { panic!("two addresses") };
+    let reset = client.get(format!("coap://{udp}/")).await.unwrap_err();
+    assert!(reset.to_string().contains("reset"), "{reset}");
+    let refused = client.get(format!("coap+tcp://{tcp}/")).await.unwrap_err();
+    assert!(refused.to_string().contains("takes at most 8"), "{refused}");
 }
 
 /// What devices report by code 0.30 is a request with a method that nobody registered.

@@ -14,7 +14,7 @@ use crate::endpoint::{
     message_ids::later,
     queue::What,
     requests::{Owed, Request, Requests},
-    send::write,
+    send::{spelled, write},
 };
 use crate::message::Kind;
 
@@ -125,7 +125,8 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let start = self.queue.bytes.len();
         let limit = usize::from(self.setup.config.limits.datagram);
         let id = self.setup.identities.answer_id(&request.from, request.id);
-        write(&mut self.queue.bytes, Kind::NonConfirmable, id, request.token, response, limit)?;
+        let token = spelled(self.inbox.as_deref(), request.from, request.token)?;
+        write(&mut self.queue.bytes, Kind::NonConfirmable, id, token, response, limit)?;
         self.queue.push_written(request.from, What::Reply { request: to, repeated: false }, start);
         self.counts.one_more(Count::Sent(Kind::NonConfirmable));
         Ok(())
@@ -140,8 +141,10 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     ) -> Result<(), Refused> {
         let start = self.queue.bytes.len();
         let limit = usize::from(self.setup.config.limits.datagram);
-        write(&mut self.queue.bytes, Kind::Acknowledgement, request.id, request.token, response, limit)?;
+        let token = spelled(self.inbox.as_deref(), request.from, request.token)?;
+        write(&mut self.queue.bytes, Kind::Acknowledgement, request.id, token, response, limit)?;
         if let Some(echo) = self.inbox.as_deref().and_then(|inbox| inbox.requests.echo(to.slot)) {
+            let limit = limit.saturating_add(token.beyond());
             echo.add(&mut self.queue.bytes, start, &self.setup.config.naming, limit);
         }
         self.queue.push_written(request.from, What::Reply { request: to, repeated: false }, start);

@@ -5,7 +5,7 @@ use core::{fmt::Debug, hash::Hash};
 use millpond_control::{Instant, ReplyKind};
 
 use crate::endpoint::{
-    Endpoint, Failure, Ignored, Outgoing,
+    Config, Endpoint, Failure, Ignored, Outgoing,
     counters::Count,
     duplicates::{Key, Known, Reply},
     exchanges::{Returns, Role, Stage},
@@ -14,9 +14,12 @@ use crate::endpoint::{
     naming::Echo,
     queue::What,
     requests::Owed,
+    send::write,
 };
+use crate::long_tokens::{Spelled, unpadded};
 use crate::message::{
-    Code, Kind, Message, MessageId, Properties, Uint, Writer, copies_share, is_for_responses, number,
+    Code, Fault, Kind, Message, MessageId, ParseError, Properties, Token, Uint, Writer, copies_share, is_for_responses,
+    number,
 };
 
 impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
@@ -33,13 +36,73 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let parsed = Message::read(datagram);
         let message = match &parsed {
             Ok(message) => message,
-            Err(error) => {
-                if let Some(id) = error.reset() {
-                    self.reset(from, id);
-                }
-                return self.ignore(from, Ignored::Malformed(*error));
+            Err(error) => return self.take_unread(now, from, datagram, *error),
+        };
+        self.take_message(now, from, message, datagram);
+    }
+
+    /// A datagram that is no message of RFC 7252 may be one of RFC 8974.
+    #[cold]
+    fn take_unread(&mut self, now: Instant, from: A, datagram: &[u8], error: ParseError) {
+        let Config { longest_token, token_length, .. } = self.setup.config;
+        let takes = |limit: u16| usize::from(limit) > Token::MAX;
+        let read = match error.fault {
+            Fault::TokenLength(_) if takes(longest_token.max(token_length)) => Message::parse_extended(datagram),
+            _ => Err(error),
+        };
+        let (message, token) = match read {
+            Ok((message, _)) if message.code.is_request() && !takes(longest_token) => {
+                return self.malformed(from, error);
+            }
+            Ok(read) => read,
+            Err(error) => return self.malformed(from, error),
+        };
+        let name = if !message.code.is_request() {
+            unpadded(token, token_length.into())
+        } else if token.len() > longest_token.into() {
+            return self.refuse_token(from, &message, token, Code::BAD_REQUEST);
+        } else {
+            let network = self.path_of(&from).unwrap_or_else(|| self.hash(&from));
+            let growth = self.inbox_or_new().requests.token_growth(token.len());
+            let has_room = self.has_room(growth);
+            let requests = &mut self.inbox_or_new().requests;
+            let kept = if has_room { requests.keep_token(from, network, token) } else { None };
+            match kept {
+                Some(name) => name,
+                None => return self.refuse_token(from, &message, token, Code::SERVICE_UNAVAILABLE),
             }
         };
+        let (message, renamed) = (message.named(name), message.renamed(name));
+        self.take_message(now, from, &message, &renamed);
+    }
+
+    /// It is no message: a confirmable one is rejected (RFC 7252 §4.2).
+    fn malformed(&mut self, from: A, error: ParseError) {
+        if let Some(id) = error.reset() {
+            self.reset(from, id);
+        }
+        self.ignore(from, Ignored::Malformed(error));
+    }
+
+    /// A request is answered without anything being kept, for its token is too long or there is no room for it. It must not be
+    /// rejected: that would say that long tokens are not understood at all (RFC 8974 §2.2.2).
+    fn refuse_token(&mut self, from: A, message: &Message<'_>, token: &[u8], code: Code) {
+        self.counts.one_more(Count::Received(message.kind));
+        let (kind, id) = match message.kind {
+            Kind::Confirmable => (Kind::Acknowledgement, message.id),
+            _ => (Kind::NonConfirmable, self.setup.identities.answer_id(&from, message.id)),
+        };
+        let payload: &[u8] = if code == Code::BAD_REQUEST { b"token too long" } else { b"" };
+        let refusal = Outgoing { payload, ..Outgoing::confirmable(code, &[]) };
+        let (start, limit) = (self.queue.bytes.len(), usize::from(self.setup.config.limits.datagram));
+        if write(&mut self.queue.bytes, kind, id, Spelled::Long(token), &refusal, limit).is_ok() {
+            self.queue.push_written(from, What::Ack, start);
+            self.counts.one_more(Count::Sent(kind));
+        }
+        self.ignore(from, Ignored::LongToken { is_for_want_of_room: code != Code::BAD_REQUEST });
+    }
+
+    fn take_message(&mut self, now: Instant, from: A, message: &Message<'_>, datagram: &[u8]) {
         self.counts.one_more(Count::Received(message.kind));
         match message.kind {
             Kind::Confirmable if message.code.is_empty() => {
@@ -237,7 +300,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     #[cold]
     fn has_asked_with(&self, slot: u32, message: &Message<'_>) -> bool {
         let Some(exchange) = self.exchanges.get(slot) else { return false };
-        let Ok(request) = Message::parse(exchange.message()) else { return false };
+        let Ok((request, _)) = Message::parse_extended(exchange.message()) else { return false };
         let is_callers = |number| number == number::OSCORE || Properties::of(number).is_none();
         let is_asked = |number| is_callers(number) && request.option(number).is_some();
         message.options().refused(|number| is_for_responses(number) || is_asked(number)).is_none()

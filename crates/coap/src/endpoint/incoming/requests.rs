@@ -1,4 +1,4 @@
-use alloc::vec::Vec;
+use alloc::{boxed::Box, vec::Vec};
 
 use millpond_control::Instant;
 
@@ -8,6 +8,7 @@ use crate::endpoint::{
     naming::Echo,
     slots::{Linked, Links, List, NONE, Slots},
 };
+use crate::long_tokens::{Limits, LongTokens};
 use crate::message::{MessageId, Token};
 
 /// How a request is to be answered.
@@ -57,11 +58,46 @@ pub(in crate::endpoint) struct Requests<A> {
     order: List,
     /// The first in order that is owed an acknowledgement, or one before it.
     first_owed: u32,
+    /// Tokens that they came with and that are too long for their places.
+    long_tokens: Option<Box<LongTokens<A>>>,
 }
 
-impl<A: Copy> Requests<A> {
+/// A judgement: a mebibyte of tokens, of which no network has more than a quarter.
+const LONG_TOKENS: Limits = Limits { tokens: 1_024, bytes: 1 << 20, share: 4 };
+
+impl<A: Copy + Eq> Requests<A> {
     pub(in crate::endpoint) const fn new() -> Self {
-        Self { slots: Slots::new(), echoes: Vec::new(), order: List::EMPTY, first_owed: NONE }
+        Self { slots: Slots::new(), echoes: Vec::new(), order: List::EMPTY, first_owed: NONE, long_tokens: None }
+    }
+
+    /// Bytes that another token of more than 8 adds to what is held, at most.
+    #[cold]
+    pub(in crate::endpoint) fn token_growth(&self, length: usize) -> usize {
+        let fresh = LongTokens::<A>::new(LONG_TOKENS);
+        let tokens = self.long_tokens.as_deref();
+        let own = if tokens.is_none() { size_of::<LongTokens<A>>() } else { 0 };
+        tokens.unwrap_or(&fresh).growth(length).saturating_add(own)
+    }
+
+    /// Keeps a token of more than 8 bytes that a request came with, if there is room for it.
+    #[cold]
+    pub(in crate::endpoint) fn keep_token(&mut self, peer: A, network: u64, token: &[u8]) -> Option<Token> {
+        let tokens = self.long_tokens.get_or_insert_with(|| Box::new(LongTokens::new(LONG_TOKENS)));
+        tokens.keep(peer, network, token)
+    }
+
+    /// The bytes of such a token.
+    #[cold]
+    pub(in crate::endpoint) fn token_bytes(&self, peer: A, token: Token) -> Option<&[u8]> {
+        self.long_tokens.as_deref()?.bytes(peer, token)
+    }
+
+    /// Something more needs such a token, or needs it no more.
+    #[inline]
+    pub(in crate::endpoint) fn hold_token(&mut self, token: Token, is_held: bool) {
+        if let Some(tokens) = self.long_tokens.as_deref_mut() {
+            tokens.hold(token, is_held);
+        }
     }
 
     pub(in crate::endpoint) fn len(&self) -> u32 {
@@ -69,7 +105,9 @@ impl<A: Copy> Requests<A> {
     }
 
     pub(in crate::endpoint) fn memory(&self) -> usize {
-        self.slots.memory().saturating_add(self.echoes.capacity().saturating_mul(size_of::<Option<Echo>>()))
+        let echoes = self.echoes.capacity().saturating_mul(size_of::<Option<Echo>>());
+        let tokens = self.long_tokens.as_deref().map_or(0, LongTokens::memory);
+        self.slots.memory().saturating_add(echoes).saturating_add(tokens)
     }
 
     /// Bytes that one more request adds to what is held, at most; zero as long as there is room.
@@ -131,6 +169,7 @@ impl<A: Copy> Requests<A> {
     ) -> u32 {
         let slot = self.slots.put(Request { links: Links::NOWHERE, from, token, id, owed, changes, due });
         self.order.push(&mut self.slots, slot);
+        self.hold_token(token, true);
         if self.first_owed == NONE {
             self.first_owed = slot;
         }
@@ -152,10 +191,7 @@ impl<A: Copy> Requests<A> {
 
     /// Those that somebody asked are gone.
     #[cold]
-    pub(in crate::endpoint) fn remove_of(&mut self, peer: A)
-    where
-        A: PartialEq,
-    {
+    pub(in crate::endpoint) fn remove_of(&mut self, peer: A) {
         let its = self.slots.iter().filter(|(_, request)| request.from == peer).map(|(slot, _)| slot);
         for slot in its.collect::<Vec<_>>() {
             self.remove(slot);
@@ -168,6 +204,9 @@ impl<A: Copy> Requests<A> {
             self.first_owed = List::after(&self.slots, slot);
         }
         self.order.remove(&mut self.slots, slot);
+        if let Some(token) = self.slots.get(slot).map(|request| request.token) {
+            self.hold_token(token, false);
+        }
         self.slots.release(slot);
         if !self.echoes.is_empty() {
             self.set_echo(slot, None);

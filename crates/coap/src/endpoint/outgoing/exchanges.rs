@@ -9,7 +9,7 @@ use crate::endpoint::{
     naming::Mark,
     slots::{Linked, Links, List, Slots},
 };
-use crate::message::{HEADER, Kind, MessageId, NoResponse, Token};
+use crate::message::{HEADER, Kind, MessageId, NoResponse, Token, TokenLength};
 
 /// Peers that may have more exchanges than this under way are searched through a hash table instead of one by one.
 const LOOKED_THROUGH: u16 = 16;
@@ -197,12 +197,29 @@ impl Exchange {
 
     /// The token of the first copy.
     pub(in crate::endpoint) fn token(&self) -> Token {
-        let mut length = usize::from(self.bytes.first().map_or(0, |first| first & 0x0f));
+        let field = self.bytes.first().map_or(0, |first| first & 0x0f);
+        if field > 8 {
+            return self.short_token();
+        }
+        let mut length = usize::from(field);
         if self.mark == Mark::Token && self.retransmissions > 0 {
             length = length.saturating_sub(1);
         }
         let bytes = self.bytes.get(HEADER..).and_then(|rest| rest.get(..length));
         bytes.and_then(Token::new).unwrap_or_default()
+    }
+
+    /// What tells a request of ours apart whose token is longer: its first bytes.
+    #[cold]
+    fn short_token(&self) -> Token {
+        let token = self.bytes.get(self.token_place()..).and_then(|rest| rest.get(..Token::MAX));
+        token.and_then(Token::new).unwrap_or_default()
+    }
+
+    /// Where the token begins.
+    fn token_place(&self) -> usize {
+        let field = self.bytes.first().map_or(0, |first| first & 0x0f);
+        HEADER.saturating_add(TokenLength::extension_of(field))
     }
 
     /// Nothing but this token stays of the message.
@@ -222,7 +239,8 @@ impl Exchange {
             place.copy_from_slice(&id.0.to_be_bytes());
         }
         let Some(token) = token else { return };
-        if let Some(place) = self.bytes.get_mut(HEADER..).and_then(|rest| rest.get_mut(..token.len())) {
+        let begin = self.token_place();
+        if let Some(place) = self.bytes.get_mut(begin..).and_then(|rest| rest.get_mut(..token.len())) {
             place.copy_from_slice(token.as_bytes());
         }
     }

@@ -103,7 +103,9 @@ impl Exchanges {
     /// The claim that this token begins like.
     pub(in crate::endpoint) fn claim_of(&self, open: &List, token: Token) -> Option<u32> {
         let is_it = |exchange: &Exchange| {
-            exchange.role == Role::Claim && token.as_bytes().starts_with(exchange.token().as_bytes())
+            exchange.role == Role::Claim
+                && !token.is_long()
+                && token.as_bytes().starts_with(exchange.token().as_bytes())
         };
         open.iter(&self.slots).find(|(_, exchange)| is_it(exchange)).map(|(slot, _)| slot)
     }

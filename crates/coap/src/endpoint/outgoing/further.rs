@@ -15,7 +15,7 @@ use crate::endpoint::{
     message_ids::later,
     peers::Peer,
     queue::What,
-    send::write,
+    send::{spelled, write},
     unanswered::Unanswered,
 };
 use crate::message::{Code, Kind, MessageId, Token};
@@ -129,6 +129,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         // Another one for each, until 65,536 have left to whomever.
         let count = MessageId(self.counts.get(Count::Sent(Kind::NonConfirmable)) as u16);
         let id = self.setup.identities.answer_id(&to, count);
+        let token = spelled(self.inbox.as_deref(), to, token)?;
         write(&mut self.queue.bytes, Kind::NonConfirmable, id, token, message, limit)?;
         let slot = self.exchanges.take();
         let exchange = self.exchanges.name(slot);

@@ -10,6 +10,7 @@ use crate::endpoint::{
     admission::Gate,
     counters::Count,
     exchanges::{Returns, Role, Stage},
+    inbox::Inbox,
     luck::Word,
     message_ids::later,
     naming::Mark,
@@ -17,7 +18,8 @@ use crate::endpoint::{
     queue::What,
     slots::NONE,
 };
-use crate::message::{Kind, MessageId, NoResponse, Token, WriteError, Writer};
+use crate::long_tokens::{Spelled, padded};
+use crate::message::{Kind, MAX_DATAGRAM, MessageId, NoResponse, Token, WriteError, Writer};
 
 impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// Accepts a message for sending: it leaves now or waits. Returns its name, which names nothing any more if it was
@@ -55,7 +57,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             return Err(Refused::TooManyCopies { asked });
         }
         let known = self.peers.find(to, &self.setup.identities);
-        let slot = self.write(known, role, message, token)?;
+        let slot = self.write((known, to), role, message, token)?;
         let peer = match known {
             Some(peer) => peer,
             None => self.new_peer(now, to, Some(role)).inspect_err(|_| self.exchanges.release(slot))?,
@@ -117,7 +119,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// copies apart has room beside it.
     fn write(
         &mut self,
-        peer: Option<u32>,
+        (peer, to): (Option<u32>, A),
         role: Role,
         message: &Outgoing<'_>,
         token: Option<Token>,
@@ -133,23 +135,28 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         // From then on all have one length, so that none is ever another one with the number of a copy behind it.
         let longest = if self.exchanges.names_by_token { Token::MAX.saturating_sub(1) } else { Token::MAX };
         let made_length = longest.min(usize::from(self.setup.config.token_length));
+        let blank = [0; Token::MAX];
+        let blank = blank.get(..made_length).and_then(Token::new);
+        let (own_token, token) = (token.is_some(), token.or(blank).unwrap_or_default());
+        let longer = if role.asks() { padded(token, self.setup.config.token_length.into()) } else { None };
+        let spelled = match &longer {
+            Some(longer) => Spelled::Long(longer),
+            None => spelled(self.inbox.as_deref(), to, token)?,
+        };
         let slot = self.exchanges.take();
         let Some(exchange) = self.exchanges.get_mut(slot) else { return Err(self.out_of_bytes()) };
         exchange.role = role;
         exchange.kind = message.kind;
-        exchange.own_token = token.is_some();
+        exchange.own_token = own_token;
         let limits =
             message.kind == Kind::NonConfirmable && role.asks() && NoResponse::of(message.options) != NoResponse::NONE;
         exchange.returns = if limits { Returns::Limited } else { Returns::Response };
         exchange.mark = mark;
         exchange.most = most;
         exchange.wait = message.patience.ack_timeout;
-        let blank = [0; Token::MAX];
-        let blank = blank.get(..made_length).and_then(Token::new);
-        let token = token.or(blank).unwrap_or_default();
         let before = exchange.bytes.capacity();
         let limit = usize::from(self.setup.config.limits.datagram).saturating_sub(mark.room());
-        let written = write(&mut exchange.bytes, message.kind, MessageId(0), token, message, limit);
+        let written = write(&mut exchange.bytes, message.kind, MessageId(0), spelled, message, limit);
         if mark != Mark::Nothing {
             exchange.bytes.reserve_exact(mark.buffer(most));
         }
@@ -174,7 +181,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     }
 
     /// What is to tell the copies of a request apart: what the peer's controller wishes, unless the caller uses the same
-    /// place for something of its own or the peer's server does not know it.
+    /// place for something of its own, tokens are padded, or the peer's server does not know it.
     #[cold]
     fn mark_for(&self, peer: Option<u32>, wishes: Wishes, request: &Outgoing<'_>) -> Mark {
         let config = &self.setup.config;
@@ -183,7 +190,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let wished = if may_repeat { Mark::wished(wishes.naming) } else { Mark::Nothing };
         let is_callers = match wished.option(&config.naming) {
             Some(number) => request.options.iter().any(|(other, _)| *other == number),
-            None => request.token.is_some(),
+            None => request.token.is_some() || usize::from(config.token_length) > Token::MAX,
         };
         match peer.and_then(|peer| self.peers.get(peer)) {
             _ if is_callers => Mark::Nothing,
@@ -424,16 +431,38 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     }
 }
 
-/// Writes one whole message behind what the buffer holds.
+/// A token as it is written: one of more than 8 bytes is kept with the requests that came with it.
+///
+/// # Errors
+/// It made room for those of others.
+#[inline]
+pub(in crate::endpoint) fn spelled<A: Copy + Eq + Hash>(
+    inbox: Option<&Inbox<A>>,
+    peer: A,
+    token: Token,
+) -> Result<Spelled<'_>, Refused> {
+    if !token.is_long() {
+        return Ok(Spelled::Short(token));
+    }
+    let kept = inbox.and_then(|inbox| inbox.requests.token_bytes(peer, token));
+    kept.map(Spelled::Long).ok_or(Refused::TokenForgotten)
+}
+
+/// Writes one whole message behind what the buffer holds. What a token has beyond 8 bytes comes on top of the limit: who chose it
+/// sent as much.
 pub(in crate::endpoint) fn write(
     buffer: &mut Vec<u8>,
     kind: Kind,
     id: MessageId,
-    token: Token,
+    token: Spelled<'_>,
     message: &Outgoing<'_>,
     limit: usize,
 ) -> Result<usize, WriteError> {
-    let mut writer = Writer::start(buffer, kind, message.code, id, token).within(limit);
+    let writer = match token {
+        Spelled::Short(token) => Writer::start(buffer, kind, message.code, id, token),
+        Spelled::Long(token) => Writer::start_extended(buffer, kind, message.code, id, token),
+    };
+    let mut writer = writer.within(limit.saturating_add(token.beyond()).min(MAX_DATAGRAM));
     for (number, value) in message.options {
         writer.put_option(*number, value)?;
     }

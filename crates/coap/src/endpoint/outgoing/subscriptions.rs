@@ -62,7 +62,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// A limit that would be exceeded, or no such token.
     pub fn claim(&mut self, now: Instant, peer: A) -> Result<(ExchangeId, Token), Refused> {
         let now = self.input(now);
-        let length = self.setup.config.token_length.clamp(1, 4);
+        let length = self.setup.config.token_length.clamp(1, 4) as u8;
         let number = self.peer_for(now, peer)?;
         let Some(peer) = self.peers.get(number) else { return Err(self.out_of_bytes()) };
         let limit = self.setup.config.limits.subscriptions_per_peer;

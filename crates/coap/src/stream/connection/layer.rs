@@ -136,7 +136,9 @@ impl MessageLayer for Connection {
 
     fn reason(why: &StreamRefused) -> Reason {
         match why {
-            StreamRefused::Message(WriteError::OverLimit { .. }) => Reason::TooLong,
+            StreamRefused::Message(WriteError::OverLimit { .. }) | StreamRefused::TokenTooLong { .. } => {
+                Reason::TooLong
+            }
             StreamRefused::Message(_) => Reason::Message,
             StreamRefused::Code(_) => Reason::Call,
             StreamRefused::TokenInUse | StreamRefused::TooManyRequests { .. } => Reason::NoRoom,
@@ -149,7 +151,8 @@ impl MessageLayer for Connection {
     }
 
     fn room(&self) -> Option<Room> {
-        let ours = Settings { max_message_size: self.options.max_message_size, block_wise: self.options.block_wise };
+        let crate::stream::Options { max_message_size, block_wise, .. } = self.options;
+        let ours = Settings { max_message_size, block_wise, ..Settings::BASE };
         Some(Room {
             bytes: self.settings.max_message_size as usize,
             block_wise: self.settings.block_wise,

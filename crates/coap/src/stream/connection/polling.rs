@@ -91,7 +91,8 @@ impl Connection {
 
     /// The frame that an output is about.
     pub(super) fn frame(&self, entry: &Entry) -> Option<Frame<'_>> {
-        self.reader.frame(entry.frame()).sure("frame that was read")
+        let frame = self.reader.frame(entry.frame()).sure("frame that was read");
+        frame.map(|frame| self.named(frame, &entry.what))
     }
 
     /// An output as it is told; none if it is bytes.

@@ -5,12 +5,13 @@ use core::ops::Range;
 use millpond_control::Instant;
 
 use super::{
-    super::{BadSignal, Closing, Signal, StreamRefused, write_frame},
+    super::{BadSignal, Closing, Frame, Settings, Signal, StreamRefused, write_extended},
     Connection, MOST_HELD_PONGS, Releasing, What,
 };
 use crate::{
     RequestId,
     invariant::Sure,
+    long_tokens::unpadded,
     message::{Code, Token, number},
 };
 
@@ -30,7 +31,7 @@ impl Connection {
     /// Takes a frame in and says what it means, if anything.
     pub(super) fn take(&mut self, now: Instant, place: Range<usize>) -> Option<What> {
         let frame = self.reader.frame(place.clone()).sure("frame that was read")?;
-        let (code, token) = (frame.code, frame.token);
+        let code = frame.code;
         if !self.settled && code.to_byte() != 0xe1 {
             self.abort_for(Closing::NoSettings, None, "the first message must be a CSM");
             return None;
@@ -38,6 +39,30 @@ impl Connection {
         if code.is_empty() {
             return None;
         }
+        let token = match frame.token {
+            token if !token.is_long() => token,
+            token if Signal::is(code) && code.to_byte() != 0xe2 => token,
+            _ if code.is_response() => unpadded(frame.token_bytes(), self.options.token_length.into()),
+            _ => {
+                let long = frame.token_bytes();
+                // At once, for its token is not kept: without Custody that says no more than that this side is there.
+                let kept = match code.is_request() {
+                    false => Err((Code::from_byte(0xe3), &[][..])),
+                    true if long.len() > self.options.longest_token.into() => {
+                        Err((Code::BAD_REQUEST, &b"token too long"[..]))
+                    }
+                    true => self.owed.keep_token(long).ok_or((Code::SERVICE_UNAVAILABLE, &[][..])),
+                };
+                match kept {
+                    Ok(token) => token,
+                    Err((code, payload)) => {
+                        // A token that the other side can send it can take.
+                        let _length = write_extended(&mut self.outbox, code, long, &[], payload, u32::MAX);
+                        return None;
+                    }
+                }
+            }
+        };
         if Signal::is(code) {
             return self.take_signal(place);
         }
@@ -63,12 +88,15 @@ impl Connection {
             Err(bad) => return self.refuse(bad),
         };
         match signal {
-            Signal::Csm { max_message_size, block_wise } => {
+            Signal::Csm { max_message_size, block_wise, longest_token } => {
                 self.settled = true;
                 if let Some(size) = max_message_size {
                     self.settings.max_message_size = size;
                 }
                 self.settings.block_wise |= block_wise;
+                if let Some(length) = longest_token {
+                    self.settings.longest_token = length.max(Settings::BASE.longest_token);
+                }
                 Some(What::Settings)
             }
             Signal::Ping { custody: true } if self.owed.unanswered() > 0 => {
@@ -106,6 +134,7 @@ impl Connection {
     fn take_request(&mut self, token: Token) -> Option<What> {
         if !self.options.serves {
             self.answer_by_code(Code::NOT_IMPLEMENTED, token);
+            self.owed.release_token(token);
             return None;
         }
         // Whatever it asks, what is observed with its token is so no longer (RFC 7641 §3.6, §4.1): a request that registers
@@ -116,6 +145,7 @@ impl Connection {
         }
         if self.owed.len() as u64 >= u64::from(self.options.requests) {
             self.answer_by_code(Code::SERVICE_UNAVAILABLE, token);
+            self.owed.release_token(token);
             return None;
         }
         Some(What::Request(self.owed.add(token)))
@@ -132,8 +162,19 @@ impl Connection {
     }
 
     fn answer_by_code(&mut self, code: Code, token: Token) {
+        let Some(token) = self.owed.token_bytes(&token) else { return };
         // Two bytes and a token fit whatever the other side takes.
-        let _length = write_frame(&mut self.outbox, code, token, &[], &[], u32::MAX);
+        let _length = write_extended(&mut self.outbox, code, token, &[], &[], u32::MAX);
+    }
+
+    /// A frame with the token by which its request is known here.
+    pub(super) fn named<'f>(&self, frame: Frame<'f>, what: &What) -> Frame<'f> {
+        let token = match what {
+            _ if !frame.token.is_long() => return frame,
+            What::Request(id) => self.owed.get(*id).map_or(frame.token, |debt| debt.token),
+            _ => unpadded(frame.token_bytes(), self.options.token_length.into()),
+        };
+        frame.named(token)
     }
 
     fn take_response(&mut self, now: Instant, code: Code, token: Token, notifies: bool) -> Option<What> {

@@ -81,7 +81,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
         let Some(body) = self.inbound.get_mut(place) else { return Ok(()) };
         (body.token, body.touched, body.is_confirmable) = (message.token, now, message.kind == Kind::Confirmable);
         body.source = source;
-        let came = message.token.len().saturating_add(message.option_bytes().len()).saturating_add(length);
+        let came = message.token.encoded_len().saturating_add(message.option_bytes().len()).saturating_add(length);
         body.bytes = body.bytes.saturating_add(HEADER).saturating_add(came);
         let accepted = body.take(now, &Receipt { block, total, payload: message.payload() });
         match (accepted, &body.stage) {
