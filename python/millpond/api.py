@@ -12,7 +12,6 @@ from millpond.errors import MillpondError, UsageError, told_to_programs, unknown
 from millpond.given import Reproduction as Reproduction
 from millpond.given import Run as Run
 from millpond.judge import side_by_side
-from millpond.judge.compare import Comparison
 from millpond.judge.published import read as read_published
 from millpond.judge.side_by_side import SideBySide
 from millpond.plan import guests, single, study
@@ -29,7 +28,7 @@ from millpond.run import executors
 from millpond.run.campaign import Watcher, carry_out
 from millpond.run.executors import On
 from millpond.show.mesh import film as films
-from millpond.studies import reproduction
+from millpond.studies import pages, reproduction
 
 #: What `reuse` takes.
 Earlier: TypeAlias = "Run | Results | Path | str | Sequence[Path | str]"
@@ -288,13 +287,17 @@ def redraw(done: Run) -> Path:
     """Write the report again, from results alone. Gives the file."""
     if done.results.is_in_memory:
         raise MillpondError(f"{done.directory}: nothing of these results is kept: name a directory by --out")
-    comparison = done.comparison if isinstance(done, Reproduction) else None
-    done.report = _write_report(done.results, comparison)
+    done.report = pages.write(done.results, done.document)
     return done.report
 
 
 def export(
-    done: Run, folder: Path | str | None = None, *, figures: Sequence[str] = (), tables: Sequence[str] = ()
+    done: Run,
+    folder: Path | str | None = None,
+    *,
+    figures: Sequence[str] = (),
+    tables: Sequence[str] = (),
+    width: float = 10.5,
 ) -> list[Path]:
     """Write the figures and tables of a report as files of their own.
 
@@ -302,7 +305,8 @@ def export(
         done: What a run or study gave.
         folder: Where to; left out: `figures/` and `tables/` in the results directory.
         figures: Formats of the figures: `svg`, `pdf`.
-        tables: Formats of the tables: `csv`, `latex`.
+        tables: Formats of the tables: `csv`, `latex`, `markdown`, `json`.
+        width: Inches of the figures: 3.5 for a column of a paper, 7 for two.
 
     Returns:
         The files.
@@ -312,12 +316,11 @@ def export(
     """
     from millpond.show import export as files
 
-    comparison = done.comparison if isinstance(done, Reproduction) else None
-    written = []
+    shown, written = done.document.sections if figures or tables else (), []
     if figures:
-        written += files.figures(done.results, folder or done.directory / "figures", figures, comparison)
+        written += files.figures(shown, folder or done.directory / "figures", figures, width)
     if tables:
-        written += files.tables(done.results, folder or done.directory / "tables", tables, comparison)
+        written += files.tables(shown, folder or done.directory / "tables", tables)
     return written
 
 
@@ -386,9 +389,3 @@ def _workers(jobs: int) -> int:
     if jobs < 0:
         raise UsageError(f"--jobs: {jobs} makes no sense here: at least 1, or 0 for one per core")
     return jobs
-
-
-def _write_report(results: Results, comparison: Comparison | None) -> Path:
-    from millpond.show.report import write_report
-
-    return write_report(results, comparison)

@@ -23,10 +23,10 @@ from millpond.real.columns import Live
 from millpond.results import provenance
 from millpond.results.directory import Results, Value
 from millpond.results.html_table import html_table
-from millpond.show import real
-from millpond.show import terminal as tables
+from millpond.show import terminal
+from millpond.show.document import Document
 from millpond.show.plot import plot
-from millpond.studies import reproduction
+from millpond.studies import pages, reproduction
 
 if TYPE_CHECKING:
     import pandas
@@ -79,13 +79,15 @@ class Run:
         """A paragraph for a paper: what made these results, and how to make them again."""
         return provenance.statement([manifest for _, manifest in self.results.folders])
 
+    @cached_property
+    def document(self) -> Document:
+        """What is shown of it, in the terminal and on the page alike."""
+        return pages.document(self.results)
+
     @property
     def tables(self) -> list[RenderableType]:
-        """What the program prints; each shows itself in a notebook and by `rich.print`."""
-        return [*tables.of_results(self.measures), *self._live_tables()]
-
-    def _live_tables(self) -> list[RenderableType]:
-        return real.tables(self.live, self.measures) if self.live is not None else []
+        """What the program prints; `rich.print` shows each."""
+        return terminal.render(self.document)
 
     def frame(
         self, metrics: Asked | Sequence[Asked], by: Sequence[str] | None = None, window: Window | None = None
@@ -137,10 +139,10 @@ class Reproduction(Run):
         """What real programs did beside it, and what was published of that; None if none were run."""
         return columns.read(self.directory, self.measures, self.comparison)
 
-    @property
-    def tables(self) -> list[RenderableType]:
-        """What the program prints."""
-        return [*tables.of_study(self.measures, self.comparison), *self._live_tables()]
+    @cached_property
+    def document(self) -> Document:
+        """What is shown of it, beside what was published."""
+        return pages.document(self.results, self.comparison)
 
     def to_json(self) -> dict[str, Any]:
         """The comparison for programs, and if real programs were run what they did: what `--json` prints."""

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from matplotlib.figure import Figure
 from picture_checks import check_texts, panels
 
 import millpond
 from millpond.measure.metrics import METRICS
 from millpond.results.directory import Results
+from millpond.show.document import Plot
 from millpond.show.report import figures
 from millpond.show.report.figures.clock import DAY, HOUR, Clock, in_words
 
@@ -62,8 +63,8 @@ def long(tmp_path_factory: pytest.TempPathFactory) -> Results:
 
 
 @pytest.mark.parametrize("draw", [figures.reported_by_group, figures.bottleneck_over_time])
-def test_a_day_is_told_in_hours(draw: object, long: Results) -> None:
-    figure: Figure = draw(long)  # type: ignore[operator]
+def test_a_day_is_told_in_hours(draw: Callable[[Results], Plot], long: Results) -> None:
+    figure = draw(long).draw()
     below = panels(figure)[-1]
     assert below.get_xlabel() == "time since the start (h)"
     check_texts(figure)
@@ -87,7 +88,7 @@ def test_a_logarithmic_axis_of_days_has_times_with_plain_names(tmp_path: Path) -
         ],
         "run": {"until": "2 d"},
     }
-    figure = figures.reported_by_group(millpond.run(scenario, out=tmp_path / "out", report=False).results)
+    figure = figures.reported_by_group(millpond.run(scenario, out=tmp_path / "out", report=False).results).draw()
     panel = panels(figure)[0]
     assert (panel.get_xscale(), panel.get_xlabel()) == ("log", "time since the start")
     check_texts(figure)
@@ -111,6 +112,6 @@ def test_small_multiples_of_times_are_told_in_hours(tmp_path: Path) -> None:
         "matrix": {"clients[0].count": [1, 2, 4]},
     }
     done = millpond.sweep(plan, out=tmp_path / "out", report=False)
-    figure = figures.small_multiples(done.results, "clients_done_99")
+    figure = figures.small_multiples(done.results, "clients_done_99").draw()
     assert panels(figure)[0].get_ylabel() == "99 % of the clients done\nafter (h)"
     check_texts(figure)

@@ -13,9 +13,9 @@ import pytest
 from millpond.errors import UsageError
 from millpond.plan import study
 from millpond.results.directory import Cell, Group
+from millpond.show.document import Missing
 from millpond.show.report import style
 from millpond.show.report.data import Data
-from millpond.show.report.values import Missing
 from millpond.studies.burst23 import courses
 
 SECONDS = 20
@@ -79,10 +79,10 @@ def test_rates_are_those_of_the_windows_and_the_queue_is_told_as_waiting() -> No
 
 def test_every_algorithm_is_drawn_in_three_panels() -> None:
     data = cast(Data, Traced())
-    figure = courses.over_time(data, courses.SCENARIOS[0])
+    figure = courses.over_time(data, courses.SCENARIOS[0]).draw()
     assert len(figure.axes) == 6
     assert [axes.get_title(loc="left") for axes in figure.axes[:3]] == list(courses.QUANTITIES)
-    assert len(courses.over_time_rows(data, courses.SCENARIOS[0]).rows) == 2 * SECONDS // courses.WINDOW
+    assert len(courses.over_time(data, courses.SCENARIOS[0]).rows.rows) == 2 * SECONDS // courses.WINDOW
 
 
 def test_without_traces_nothing_is_drawn() -> None:

@@ -14,9 +14,9 @@ import millpond
 from millpond.api import Run
 from millpond.measure.reported import Reported
 from millpond.show import terminal
+from millpond.show.document import Missing
 from millpond.show.report import figures, story, tables
 from millpond.show.report.data import Data
-from millpond.show.report.values import Missing
 
 RHYTHM = {"count": 20, "controller": "rfc7252", "name": "rhythm", "workload": {"kind": "periodic", "period": "1 h"}}
 #: The first of most of these would come after their work has ended.
@@ -68,15 +68,15 @@ def test_terminal_and_page_tell_no_time_where_there_is_none(mixed: Run) -> None:
     told = io.StringIO()
     terminal.show(mixed.tables, told)
     lines = told.getvalue().splitlines()
-    assert next(line.split() for line in lines if line.split()[:1] == ["rhythm"])[1:] == ["20", "20", "0", "0", *"----"]
-    assert "30 clients" not in told.getvalue()
+    told_of = next(line.split() for line in lines if line.split()[:1] == ["rhythm"])
+    assert told_of[1:] == ["20", "0", "20", "0", "0", *["\N{EN DASH}"] * 4]
     assert "No time is told of work that goes on until the run ends." in " ".join(told.getvalue().split())
     data = Data(mixed.results)
     listing = tables.reported_by_group(data)
     assert listing.header[:4] == ("group", "clients", "asked nothing", "complete")
     rhythm, seldom, loop = listing.rows
     assert (rhythm[2], rhythm[6:]) == ("0", (tables.NOTHING,) * 4)
-    assert int(seldom[2]) + int(seldom[3]) == 30
+    assert int(str(seldom[2])) + int(str(seldom[3])) == 30
     assert tables.NOTHING not in loop
     words = " ".join(story.scenario_story(data))
     assert "rhythm: 20 of 20 clients had all their answers. " in words
@@ -86,7 +86,7 @@ def test_terminal_and_page_tell_no_time_where_there_is_none(mixed: Run) -> None:
 def test_a_scenario_without_an_end_draws_no_line_of_being_done(tmp_path: Path) -> None:
     done = ran(tmp_path, RHYTHM)
     with pytest.raises(Missing, match="no client's work has an end"):
-        figures.reported_by_group(done.results)
+        figures.reported_by_group(done.results).draw()
     cell = done.results.cells[0]
     assert Reported(done.results).course(cell).of == 0
     assert story.scenario_story(Data(done.results))[0] == "20 of 20 clients in 1 run had all their answers."
@@ -96,7 +96,7 @@ def test_where_nobody_is_ever_done_a_line_lies_on_the_ground_until_the_run_ends(
     cut_off = millpond.run(
         {"path": "nbiot-anrw18", "clients": [LOOP], "run": {"for": "1 s"}}, out=tmp_path / "out", report=False
     )
-    (axes,) = figures.reported_by_group(cut_off.results).axes
+    (axes,) = figures.reported_by_group(cut_off.results).draw().axes
     course = max(axes.get_lines(), key=lambda line: line.get_zorder())
     assert np.asarray(course.get_xydata()).tolist() == [[0, 0], [pytest.approx(1.03), 0]]
     assert axes.get_xlim()[0] == 0
@@ -107,7 +107,7 @@ def test_where_nobody_is_ever_done_a_line_lies_on_the_ground_until_the_run_ends(
         out=tmp_path / "both",
         report=False,
     )
-    assert not figures.reported_by_group(both.results).axes[0].texts
+    assert not figures.reported_by_group(both.results).draw().axes[0].texts
 
 
 ALARM = {
@@ -136,7 +136,7 @@ def test_groups_that_begin_apart_are_told_no_time_together(tmp_path: Path) -> No
     )
     told = io.StringIO()
     terminal.show(done.tables, told)
-    assert "Times are since the start, or since the first event" in " ".join(told.getvalue().split())
+    assert "Times are since the start, or the first event" in " ".join(told.getvalue().split())
 
 
 def test_times_after_an_event_are_told_to_be_so(tmp_path: Path) -> None:
@@ -144,7 +144,7 @@ def test_times_after_an_event_are_told_to_be_so(tmp_path: Path) -> None:
     data = Data(done.results)
     assert "Times are since the first event" in tables.reported_by_group(data).caption
     assert "Times are since the first event" in tables.reported(data).caption
-    (panel,) = figures.reported(done.results).axes
+    (panel,) = figures.reported(done.results).draw().axes
     assert panel.get_xlabel() == "time since the first event that concerns the group (s)"
     told = io.StringIO()
     terminal.show(done.tables, told)

@@ -143,7 +143,7 @@ def test_the_terminal_shows_wrong_names_and_timers(
         for table in done.tables:
             console.print(table)
         shown.append(" ".join(out.getvalue().split()))
-    assert "Replies afresh: not one names a wrong copy." in shown[0]
-    assert "name a wrong copy / their error in round trips, stored" in shown[0]
-    assert "First wait in round trips / median completion time in s, replies stored" in shown[1]
+    assert "answered afresh: not one names a wrong copy" in shown[0]
+    assert "that name a wrong copy / their error in round trips" in shown[0]
+    assert "First wait in round trips / median completion time in s" in shown[1]
     assert "1 claim holds, 3 are within the noise" in shown[0]

@@ -9,7 +9,7 @@ import pytest
 import millpond
 from millpond.api import Reproduction
 from millpond.errors import UsageError
-from millpond.show.report import page
+from millpond.studies import pages as page
 
 PLAN = """\
 name = "mine"

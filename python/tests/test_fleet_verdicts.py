@@ -13,7 +13,7 @@ from millpond import cli
 from millpond.errors import MillpondError
 from millpond.fleet import answer, assumed, description, files, page, told, verdict
 from millpond.measure.links import COLLAPSE
-from millpond.show.plain import as_json
+from millpond.show.text import as_json
 
 PAGE = Path(__file__).parents[2] / "docs" / "fleet.md"
 #: A thousand devices with DTLS: their cell is busy for 200 s, and four of five give up.

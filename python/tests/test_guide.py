@@ -79,13 +79,13 @@ def test_the_careful_one_has_no_fault(reader: Type) -> None:
 def test_a_scenario_names_it(reader: Type) -> None:
     out = reader(command("run"))
     for name in ("Default CoAP (rfc7252)", "CoCoA (cocoa-03)", "careful.py:Careful"):
-        assert f"\n {name} " in out
+        assert f"\n{name} " in out
     assert Path("results/cell/report.html").is_file()
 
 
 def test_it_stands_in_a_report_beside_the_published_ones(reader: Type) -> None:
     out = reader(command("reproduce"))
-    table = out[: out.index("Figures of")]
+    table = out[: out.index("Ours beside the published figures")]
     assert "careful.py:Careful" in table
     results = Results.open("results/anrw18-quick")
     run = {group.algorithm for cell in results.cells for group in cell.groups}

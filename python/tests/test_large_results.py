@@ -21,7 +21,7 @@ from millpond.measure.measures import Measures
 from millpond.measure.metrics import METRICS
 from millpond.results import directory, rows
 from millpond.results.rows import TableRows
-from millpond.show.report import page
+from millpond.studies import pages as page
 
 
 @pytest.fixture(scope="module")

@@ -13,8 +13,9 @@ import synthetic_results
 from synthetic_results import comparison
 
 from millpond.results.directory import Results
-from millpond.show.report import drawing, page
-from millpond.show.report.parts import Picture
+from millpond.show import drawing
+from millpond.show.document import Picture
+from millpond.studies import pages as page
 
 Programs = list[subprocess.Popen[bytes]]
 

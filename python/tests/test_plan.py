@@ -11,6 +11,7 @@ from millpond.errors import UsageError
 from millpond.plan import guests, study
 from millpond.plan.study import Plan
 from millpond.results.directory import Cell
+from millpond.studies import reproduction
 
 
 @pytest.fixture
@@ -227,4 +228,4 @@ def test_a_plan_may_ask_for_the_page_of_a_study(tmp_path: Path) -> None:
     assert study.unfold(study.load(file.parent)).page == "echo"
     file.write_text(f'page = "eco"\n{text}')
     with pytest.raises(UsageError, match=r"plan\.toml: page: unknown page 'eco': did you mean 'echo'"):
-        study.load(file.parent)
+        reproduction.check(study.load(file.parent))

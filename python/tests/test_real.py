@@ -14,8 +14,8 @@ from millpond.real import campaign, columns, description, kept, stacks
 from millpond.real.kernel_tcp import REQUEST
 from millpond.real.programs import MILLPOND, Clients, Tcp
 from millpond.real.stacks import Stack
-from millpond.show import real as shown
-from millpond.show.report import page
+from millpond.show.report import real as shown
+from millpond.studies import pages as page
 
 SCENARIO = """
 [path]
@@ -166,7 +166,7 @@ def test_clients_over_a_relay_end_up_beside_what_was_published_and_simulated(
     assert median.live is not None
     assert median.relative == pytest.approx(median.live / 0.05 - 1)
     assert done.to_json()["live"]["settings"][0]["copies_per_exchange"] >= 1
-    assert "tokens are longer" in " ".join(shown.remarks(done.live, done.measures))
+    assert "tokens are longer" in " ".join(shown.section(done.live, done.measures).paragraphs)
     assert 'id="live"' in page.render(done.results, done.comparison)
 
     said.clear()
@@ -194,7 +194,7 @@ def test_late_runs_are_named_and_not_counted(study: Path, simulated: api.Reprodu
     found = {line.statistic: line.live for line in beside.lines}
     assert (found["min"], found["max"]) == pytest.approx((0.05, 0.06))
     assert (beside.clients, beside.copies, beside.needed) == (2, 9 / 8, 8 / 10)
-    told_of = " ".join(shown.remarks(live, simulated.measures))
+    told_of = " ".join(shown.section(live, simulated.measures).paragraphs)
     assert "Not valid and not counted" in told_of
     assert "late: by much" in told_of
     # what was late is run again, what was not is kept
@@ -215,7 +215,7 @@ def test_programs_that_are_not_installed_are_skipped_by_name(
     live = columns.read(simulated.directory, simulated.measures, None)
     assert live is not None
     assert live.skipped[0].why == "no such program (install it)"
-    assert "Skipped: " in " ".join(shown.remarks(live, simulated.measures))
+    assert "Skipped: " in " ".join(shown.section(live, simulated.measures).paragraphs)
 
 
 def test_the_request_over_tcp_is_the_frame_that_it_says_it_is() -> None:

@@ -19,7 +19,7 @@ from millpond.errors import MillpondError, UsageError
 from millpond.judge.compare import Comparison
 from millpond.results.directory import MANIFEST, Results
 from millpond.results.store import write_table
-from millpond.show.report import write_report
+from millpond.studies.pages import write_report
 
 STUDY_SECTIONS = [
     "summary", "reported", "over-time", "completion", "transmissions", "unnecessary", "mixes", "phase", "figures",

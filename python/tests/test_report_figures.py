@@ -17,9 +17,10 @@ import millpond
 from millpond.judge.compare import Comparison
 from millpond.results.directory import Results
 from millpond.show import labels
+from millpond.show.document import Missing, Plot
 from millpond.show.report import figures, story, style
 from millpond.show.report.data import Data, rate
-from millpond.show.report.values import Missing, View
+from millpond.show.report.values import View
 from millpond.studies.anrw18 import calm_picture, phase
 from millpond.studies.anrw18 import picture as readme_picture
 
@@ -30,13 +31,13 @@ CONTINUOUS = View({"path": "fixed", "workload": "continuous"})
 WORST = CONTINUOUS.but(clients=400, buffer_bytes=1410000)
 
 DRAWN: dict[str, Draw] = {
-    "reported": lambda results, _: figures.reported(results, RANDOM),
-    "queue": lambda results, _: figures.queue_over_time(results),
-    "fct": lambda results, comparison: figures.completion_times(results, RANDOM, comparison),
-    "unnecessary": lambda results, comparison: figures.unnecessary_copies(results, RANDOM, comparison),
-    "histogram": lambda results, comparison: figures.transmissions(results, comparison),
-    "mix": lambda results, _: figures.sharing(results, RANDOM),
-    "phase": lambda results, comparison: phase.fixed_beside_jittered(results, CONTINUOUS, comparison),
+    "reported": lambda results, _: figures.reported(results, RANDOM).draw(),
+    "queue": lambda results, _: figures.queue_over_time(results).draw(),
+    "fct": lambda results, comparison: figures.completion_times(results, RANDOM, comparison).draw(),
+    "unnecessary": lambda results, comparison: figures.unnecessary_copies(results, RANDOM, comparison).draw(),
+    "histogram": lambda results, comparison: figures.transmissions(results, comparison).draw(),
+    "mix": lambda results, _: figures.sharing(results, RANDOM).draw(),
+    "phase": lambda results, comparison: phase.fixed_beside_jittered(results, CONTINUOUS, comparison).draw(),
 }
 UNITS = {
     "reported": {"share of clients done", "time since the start (s)"},
@@ -84,9 +85,9 @@ def test_no_text_lies_on_another_or_outside(name: str, results: Results, compari
     ],
 )
 def test_no_text_lies_on_another_in_the_pictures_of_a_scenario(
-    draw: Callable[[Results], Figure], single: Results
+    draw: Callable[[Results], Plot], single: Results
 ) -> None:
-    check_texts(draw(single))
+    check_texts(draw(single).draw())
 
 
 @pytest.mark.parametrize("name", DRAWN)
@@ -130,12 +131,12 @@ def test_of_two_names_with_one_preset_only_the_first_has_its_look() -> None:
 
 def test_the_callers_settings_stay_as_they_are(results: Results) -> None:
     before = dict(mpl.rcParams)
-    figures.queue_over_time(results)
+    figures.queue_over_time(results).draw()
     assert dict(mpl.rcParams) == before
 
 
 def test_the_queue_is_drawn_in_full(results: Results) -> None:
-    rows = [row for row in figures.queue_over_time_rows(results, WORST).rows if row[0] == "default"]
+    rows = [row for row in figures.queue_over_time(results, WORST).rows.rows if row[0] == "default"]
     traced = results.table("queue_trace")
     run = next(c.first_run for c in results.cells if c.id == "default-continuous-400-1410000-fixed")
     peak = max(row["bytes"] for row in traced.to_pylist() if row["run"] == run and row["link"] == "downlink")
@@ -145,7 +146,7 @@ def test_the_queue_is_drawn_in_full(results: Results) -> None:
 
 
 def test_waiting_time_follows_from_the_rate(results: Results) -> None:
-    figure = figures.queue_over_time(results, WORST)
+    figure = figures.queue_over_time(results, WORST).draw()
     laid_out(figure)
     left = max(panel.get_ylim()[1] for panel in figure.axes if panel.get_ylabel() == "queue of the bottleneck (kB)")
     second = [child for panel in figure.axes for child in panel.child_axes]
@@ -154,27 +155,27 @@ def test_waiting_time_follows_from_the_rate(results: Results) -> None:
 
 
 def test_some_controllers_can_be_picked(results: Results) -> None:
-    figure = figures.queue_over_time(results, WORST, ["default", "default_fb2"])
+    figure = figures.queue_over_time(results, WORST, ["default", "default_fb2"]).draw()
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["Default CoAP", "Default FB2"]
     with pytest.raises(Missing, match="nobody"):
-        figures.queue_over_time(results, WORST, ["nobody"])
+        figures.queue_over_time(results, WORST, ["nobody"]).draw()
 
 
 def test_published_medians_stand_where_they_were_published(results: Results, comparison: Comparison) -> None:
-    figure = figures.completion_times(results, RANDOM, comparison)
+    figure = figures.completion_times(results, RANDOM, comparison).draw()
     marks = [line for panel in figure.axes for line in panel.lines if line.get_marker() == "d"]
     heights = sorted(float(y) for line in marks for y in np.asarray(line.get_ydata()))
     assert sorted(set(heights)) == [2425.0, 2898.0]
     assert not [
         line
-        for panel in figures.completion_times(results, RANDOM).axes
+        for panel in figures.completion_times(results, RANDOM).draw().axes
         for line in panel.lines
         if line.get_marker() == "d"
     ]
 
 
 def test_boxes_hold_the_percentiles_of_the_flows(results: Results) -> None:
-    rows = figures.completion_times_rows(results, CONTINUOUS)
+    rows = figures.completion_times(results, CONTINUOUS).rows
     row = next(
         dict(zip(rows.header, row, strict=True))
         for row in rows.rows
@@ -191,11 +192,13 @@ def test_boxes_hold_the_percentiles_of_the_flows(results: Results) -> None:
 def test_histogram_shows_shares_so_that_any_number_of_replications_compares(
     results: Results, comparison: Comparison
 ) -> None:
-    rows = figures.transmissions_rows(results, comparison, WORST)
+    rows = figures.transmissions(results, comparison, WORST).rows
     mine = [row for row in rows.rows if {"continuous", "default"} <= set(row)]
     assert [row[-1] for row in mine][:5] == [1474, 3984, 4793, 7795, 381954]
     panel = next(
-        p for p in figures.transmissions(results, comparison, WORST).axes if p.get_title("left") == "Default CoAP"
+        p
+        for p in figures.transmissions(results, comparison, WORST).draw().axes
+        if p.get_title("left") == "Default CoAP"
     )
     bars = [patch for patch in panel.patches if isinstance(patch, Rectangle)]
     tops = [bar.get_y() + bar.get_height() for bar in bars if bar.get_facecolor()[:3] == (1, 1, 1)]
@@ -203,7 +206,7 @@ def test_histogram_shows_shares_so_that_any_number_of_replications_compares(
 
 
 def test_each_half_of_a_mix_stands_beside_the_same_controller_alone(results: Results) -> None:
-    rows = figures.sharing_rows(results, CONTINUOUS)
+    rows = figures.sharing(results, CONTINUOUS).rows
     mine = [row for row in rows.rows if {400, 1410000, "default", "Default FB1"} <= set(row)]
     assert [row[-10] for row in mine] == ["all", "half"]
     assert [row[-8] for row in mine] == [400, 200]

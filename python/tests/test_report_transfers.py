@@ -14,11 +14,12 @@ from picture_checks import check_texts, laid_out, panels
 
 from millpond.judge.compare import Comparison, Figure
 from millpond.results.directory import MANIFEST, Results, Value
-from millpond.show.report import style, transfers, write_report
+from millpond.show.document import Missing
+from millpond.show.report import style, transfers
 from millpond.show.report.data import Data
 from millpond.show.report.figures import sequence, windows
 from millpond.show.report.transfers import Transfer
-from millpond.show.report.values import Missing
+from millpond.studies.pages import write_report
 from millpond.studies.tcp20 import dwell, errors, nearness
 from millpond.studies.tcp20 import picture as firmware_picture
 
@@ -121,12 +122,12 @@ def test_bands_cover_just_the_time_in_their_state(single: Results) -> None:
 
 
 DRAWN: dict[str, Callable[[Results, Results], Drawing]] = {
-    "side by side": lambda single, _: sequence.flows_side_by_side(flows(single)),
-    "one flow": lambda single, _: sequence.flows_side_by_side(flows(single)[:1]),
-    "over tcp": lambda single, _: windows.flow_over_time(Data(single), flows(single)[0]),
-    "over udp": lambda single, _: windows.flow_over_time(Data(single), flows(single)[1]),
-    "grid": lambda _, study: sequence.grid(graphs(study)),
-    "everyone": lambda _, study: errors.everyone_by_error(Data(study), errors.Scene("bulk", 1, "as-printed")),
+    "side by side": lambda single, _: sequence.flows_side_by_side(flows(single)).draw(),
+    "one flow": lambda single, _: sequence.flows_side_by_side(flows(single)[:1]).draw(),
+    "over tcp": lambda single, _: windows.flow_over_time(Data(single), flows(single)[0]).draw(),
+    "over udp": lambda single, _: windows.flow_over_time(Data(single), flows(single)[1]).draw(),
+    "grid": lambda _, study: sequence.grid(graphs(study)).draw(),
+    "everyone": lambda _, study: errors.everyone_by_error(Data(study), errors.Scene("bulk", 1, "as-printed")).draw(),
 }
 
 
@@ -136,20 +137,20 @@ def test_no_text_lies_on_another_or_outside(name: str, single: Results, study: R
 
 
 def test_boxes_beside_the_published_ones_are_legible(study: Results, comparison: Comparison) -> None:
-    check_texts(errors.completion_by_error(Data(study), errors.Scene("bulk", 1, "as-printed"), comparison))
+    check_texts(errors.completion_by_error(Data(study), errors.Scene("bulk", 1, "as-printed"), comparison).draw())
 
 
 def test_two_thousand_packets_stay_one_path_a_colour(tmp_path: Path) -> None:
     results = synthetic_transfers.single(tmp_path, packets=2000)
     found = flows(results)
     assert found[0].packets > 2000
-    figure = sequence.flows_side_by_side(found)
+    figure = sequence.flows_side_by_side(found).draw()
     laid_out(figure)
     assert all(len(panel.patches) <= 2 for panel in panels(figure))
 
 
 def test_all_panels_of_a_flow_share_the_time(single: Results) -> None:
-    figure = windows.flow_over_time(Data(single), flows(single)[0])
+    figure = windows.flow_over_time(Data(single), flows(single)[0]).draw()
     laid_out(figure)
     assert len(panels(figure)) == 4
     assert len({panel.get_xlim() for panel in panels(figure)}) == 1
@@ -163,13 +164,13 @@ def test_kinds_of_loss_differ_without_colour() -> None:
 
 def test_published_boxes_stand_beside_ours(study: Results, comparison: Comparison) -> None:
     scene = errors.Scene("bulk", 1, "as-printed")
-    rows = errors.completion_by_error_rows(Data(study), scene, comparison)
+    rows = errors.completion_by_error(Data(study), scene, comparison).rows
     row = next(
         dict(zip(rows.header, row, strict=True)) for row in rows.rows if row[1:4] == ("low", 14100, "tcp_newreno")
     )
     assert {name: row[f"published_{name}"] for name in PUBLISHED} == PUBLISHED
     assert row["n"] == 2
-    figure = errors.completion_by_error(Data(study), scene, comparison)
+    figure = errors.completion_by_error(Data(study), scene, comparison).draw()
     heights = [
         float(y)
         for panel in figure.axes
@@ -181,13 +182,13 @@ def test_published_boxes_stand_beside_ours(study: Results, comparison: Compariso
 
 
 def test_only_controllers_of_which_figures_were_published_have_boxes(study: Results, comparison: Comparison) -> None:
-    figure = errors.completion_by_error(Data(study), errors.Scene("bulk", 1, "as-printed"), comparison)
+    figure = errors.completion_by_error(Data(study), errors.Scene("bulk", 1, "as-printed"), comparison).draw()
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["TCP New Reno", "published"]
 
 
 def test_a_scene_that_was_not_run_is_missing(study: Results) -> None:
     with pytest.raises(Missing, match="no client finished with 7 clients"):
-        errors.everyone_by_error(Data(study), errors.Scene("bulk", 7, "as-printed"))
+        errors.everyone_by_error(Data(study), errors.Scene("bulk", 7, "as-printed")).draw()
 
 
 def test_the_length_of_losses_is_drawn_where_it_was_varied(tmp_path: Path, comparison: Comparison) -> None:
@@ -196,15 +197,15 @@ def test_the_length_of_losses_is_drawn_where_it_was_varied(tmp_path: Path, compa
         tmp_path, buffers=(2500, 14100), errors=profiles, replications=1, traces=False, packets=40
     )
     data, scene = Data(results), errors.Scene("bulk", 1, "as-printed")
-    check_texts(dwell.completion_by_dwell(data, scene, comparison))
-    rows = dwell.completion_by_dwell_rows(data, scene).rows
+    check_texts(dwell.completion_by_dwell(data, scene, comparison).draw())
+    rows = dwell.completion_by_dwell(data, scene, comparison).rows.rows
     assert {row[1] for row in rows} == {"memoryless", "20 ms", "100 ms", "500 ms", "2 s", "1.5 packets"}
     assert {row[0] for row in rows} == {"medium"}
 
 
 def test_the_length_of_losses_is_missing_where_it_was_not_varied(study: Results) -> None:
     with pytest.raises(Missing, match="was not varied"):
-        dwell.completion_by_dwell(Data(study), errors.Scene("bulk", 1, "as-printed"), None)
+        dwell.completion_by_dwell(Data(study), errors.Scene("bulk", 1, "as-printed"), None).draw()
 
 
 def test_nearness_is_told_by_the_typical_difference_and_exceptions_by_buffer(study: Results) -> None:

@@ -19,7 +19,7 @@ from millpond.measure.reported import Course, Reported
 from millpond.measure.workloads import is_endless
 from millpond.results.directory import MANIFEST, Results
 from millpond.results.store import write_table
-from millpond.show.report.figures.reported import reported_by_group_rows
+from millpond.show.report.figures.reported import reported_by_group
 
 
 def test_points_are_shares_of_all_clients() -> None:
@@ -151,7 +151,7 @@ def test_who_answers_an_alarm_beside_a_rhythm_is_done_by_then(tmp_path: Path) ->
     for metric in ("clients_done_100", "requests_done_100"):
         assert 0 < float(METRICS[metric].compute(Measures(results), Population.of("meters")).values[0]) < 35
     # what they report from the start on has no end, so there is no panel that stays at 0
-    assert {row[0] for row in reported_by_group_rows(results).rows} == {"event 1"}
+    assert {row[0] for row in reported_by_group(results).rows.rows} == {"event 1"}
 
 
 def test_of_a_loop_beside_a_rhythm_without_end_no_time_is_told(tmp_path: Path) -> None:

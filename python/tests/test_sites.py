@@ -18,7 +18,7 @@ from millpond.measure.sites import Sites
 from millpond.plan import study
 from millpond.results import store
 from millpond.run import capture
-from millpond.show.report import page
+from millpond.studies import pages as page
 
 LISTS = {"queue": ["1 kB", "8 kB"], "clients[0].count": [40], "algorithm": ["rfc7252", "cocoa-03"]}
 
@@ -100,8 +100,9 @@ def test_the_page_has_distributions_and_a_map_and_is_the_same_twice(results: Res
     names = [picture.name for section in page.sections(results) for picture in section.pictures]
     for section in page.sections(results):
         for picture in section.pictures:
-            assert picture.rows().rows
-            picture.draw()
+            plot = picture.plot()
+            assert plot.rows.rows
+            plot.draw()
     assert len(set(names)) == len(names)
     assert any(name.startswith("map-") for name in names)
 

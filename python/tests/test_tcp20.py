@@ -11,7 +11,7 @@ from millpond.judge.compare import Figure
 from millpond.judge.published import read
 from millpond.measure.population import Population
 from millpond.plan import study
-from millpond.studies.tcp20 import terminal as downloads
+from millpond.studies.tcp20 import listings as downloads
 
 ALGORITHMS = ["default", "cocoa", "tcp_newreno", "tcp_bbr"]
 

@@ -20,6 +20,7 @@ from millpond.plan.overrides import written
 from millpond.results import place
 from millpond.results.directory import Results
 from millpond.run.campaign import Watcher, carry_out
+from millpond.show.document import Document
 
 #: A controller that fits here fits any cell.
 _ANY_PATH = "nbiot-anrw18"
@@ -32,6 +33,7 @@ class Contest:
     results: Results
     scores: Sequence[Score]
     summaries: Sequence[Summary]
+    document: Document
     #: None if nothing was to be written.
     page: Path | None
 
@@ -113,8 +115,9 @@ def hold(
     )
     found = scores(results, [name for name in rivals if name in program.labels])
     told = summaries(found)
-    where = None if directory is None else page.write(directory, found, told, list(named), _engine.version())
-    return Contest(results, found, told, where)
+    shown = page.document(found, told, list(named), _engine.version())
+    where = None if directory is None else page.write(directory, found, told, shown)
+    return Contest(results, found, told, shown, where)
 
 
 def fits(controller: Any, who: str, own: OwnControllers | None = None) -> None:

@@ -1,26 +1,22 @@
-"""The arena's results: tables in the terminal, files, and one page."""
+"""What is shown of the arena's results, and the files that keep them."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
 import pyarrow.csv as csv
 from matplotlib.figure import Figure
-from rich.markup import escape
-from rich.table import Table
 
 from millpond.arena.outcome import MEASURES
 from millpond.arena.verdict import Score, Summary, table
 from millpond.controllers.own import is_own
 from millpond.results.store import write_table, write_text
+from millpond.show import html
+from millpond.show.document import Document, Listing, Picture, Plot, Rows, Section
 from millpond.show.report import style
-from millpond.show.report.page import compose
-from millpond.show.report.parts import Listing, Picture, Section
-from millpond.show.report.values import Rows
-from millpond.show.tables import titled
 
 PAGE = "arena.html"
 SCORES, SUMMARIES = "scores", "summary"
@@ -28,28 +24,32 @@ WORST = 12
 """So many of a candidate's worst cells are listed."""
 
 
-def write(
-    folder: Path, found: Sequence[Score], told: Sequence[Summary], candidates: Sequence[str], version: str
-) -> Path:
+def write(folder: Path, found: Sequence[Score], told: Sequence[Summary], shown: Document) -> Path:
     """The two tables as CSV and Parquet, and the page. Returns where the page is."""
     for name, rows in ((SCORES, table(found)), (SUMMARIES, table(told))):
         write_table(folder / f"{name}.parquet", rows)
         with (folder / f"{name}.csv").open("wb") as file:
             csv.write_csv(rows, file)
     page = folder / PAGE
-    write_text(page, render(found, told, candidates, version))
+    write_text(page, html.render(shown))
     return page
 
 
-def render(found: Sequence[Score], told: Sequence[Summary], candidates: Sequence[str], version: str) -> str:
-    """The page as text."""
+def document(found: Sequence[Score], told: Sequence[Summary], candidates: Sequence[str], version: str) -> Document:
+    """All that is shown of an arena, whoever renders it."""
+    footer = "Drawn from scores.parquet in the same directory."
+    return Document("Arena", f"Run by millpond {version}", footer, partial(sections, found, told, candidates))
+
+
+def sections(found: Sequence[Score], told: Sequence[Summary], candidates: Sequence[str]) -> list[Section]:
+    """What stands there, in order."""
     places = len({score.place for score in found})
     lead = (
         f"{len(candidates)} {'candidate' if len(candidates) == 1 else 'candidates'} beside the published presets in "
-        f"{places} {'cell' if places == 1 else 'cells'}. Every one meets the same luck "
-        "in a cell. A ratio is that to the best published preset of the same cell, among those that cost hardly more "
-        "clients a request than the one that costs fewest, chosen on other runs than the ratio is taken on; a "
-        "completion time of a client that lost a request is without end. Surely above 1.05 is a cell whose 95 % "
+        f"{places} {'cell' if places == 1 else 'cells'}. Every one meets the same random "
+        "streams in a cell. A ratio is that to the best published preset of the same cell, among those that cost "
+        "hardly more clients a request than the one that costs fewest, chosen on other runs than the ratio is taken "
+        "on; a completion time of a client that lost a request is without end. Surely above 1.05 is a cell whose 95 % "
         "interval lies above it.",
     )
     curves = Picture(
@@ -57,38 +57,33 @@ def render(found: Sequence[Score], told: Sequence[Summary], candidates: Sequence
         "Ratios over all cells",
         "For each controller the ratio to the best preset in every cell, from its best cell to its worst.",
         partial(_curves, found, candidates),
-        partial(_rows, found),
     )
-    sections = [
-        Section("summary", "In short", lead, listings=(_overview(told),)),
+    return [
+        Section("summary", "In short", lead, listings=(_brief(told), _overview(told))),
         Section(
             "cells", "Cell by cell", pictures=(curves,), listings=tuple(_worst(found, name) for name in candidates)
         ),
         Section("families", "By family", listings=(_families(found, candidates),)),
     ]
-    return compose("Arena", f"Run by millpond {version}", sections, "Drawn from scores.parquet in the same directory.")
-
-
-def terminal(told: Sequence[Summary]) -> Table:
-    """A row for each controller, its ratios and differences."""
-    made = titled("beside the best published preset of each cell: mean, worst, cells above 1.05/surely")
-    made.add_column("controller", no_wrap=True)
-    names = [measure.name for measure in MEASURES if measure.name in ("median", "p95", "messages", "lost")]
-    for name in names:
-        made.add_column(name, justify="right", no_wrap=True)
-    for candidate in dict.fromkeys(one.candidate for one in told):
-        made.add_row(escape(candidate), *(_cell(told, candidate, name) for name in names))
-    return made
 
 
 # ----------------------------------------------------------------------------------------------- helpers
 
 
-def _cell(told: Iterable[Summary], candidate: str, name: str) -> str:
-    for one in told:
-        if (one.candidate, one.measure) == (candidate, name):
-            return f"{one.mean:.3f} {one.worst:.2f} {one.above}/{one.surely_above}"
-    return "-"
+def _brief(told: Sequence[Summary]) -> Listing:
+    """A row for each controller, its ratios and differences."""
+    names = ("median", "p95", "messages", "lost")
+    found = {(one.candidate, one.measure): one for one in told}
+    rows = tuple(
+        (candidate, *(_in_short(found.get((candidate, name))) for name in names))
+        for candidate in dict.fromkeys(one.candidate for one in told)
+    )
+    caption = "Beside the best published preset of each cell: mean, worst, cells above 1.05 / surely above."
+    return Listing("brief", ("controller", *names), rows, caption, numeric=(1, 2, 3, 4))
+
+
+def _in_short(one: Summary | None) -> str:
+    return "\N{EN DASH}" if one is None else f"{one.mean:.3f}, {one.worst:.2f}, {one.above} / {one.surely_above}"
 
 
 def _overview(told: Sequence[Summary]) -> Listing:
@@ -127,7 +122,9 @@ def _overview(told: Sequence[Summary]) -> Listing:
         "leave to chance, at 95 %. The bound: one round trip an exchange, or the busier "
         "link without a pause."
     )
-    return Listing("overview", header, rows, caption, numeric=(2, 3, 4, 6, 7, 8, 9))
+    title = "Every measure"
+    numeric = (2, 3, 4, 6, 7, 8, 9)
+    return Listing("overview", header, rows, caption, numeric, title=title, folded=True, detail=True)
 
 
 def _worst(found: Sequence[Score], candidate: str) -> Listing:
@@ -176,10 +173,17 @@ def _ratios(found: Sequence[Score], candidate: str, measure: str) -> list[float]
     )
 
 
-def _curves(found: Sequence[Score], candidates: Sequence[str]) -> Figure:
+def _curves(found: Sequence[Score], candidates: Sequence[str]) -> Plot:
+    header = ("cell", "controller", "measure", "value", "best", "ratio")
+    kept = [one for one in found if one.measure in ("median", "p95")]
+    rows = tuple((one.place, one.candidate, one.measure, one.value, one.best, one.beside) for one in kept)
+    return Plot(Rows(header, rows), lambda: _drawn(found, candidates))
+
+
+def _drawn(found: Sequence[Score], candidates: Sequence[str]) -> Figure:
     names = list(dict.fromkeys([*candidates, *(one.candidate for one in found)]))
     with style.applied():
-        figure = Figure(figsize=(style.WIDTH, 4.2), layout="constrained")
+        figure = Figure(figsize=(style.width(), 4.2), layout="constrained")
         axes = figure.subplots(1, 2, sharey=True)
         looks = style.looks({name: name for name in names}, {name for name in names if is_own(name)})
         for axis, measure in zip(axes, ("median", "p95"), strict=True):
@@ -196,9 +200,3 @@ def _curves(found: Sequence[Score], candidates: Sequence[str]) -> Figure:
         axes[0].set_ylabel("over the best preset's")
         axes[1].legend(fontsize=7, ncols=2)
     return figure
-
-
-def _rows(found: Sequence[Score]) -> Rows:
-    header = ("cell", "controller", "measure", "value", "best", "ratio")
-    kept = [one for one in found if one.measure in ("median", "p95")]
-    return Rows(header, tuple((one.place, one.candidate, one.measure, one.value, one.best, one.beside) for one in kept))

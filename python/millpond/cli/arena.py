@@ -70,7 +70,7 @@ def arena(
 
     Every cell is judged by the best preset of that very cell.
     """
-    from millpond.arena import contest, page
+    from millpond.arena import contest
     from millpond.cli.lab import bar
     from millpond.results import place
     from millpond.show import terminal
@@ -89,7 +89,7 @@ def arena(
     if as_json:
         print_json({"directory": str(done.directory), "summary": [vars(one) for one in done.summaries]})
         return
-    terminal.show([page.terminal(done.summaries)])
+    terminal.show(terminal.render(done.document))
     say(f"page: {done.page}")
 
 

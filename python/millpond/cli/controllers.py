@@ -44,8 +44,8 @@ def controllers(name: str | None, out: Path | None, settings: dict[str, object],
     """
     from millpond import _engine
     from millpond.controllers import catalogue
-    from millpond.show import terminal as tables
-    from millpond.show.controllers import sheet, terminal
+    from millpond.show import terminal
+    from millpond.show.controllers import sheet
 
     if as_json and markdown:
         raise UsageError("--json and --markdown: only one of them")
@@ -64,7 +64,7 @@ def controllers(name: str | None, out: Path | None, settings: dict[str, object],
         if as_json:
             print_json({"version": _engine.version(), "controller": one.to_json(), "waits": catalogue.waits(makes)})
         else:
-            tables.show(terminal.explanation(one, makes))
+            terminal.show(terminal.render(sheet.explanation(one, makes, _engine.version())))
         if out is not None:
             sheet.write(out, one, makes, _engine.version())
             say(f"drawn: {out}", err=as_json)
@@ -74,8 +74,8 @@ def _list(as_json: bool, markdown: bool) -> None:
     from millpond import _engine
     from millpond.controllers import catalogue
     from millpond.controllers.requirements import REQUIREMENTS
-    from millpond.show import terminal as tables
-    from millpond.show.controllers import terminal
+    from millpond.show import terminal, text
+    from millpond.show.controllers import sheet
 
     found = catalogue.entries()
     if as_json:
@@ -84,6 +84,7 @@ def _list(as_json: bool, markdown: bool) -> None:
             {"version": _engine.version(), "requirements": told, "controllers": [one.to_json() for one in found]}
         )
     elif markdown:
-        say(catalogue.markdown(found), nl=False)
+        say(text.of_sections(sheet.overview_sections(found)), nl=False)
     else:
-        tables.show(terminal.overview(found))
+        terminal.show(terminal.render(sheet.overview(found, _engine.version())))
+        say("millpond controllers NAME explains one and draws its waits")

@@ -117,25 +117,32 @@ def _answer(
     _print(found, report, as_json, markdown)
 
 
-def redraw(directory: Path, as_json: bool, figures: Sequence[str], tables: Sequence[str], folder: Path | None) -> None:
+def redraw(
+    directory: Path,
+    as_json: bool,
+    figures: Sequence[str],
+    tables: Sequence[str],
+    width: float,
+    folder: Path | None,
+) -> None:
     """Draw the report of an earlier answer again, and its figures and tables as files of their own."""
     from millpond.fleet import files
 
     found = files.read(directory)
     report = files.write(found, directory)
     _print(found, report, as_json)
-    print_files(files.export(found, folder or directory, figures, tables), as_json)
+    print_files(files.export(found, folder or directory, figures, tables, width), as_json)
 
 
 def _print(found: Answer, report: Path | None, as_json: bool, markdown: bool = False) -> None:
-    from millpond.fleet import terminal
-    from millpond.show import terminal as shown
+    from millpond.fleet import page
+    from millpond.show import terminal, text
 
     if as_json:
         print_json(found.to_json())
     elif markdown:
-        say(terminal.markdown(found), nl=False)
+        say(text.markdown(page.document(found)), nl=False)
     else:
-        shown.show(terminal.tables(found))
+        terminal.show(terminal.render(page.document(found)))
     if report is not None:
         say(f"report: {report}", err=as_json or markdown)

@@ -34,7 +34,20 @@ def _listing(*names: str, callback: Callable[..., Any], metavar: str, text: str)
 def _as_files(function: F) -> F:
     """The flags of every verb that writes figures and tables as files of their own."""
     for option in (
-        _listing("--tables", callback=arguments.names, metavar="F,G", text="Every table as a file: csv, latex."),
+        click.option(
+            "--width",
+            type=float,
+            default=10.5,
+            show_default=True,
+            metavar="INCHES",
+            help="Of figures as files: 3.5 for a column.",
+        ),
+        _listing(
+            "--tables",
+            callback=arguments.names,
+            metavar="F,G",
+            text="Tables as files: csv, latex, markdown, json.",
+        ),
         _listing("--figures", callback=arguments.names, metavar="F,G", text="Every figure as a file: svg, pdf."),
     ):
         function = option(function)
@@ -112,7 +125,13 @@ def _of_any_plan(function: F) -> F:
 @click.option("--live-runs", type=int, metavar="N", help="With --live: runs of each setting. [what live.toml says]")
 @click.option("--live", is_flag=True, help="Also run real programs over the same paths, in real time (live.toml).")
 def reproduce(
-    name: str | None, as_json: bool, no_report: bool, figures: Sequence[str], tables: Sequence[str], **options: Any
+    name: str | None,
+    as_json: bool,
+    no_report: bool,
+    figures: Sequence[str],
+    tables: Sequence[str],
+    width: float,
+    **options: Any,
 ) -> None:
     """Rerun a published study and put ours beside theirs.
 
@@ -123,10 +142,10 @@ def reproduce(
 
     if name is None:
         raise UsageError(f"which study? known: {', '.join(study.studies())}")
-    _check_formats(figures, tables)
+    _check_formats(figures, tables, width)
     options["live"] = _live(options.pop("live"), options.pop("live_runs"), options.pop("live_lateness"))
     done = api.reproduce(name, report=not no_report, watcher=bar(), **_placed(options))
-    _print(done, as_json, figures, tables)
+    _print(done, as_json, figures, tables, width)
 
 
 @click.command(
@@ -141,7 +160,13 @@ def reproduce(
 @_of_any_plan
 @_of_any_run
 def sweep(
-    plan: Path, as_json: bool, no_report: bool, figures: Sequence[str], tables: Sequence[str], **options: Any
+    plan: Path,
+    as_json: bool,
+    no_report: bool,
+    figures: Sequence[str],
+    tables: Sequence[str],
+    width: float,
+    **options: Any,
 ) -> None:
     """Run every combination of a plan's factors.
 
@@ -149,9 +174,9 @@ def sweep(
     """
     from millpond import api
 
-    _check_formats(figures, tables)
+    _check_formats(figures, tables, width)
     done = api.sweep(plan, report=not no_report, watcher=bar(), **_placed(options))
-    _print(done, as_json, figures, tables)
+    _print(done, as_json, figures, tables, width)
 
 
 @click.command(
@@ -189,6 +214,7 @@ def run(
     no_report: bool,
     figures: Sequence[str],
     tables: Sequence[str],
+    width: float,
     draw: bool,
     picture: Path | None,
     **options: Any,
@@ -205,9 +231,9 @@ def run(
         return
     from millpond import api
 
-    _check_formats(figures, tables)
+    _check_formats(figures, tables, width)
     done = api.run(scenario, report=not no_report, watcher=bar(), **_placed(options))
-    _print(done, as_json, figures, tables)
+    _print(done, as_json, figures, tables, width)
     if options["capture"] is not None:
         say(f"captured: {options['capture']}", err=as_json)
     if options["film"] is not None:
@@ -259,10 +285,9 @@ def compare(
     if as_json:
         print_json(found.to_json())
     else:
-        from millpond.show import side_by_side as shown
-        from millpond.show import terminal
+        from millpond.show import comparisons, terminal
 
-        terminal.show([shown.table(found, p_values)])
+        terminal.show(terminal.of_sections([comparisons.side_by_side(found, p_values)]))
 
 
 def _compare_loads(one: str, other: str, metrics: tuple[str, ...], as_json: bool) -> None:
@@ -276,10 +301,9 @@ def _compare_loads(one: str, other: str, metrics: tuple[str, ...], as_json: bool
     if as_json:
         print_json(found.to_json())
     else:
-        from millpond.show import loads as shown
-        from millpond.show import terminal
+        from millpond.show import comparisons, terminal
 
-        terminal.show(shown.tables(found))
+        terminal.show(terminal.of_sections([comparisons.loads(found)]))
 
 
 @click.command(
@@ -300,6 +324,7 @@ def report(
     as_json: bool,
     figures: Sequence[str],
     tables: Sequence[str],
+    width: float,
     out: Path | None,
 ) -> None:
     """Redraw tables and report from results alone.
@@ -309,17 +334,17 @@ def report(
     from millpond import api
     from millpond.fleet import files
 
-    _check_formats(figures, tables)
+    _check_formats(figures, tables, width)
     if out is not None and not figures and not tables:
         raise UsageError("--out: what should go there? --figures svg,pdf, --tables csv,latex")
     if files.holds_answer(directory):
         if published is not None:
             raise MillpondError(f"{directory}: results of no study: --published compares studies")
-        fleets.redraw(directory, as_json, figures, tables, out)
+        fleets.redraw(directory, as_json, figures, tables, width, out)
         return
     done = api.open_results(directory, published)
     api.redraw(done)
-    _print(done, as_json, figures, tables, out)
+    _print(done, as_json, figures, tables, width, out)
 
 
 @click.command(
@@ -369,15 +394,13 @@ def results() -> None:
 def told(directories: Sequence[Path], as_json: bool) -> None:
     """Say what results directories hold together, and what they lack."""
     from millpond.results.shards import overview
-    from millpond.show import shards as shown
-    from millpond.show import terminal
+    from millpond.show import comparisons, terminal
 
     found = overview(directories)
     if as_json:
         print_json(found.to_json())
     else:
-        terminal.show([shown.table(found)])
-        say(shown.summary(found))
+        terminal.show(terminal.of_sections([comparisons.overview(found)]))
     for fault in found.faults:
         say(f"millpond: {fault}", err=True)
     if found.faults:
@@ -408,11 +431,11 @@ def verify(directory: Path, runs: int, run_code: bool) -> None:
     say("\n" + statement([manifest for _, manifest in found]))
 
 
-def _check_formats(figures: Sequence[str], tables: Sequence[str]) -> None:
-    if figures or tables:
+def _check_formats(figures: Sequence[str], tables: Sequence[str], width: float) -> None:
+    if figures or tables or width != 10.5:
         from millpond.show import export
 
-        export.check(figures, tables)
+        export.check(figures, tables, width)
 
 
 def _live(live: bool, runs: int | None, lateness: str | None) -> dict[str, Any] | bool:
@@ -429,12 +452,19 @@ def _placed(options: dict[str, Any]) -> dict[str, Any]:
     return {**options, "out": options["out"] or place.FREE}
 
 
-def _print(done: Run, as_json: bool, figures: Sequence[str], tables: Sequence[str], folder: Path | None = None) -> None:
+def _print(
+    done: Run,
+    as_json: bool,
+    figures: Sequence[str],
+    tables: Sequence[str],
+    width: float,
+    folder: Path | None = None,
+) -> None:
     """Prints what a run gave, and writes what is wanted of it as files."""
     from millpond import api
 
     print_run(done, as_json)
-    print_files(api.export(done, folder, figures=figures, tables=tables), as_json)
+    print_files(api.export(done, folder, figures=figures, tables=tables, width=width), as_json)
 
 
 COMMANDS: tuple[click.Command, ...] = (reproduce, sweep, run, compare, report, capture, results)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from millpond.given_files import printable
-from millpond.show.plain import as_json
+from millpond.show.text import as_json
 
 if TYPE_CHECKING:
     from millpond.api import Run

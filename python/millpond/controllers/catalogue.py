@@ -6,7 +6,7 @@ Nothing here is typed by hand: names, sources and parameters come from the engin
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import partial
@@ -16,7 +16,7 @@ from millpond import _engine
 from millpond.controllers import series
 from millpond.controllers.own import OwnControllers, is_own, short, watched
 from millpond.controllers.peer import SECOND, Make, Peer
-from millpond.controllers.requirements import KEY, REQUIREMENTS, Judgement, judge
+from millpond.controllers.requirements import Judgement, judge
 from millpond.engine import presets
 from millpond.errors import UsageError, unknown
 
@@ -228,31 +228,3 @@ def _family(members: Sequence[Entry]) -> Family:
 def state(one: Entry) -> str:
     """What it keeps, in words."""
     return ", ".join(one.keeps) or ("nothing" if one.state_bytes is not None else "nothing that it shows")
-
-
-# ----------------------------------------------------------------------------------------------- Markdown
-
-
-def markdown(found: Sequence[Entry]) -> str:
-    """The catalogue's tables for the manual."""
-    parts = ["### Controllers\n", _grid(("name", "bytes", "numbers kept", "source"), _overview(found))]
-    ids = [requirement.id for requirement in REQUIREMENTS]
-    verdicts = [(f"`{one.name}`", *(judgement.mark for judgement in one.judgements)) for one in found]
-    parts += ["\n### Requirements\n", f"{KEY}\n", _grid(("", *ids), verdicts)]
-    told = [(one.id, one.title, one.text, one.source) for one in REQUIREMENTS]
-    parts += ["\n### What the requirements say\n", _grid(("", "in short", "what", "source"), told)]
-    parts.append("\n### Parameters\n")
-    for family in families(found):
-        parts.append(f"{', '.join(f'`{name}`' for name in family.members)}:\n")
-        rows = [(f"`{name}`", legal, default, but) for name, legal, default, but in family.rows]
-        parts.append(_grid(("parameter", "takes", "default", "other defaults"), rows) + "\n")
-    return "\n".join(parts).rstrip() + "\n"
-
-
-def _overview(found: Sequence[Entry]) -> list[tuple[str, ...]]:
-    return [(f"`{one.name}`", str(one.state_bytes or ""), state(one), one.source) for one in found]
-
-
-def _grid(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines)

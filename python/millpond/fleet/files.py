@@ -12,7 +12,7 @@ from millpond.fleet.answer import Answer
 from millpond.given_files import read_text
 from millpond.results import place
 from millpond.results.store import write_text
-from millpond.show.plain import as_json
+from millpond.show.text import as_json
 
 REPORT, NUMBERS = "report.html", "answer.json"
 
@@ -45,14 +45,16 @@ def write(answer: Answer, to: Path) -> Path:
     return to / REPORT
 
 
-def export(answer: Answer, to: Path, figures: Sequence[str] = (), tables: Sequence[str] = ()) -> list[Path]:
+def export(
+    answer: Answer, to: Path, figures: Sequence[str] = (), tables: Sequence[str] = (), width: float = 10.5
+) -> list[Path]:
     """Write figures and tables of the report as files of their own into two folders of `to`. Gives the files."""
     from millpond.fleet import page
     from millpond.show import export
 
     sections = page.sections(answer)
-    written = export.figures_of(sections, to / "figures", figures) if figures else []
-    return written + (export.tables_of(sections, to / "tables", tables) if tables else [])
+    written = export.figures(sections, to / "figures", figures, width) if figures else []
+    return written + (export.tables(sections, to / "tables", tables) if tables else [])
 
 
 def holds_answer(folder: Path) -> bool:

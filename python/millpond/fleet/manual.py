@@ -7,9 +7,10 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from millpond.fleet import answer, description, terminal, told
+from millpond.fleet import answer, description, told
 from millpond.fleet.answer import Answer
 from millpond.fleet.verdict import BARELY, MEANS, SURE, VERDICTS, WORDS
+from millpond.show import text
 
 PAGE = Path("docs/fleet.md")
 #: The fleets of its first two commands.
@@ -35,7 +36,7 @@ def parts() -> Mapping[str, str]:
         "begins": _indented([told.headline(first), *told.lead(first)]),
         "remedies": _table(first),
         "firmware": _prose(_firmware(first)),
-        "largest": "".join(f"* {terminal.plain(told.edge(first, edge))}\n" for edge in first.edges),
+        "largest": "".join(f"* {text.plain(told.edge(first, edge))}\n" for edge in first.edges),
         "deep": _indented([told.headline(deep), *told.lead(deep)]),
         "words": _words(),
     }
@@ -50,17 +51,21 @@ def _asked(changes: Mapping[str, object], largest: bool) -> Answer:
 
 
 def _indented(lines: Sequence[str]) -> str:
-    return "\n" + "".join(f"    {line}\n" for text in lines for line in textwrap.wrap(terminal.plain(text), 100)) + "\n"
+    return (
+        "\n"
+        + "".join(f"    {line}\n" for sentence in lines for line in textwrap.wrap(text.plain(sentence), 100))
+        + "\n"
+    )
 
 
 def _prose(sentences: Sequence[str]) -> str:
-    return textwrap.fill(terminal.plain(" ".join(sentences)), 120, break_on_hyphens=False) + "\n"
+    return textwrap.fill(text.plain(" ".join(sentences)), 120, break_on_hyphens=False) + "\n"
 
 
 def _table(found: Answer) -> str:
     shown = [at for at, name in enumerate(told.REMEDIES) if name not in _LEFT_OUT]
     header, *rows = (f"| {' | '.join(row[at] for at in shown)} |" for row in (told.REMEDIES, *told.remedies(found)))
-    return "\n" + terminal.plain("\n".join([header, "|---" * len(shown) + "|", *rows])) + "\n\n"
+    return "\n" + text.plain("\n".join([header, "|---" * len(shown) + "|", *rows])) + "\n\n"
 
 
 def _firmware(found: Answer) -> list[str]:

@@ -1,15 +1,17 @@
-"""The report of an answer: its first part for whoever decides, the rest for whoever builds."""
+"""What is shown of an answer: its first part for those who decide, the rest for those who build."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from functools import partial
 
 from millpond.fleet import assumed, pictures, told
 from millpond.fleet.answer import Answer
-from millpond.fleet.verdict import VERDICTS
-from millpond.show.report.page import compose
-from millpond.show.report.parts import Listing, Picture, Section
+from millpond.fleet.remedies import Remedy
+from millpond.fleet.verdict import VERDICTS, Verdict
+from millpond.show import html
+from millpond.show.document import Document, Entry, Listing, Picture, Row, Section, Tone
 
 FOOTER = (
     "Every number was measured in simulated runs of the described fleet. The controllers and the endpoint in them are "
@@ -19,10 +21,21 @@ FOOTER = (
 FEW = 4
 
 
+#: How good the words of verdicts are.
+_TONES: dict[Verdict, Tone] = {
+    "safe": "good", "strained": "unsure", "congested": "unsure", "collapse": "bad", "lost": "bad",
+}  # fmt: skip
+
+
+def document(answer: Answer) -> Document:
+    """All that is shown of an answer, whoever renders it."""
+    by = f"Fleet question, answered by millpond {answer.version}: {len(answer.seeds)} runs of each setting"
+    return Document(told.headline(answer), by, FOOTER, partial(sections, answer))
+
+
 def render(answer: Answer) -> str:
     """The page as text: one file that opens offline."""
-    by = f"Fleet question, answered by millpond {answer.version}: {len(answer.seeds)} runs of each setting"
-    return compose(told.headline(answer), by, sections(answer), FOOTER)
+    return html.render(document(answer))
 
 
 def sections(answer: Answer) -> list[Section]:
@@ -40,12 +53,11 @@ def _short(answer: Answer) -> Section:
         "Against the time since the event, in one run; the higher and the further left, the better. Done is a "
         "device of which every request of the event was answered.",
         partial(pictures.done, answer),
-        partial(pictures.done_rows, answer),
     )
     few = [remedy for remedy in answer.remedies if remedy.outcome.verdict == "safe"][:FEW] or answer.remedies[:FEW]
-    rows = tuple((row[0], row[1], row[2], row[4], row[5]) for row in told.remedies(answer, few))
+    rows = tuple((row[0], row[1], row[2], row[4], row[5]) for row in _rows(answer, few))
     header = ("what would help most", "needs", "verdict", "never report", "done after")
-    helps = Listing("in-short", header, rows, numeric=(3, 4))
+    helps = Listing("in-short", header, rows, numeric=(3, 4), detail=True)
     return Section("summary", "In short", tuple(told.lead(answer)), (done,), (helps,))
 
 
@@ -58,7 +70,6 @@ def _course(answer: Answer) -> Section:
         "Above, how much waits at the busiest link (left scale) and how long a new packet has to wait for it (right "
         f"scale); below, how much of what the link carries completes an exchange. One run.{beside}",
         partial(pictures.collapse, answer),
-        partial(pictures.collapse_rows, answer),
     )
     rows = tuple(told.facts(answer))
     facts = Listing("facts", ("as it is", "median, and range over the runs"), rows, numeric=(1,))
@@ -73,12 +84,12 @@ def _helps(answer: Answer) -> Section:
         "times the time that they took before the event."
     )
     numeric = tuple(range(3, len(told.REMEDIES)))
-    listings = [Listing("remedies", told.REMEDIES, tuple(told.remedies(answer)), caption, numeric)]
+    listings = [Listing("remedies", told.REMEDIES, _rows(answer), caption, numeric)]
     paragraphs = told.untried(answer)
     if answer.shares:
-        rows = tuple(told.remedies(answer, answer.shares))
         only = "The best of the controllers on some of the devices only, as when old firmware stays in the field."
-        listings.append(Listing("shares", told.REMEDIES, rows, only, numeric))
+        rows = _rows(answer, answer.shares)
+        listings.append(Listing("shares", told.REMEDIES, rows, only, numeric, title="On new firmware only"))
     if answer.fleet.keys.old_firmware:
         paragraphs.append(
             f"{answer.fleet.keys.old_firmware:.0%} of the devices stay as they are: what needs devices' settings or "
@@ -96,10 +107,12 @@ def _edge(answer: Answer) -> list[Section]:
         "Above, the share of runs that are safe, with its 95 % interval; below, when the share that the goal names is "
         "done, and the goal (dashed). The dotted line is the knee: the largest fleet that was found safe.",
         partial(pictures.edges, answer),
-        partial(pictures.edges_rows, answer),
     )
     lines = tuple(told.edge(answer, edge) for edge in answer.edges)
-    return [Section("edge", "How far it is to the edge", lines, (picture,))]
+    return [
+        Section("edge", "How far it is to the edge", lines),
+        Section("edges", "Fleets of every size", (), (picture,)),
+    ]
 
 
 def _assumed(answer: Answer) -> Section:
@@ -107,6 +120,16 @@ def _assumed(answer: Answer) -> Section:
     if (drawn := answer.as_it_is.drawn) is not None:
         scenario = json.dumps(drawn.scenario, indent=1, ensure_ascii=False)
         rows = tuple((line, "") for line in scenario.splitlines())
-        listings.append(Listing("scenario", ("scenario", ""), rows, folded="The scenario as it is, in full"))
+        listings.append(Listing("scenario", ("scenario", ""), rows, title="The scenario as it is, in full", folded=True,
+                                detail=True))  # fmt: skip
     lines = (told.CHANGED_BY, *assumed.lines(answer))
     return Section("assumed", "What was assumed", lines, listings=tuple(listings))
+
+
+def _rows(answer: Answer, chosen: Sequence[Remedy] | None = None) -> tuple[Row, ...]:
+    """The rows below `told.REMEDIES`, verdicts in their colours."""
+    rows = told.remedies(answer, chosen)
+    tones = [answer.as_it_is, *(remedy.outcome for remedy in (answer.remedies if chosen is None else chosen))]
+    return tuple(
+        (*row[:2], Entry(row[2], _TONES[outcome.verdict]), *row[3:]) for row, outcome in zip(rows, tones, strict=True)
+    )

@@ -10,10 +10,11 @@ from millpond.fleet.answer import Answer
 from millpond.fleet.drawn import Drawn
 from millpond.fleet.scenario import LEAD_S
 from millpond.fleet.search import Edge
+from millpond.show.document import Plot, Rows
 from millpond.show.report import style
 from millpond.show.report.figures import marks, queue
 from millpond.show.report.figures.reported import Panel, draw
-from millpond.show.report.values import Floats, Rows
+from millpond.show.report.values import Floats
 
 AS_IT_IS, BEST = "#C8321E", "#0072B2"
 LOOKS = (style.Look(AS_IT_IS, "-", "o", ""), style.Look(BEST, (0, (6, 2)), "s", "////"))
@@ -26,66 +27,48 @@ def drawn(answer: Answer) -> dict[str, Drawn]:
     return {outcome.change.title: outcome.drawn for outcome in chosen if outcome.drawn is not None}
 
 
-def done(answer: Answer) -> Figure:
+def done(answer: Answer) -> Plot:
     """The share of devices done over time, in the first run."""
     lines = {name: shown.done for name, shown in drawn(answer).items()}
     looks = dict(zip(lines, LOOKS, strict=False))
-    return draw([Panel("", lines, looks, answer.fleet.horizon_s)], looks, "the event")
-
-
-def done_rows(answer: Answer) -> Rows:
-    """The lines of `done`."""
     rows = [
         (name, float(t), float(share))
-        for name, shown in drawn(answer).items()
-        for t, share in zip(shown.done.times, shown.done.share, strict=True)
+        for name, course in lines.items()
+        for t, share in zip(course.times, course.share, strict=True)
     ]
-    return Rows(("setting", "time_s", "share_of_devices"), tuple(rows))
+    told = Rows(("setting", "time_s", "share_of_devices"), tuple(rows))
+    return Plot(told, lambda: draw([Panel("", lines, looks, answer.fleet.horizon_s)], looks, "the event"))
 
 
-def collapse(answer: Answer) -> Figure:
+def collapse(answer: Answer) -> Plot:
     """Queue of the bottleneck and the useful share of what it carries, over time, in the first run."""
     found = {name: shown.link for name, shown in drawn(answer).items()}
-    looks = dict(zip(found, LOOKS, strict=False))
-    with style.applied():
-        figure = Figure(figsize=(style.WIDTH, 5.8), layout="constrained")
-        above, below = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
-        queue.panel_pair(above, below, found, looks)
-        first = next(iter(found.values()))
-        above.set_title(f"{first.link}, the busiest link")
-        above.set_ylabel("queue (kB)")
-        above.set_ylim(bottom=0)
-        above.set_xlim(left=0)
-        queue.waiting_axis(above, first)
-        below.set_ylabel("useful share of\nthe bytes carried")
-        below.set_ylim(0, 1.03)
-        below.set_xlabel(f"time (s); the event is at {LEAD_S} s")
-        below.yaxis.set_major_formatter(lambda share, _: f"{100 * share:g} %")
-        for axes in (above, below):
+    looks = {name: (name, look) for name, look in zip(found, LOOKS, strict=False)}
+
+    def draw() -> Figure:
+        title = f"{next(iter(found.values())).link}, the busiest link"
+        figure = queue.over_time([(title, found)], looks, "queue (kB)", f"time (s); the event is at {LEAD_S} s")
+        for axes in figure.axes:
             axes.axvline(LEAD_S, color=style.INK, linewidth=0.9, linestyle=(0, (2, 2)))
-        keys: list[marks.Key] = [marks.line_key(look, name) for name, look in looks.items()]
-        marks.legend_below(figure, keys, 2)
-    return figure
+        return figure
+
+    return Plot(queue.course_rows(found, ("setting",)), draw)
 
 
-def collapse_rows(answer: Answer) -> Rows:
-    """The lines of `collapse`."""
-    rows: list[tuple[object, ...]] = []
-    for name, shown in drawn(answer).items():
-        course = shown.link
-        rows += [(name, "queue", "B", float(t), float(v)) for t, v in zip(course.times, course.queue, strict=True)]
-        rows += [
-            (name, "useful share", "1", float(t), float(v))
-            for t, v in zip(course.share_times, course.share, strict=True)
-            if np.isfinite(v)
-        ]
-    return Rows(("setting", "quantity", "unit", "time_s", "value"), tuple(rows))
-
-
-def edges(answer: Answer) -> Figure:
+def edges(answer: Answer) -> Plot:
     """The share of runs that are safe, and when the goal's share is done, against the size of the fleet."""
+    rows = tuple(
+        (edge.change.title, point.devices, point.verdict, *point.probability("safe"), point.median("goal_s"))
+        for edge in answer.edges
+        for point in edge.points
+    )
+    told = Rows(("setting", "devices", "verdict", "safe", "safe_low", "safe_high", "goal_s"), rows)
+    return Plot(told, lambda: _edges(answer))
+
+
+def _edges(answer: Answer) -> Figure:
     with style.applied():
-        figure = Figure(figsize=(style.WIDTH, 5.6), layout="constrained")
+        figure = Figure(figsize=(style.width(), 5.6), layout="constrained")
         above, below = figure.subplots(2, 1, sharex=True)
         looks = dict(zip((edge.change.title for edge in answer.edges), LOOKS, strict=False))
         for edge in answer.edges:
@@ -121,16 +104,6 @@ def edges(answer: Answer) -> Figure:
         keys: list[marks.Key] = [marks.line_key(look, name) for name, look in looks.items()]
         marks.legend_below(figure, keys, 2)
     return figure
-
-
-def edges_rows(answer: Answer) -> Rows:
-    """The points of `edges`."""
-    rows = [
-        (edge.change.title, point.devices, point.verdict, *point.probability("safe"), point.median("goal_s"))
-        for edge in answer.edges
-        for point in edge.points
-    ]
-    return Rows(("setting", "devices", "verdict", "safe", "safe_low", "safe_high", "goal_s"), tuple(rows))
 
 
 # ----------------------------------------------------------------------------------------------- helpers

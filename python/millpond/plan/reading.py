@@ -16,9 +16,6 @@ from millpond.plan.toml_file import checked, read_tree, where
 from millpond.plan.values import plain
 from millpond.results.directory import Value
 
-#: Where studies keep pages of their own.
-PAGES = Path(__file__).parent.parent / "studies"
-
 _RUNS: Any = Runs
 _SCENARIO: Any = str | Tree
 
@@ -118,21 +115,13 @@ def read(place: Path | Mapping[str, Any], presets: Sequence[str] = ()) -> Plan:
         ),
         first_seed=top.seed,
         bottleneck=top.bottleneck,
-        page=_page(top.page, file),
+        page=top.page,
     )
     _touch_something(plan)
     return plan
 
 
 # ----------------------------------------------------------------------------------------------- helpers
-
-
-def _page(name: str, file: Path) -> str:
-    """The study that has the page; raises `UsageError` if there is none of the name."""
-    known = sorted(page.parent.name for page in PAGES.glob("*/page.py"))
-    if name and name not in known:
-        raise UsageError(f"{file}: page: {unknown('page', name, known)}")
-    return name
 
 
 def _listed(matrix: list[Tree] | Tree) -> list[Tree]:

@@ -237,6 +237,10 @@ class Results:
         results.plan = plan
         return results
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Another process opens the directories again."""
+        return Results.open, ([folder for folder, _ in self.folders],)
+
     @staticmethod
     def of(directory: Path, manifest: Mapping[str, Any], tables: Mapping[str, pa.Table] | None = None) -> Results:
         """What was just finished, a single shard as well, with those of its tables that are still in memory."""

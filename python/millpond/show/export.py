@@ -1,8 +1,7 @@
-"""The figures and tables of a report as files of their own: for a paper, a slide or a spreadsheet."""
+"""The figures and tables of a document as files of their own: for a paper, a slide or a spreadsheet."""
 
 from __future__ import annotations
 
-import csv
 import io
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -10,61 +9,47 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from millpond.errors import MillpondError, UsageError, unknown
-from millpond.judge.compare import Comparison
-from millpond.results.directory import Results
 from millpond.results.store import write_bytes, write_text
-from millpond.show.report import page, style
-from millpond.show.report.parts import Listing, Section
-from millpond.show.report.values import Missing
+from millpond.show import text
+from millpond.show.document import Missing, Section
+from millpond.show.report import style
 
 FIGURES = ("svg", "pdf")
-TABLES = ("csv", "latex")
-_ENDINGS = {"csv": "csv", "latex": "tex"}
-#: What LaTeX reads as a command, and how it is written so that it stands for itself.
-_LATEX = {
-    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
-    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "\N{NARROW NO-BREAK SPACE}": r"\,", "\N{EN DASH}": "--",
-    "\N{MINUS SIGN}": "$-$", "\N{ALMOST EQUAL TO}": r"$\approx$", "\N{LESS-THAN OR EQUAL TO}": r"$\leq$",
-    "\N{GREATER-THAN OR EQUAL TO}": r"$\geq$", "\N{HORIZONTAL ELLIPSIS}": r"\dots{}", "<": "$<$", ">": "$>$",
-    "\N{PLUS-MINUS SIGN}": r"$\pm$",
-}  # fmt: skip
+NARROWEST = 3.0
+"""Inches of the narrowest figure whose words have room."""
 
 
-def check(figures: Sequence[str], tables: Sequence[str]) -> None:
-    """Refuse formats that there are not, before anything is run. Raises `UsageError` with one line."""
+def check(figures: Sequence[str], tables: Sequence[str], width: float = style.WIDTH) -> None:
+    """Refuse formats and widths that there are not, before anything is run. Raises `UsageError` with one line."""
+    if not NARROWEST <= width <= style.WIDTH:
+        raise UsageError(f"--width: {width:g}: {NARROWEST:g} to {style.WIDTH:g} inches, such as 3.5 or 7")
     _known(figures, FIGURES, "--figures")
-    _known(tables, TABLES, "--tables")
+    _known(tables, tuple(text.TABLES), "--tables")
 
 
 def figures(
-    results: Results, folder: Path | str, formats: Sequence[str] = FIGURES, comparison: Comparison | None = None
+    sections: Iterable[Section], folder: Path | str, formats: Sequence[str] = FIGURES, width: float = style.WIDTH
 ) -> list[Path]:
-    """Write every figure of the report of these results into a folder, under the name that it has on the page.
+    """Write every figure into a folder, under the name that it has on the page.
 
     Text stays text in both formats, so that it can be searched, and set in a paper's own font. Figures that cannot be
-    drawn from these results are left out. Gives the files.
+    drawn are left out. `width` is that of the largest in inches: 3.5 for a column, 7 for two. Gives the files.
 
     Raises:
-        UsageError: for a format that is neither `svg` nor `pdf`.
+        UsageError: for a format that is neither `svg` nor `pdf`, and a width that no figure has.
         MillpondError: if a file cannot be written.
     """
-    return figures_of(page.sections(results, comparison), folder, formats)
-
-
-def figures_of(sections: Iterable[Section], folder: Path | str, formats: Sequence[str] = FIGURES) -> list[Path]:
-    """The same of sections of any page."""
-    _known(formats, FIGURES, "--figures")
+    check(formats, (), width)
     files = []
-    for section in sections:
-        for picture in section.pictures:
+    for picture in (picture for section in sections for picture in section.pictures):
+        with style.as_wide_as(width):
             try:
-                drawn = picture.draw()
+                drawn = picture.plot().draw()
             except Missing:
                 continue
             for format_ in formats:
-                file = _in(folder) / f"{picture.name}.{format_}"
-                write_bytes(file, image(drawn, format_))
-                files.append(file)
+                files.append(_in(folder) / f"{picture.name}.{format_}")
+                write_bytes(files[-1], image(drawn, format_))
     return files
 
 
@@ -79,75 +64,33 @@ def image(figure: Figure, format_: str) -> bytes:
     return out.getvalue()
 
 
-def tables(
-    results: Results, folder: Path | str, formats: Sequence[str] = TABLES, comparison: Comparison | None = None
-) -> list[Path]:
-    """Write every table of the report, and the numbers behind every figure as CSV, into a folder. Gives the files.
+def tables(sections: Iterable[Section], folder: Path | str, formats: Sequence[str] = ("csv", "latex")) -> list[Path]:
+    """Write every table, and the numbers behind every figure as CSV, into a folder. Gives the files.
 
     Raises:
-        UsageError: for a format that is neither `csv` nor `latex`.
+        UsageError: for a format that is none of `csv`, `latex`, `markdown`, `json`.
         MillpondError: if a file cannot be written.
     """
-    return tables_of(page.sections(results, comparison), folder, formats)
-
-
-def tables_of(sections: Iterable[Section], folder: Path | str, formats: Sequence[str] = TABLES) -> list[Path]:
-    """The same of sections of any page."""
-    _known(formats, TABLES, "--tables")
+    check((), formats)
     files = []
 
-    def write(name: str, format_: str, text: str) -> None:
-        file = _in(folder) / f"{name}.{_ENDINGS[format_]}"
-        write_text(file, text)
-        files.append(file)
+    def write(name: str, ending: str, content: str) -> None:
+        files.append(_in(folder) / f"{name}.{ending}")
+        write_text(files[-1], content)
 
     for section in sections:
         for listing in section.listings:
-            if "csv" in formats:
-                write(listing.name, "csv", listing.data.to_csv() if listing.data is not None else as_csv(listing))
-            if "latex" in formats:
-                write(listing.name, "latex", as_latex(listing))
-        if "csv" in formats:
-            for picture in section.pictures:
-                try:
-                    write(picture.name, "csv", picture.rows().to_csv())
-                except Missing:
-                    continue
+            for written, ending in (text.TABLES[format_] for format_ in formats):
+                write(listing.name, ending, written(listing))
+        for picture in section.pictures if "csv" in formats else ():
+            try:
+                write(picture.name, "csv", picture.plot().rows.to_csv())
+            except Missing:
+                continue
     return files
 
 
-def as_csv(listing: Listing) -> str:
-    """A table of the page as comma-separated text."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerows([listing.header, *listing.rows])
-    return out.getvalue()
-
-
-def as_latex(listing: Listing) -> str:
-    """A table of the page as a LaTeX `tabular`, rules as `booktabs` has them; a heading spans all columns."""
-    places = range(len(listing.header))
-    columns = "".join("r" if place in listing.numeric else "l" for place in places)
-    lines = [f"% {listing.name}: needs \\usepackage{{booktabs}}", f"\\begin{{tabular}}{{{columns}}}", r"\toprule"]
-    if any(listing.header):
-        lines += [_row(listing.header), r"\midrule"]
-    for number, row in enumerate(listing.rows):
-        if len(row) == 1:
-            lines += [rf"\multicolumn{{{len(listing.header)}}}{{l}}{{\textbf{{{_escaped(row[0])}}}}} \\"]
-        else:
-            lines.append(_row(row, r"\textbf{%s}" if number in listing.strong else "%s"))
-    return "\n".join((*lines, r"\bottomrule", r"\end{tabular}", ""))
-
-
 # ----------------------------------------------------------------------------------------------- helpers
-
-
-def _row(cells: Iterable[str], written: str = "%s") -> str:
-    return " & ".join(written % _escaped(cell) if cell else "" for cell in cells) + r" \\"
-
-
-def _escaped(text: str) -> str:
-    return "".join(_LATEX.get(letter, letter) for letter in text)
 
 
 def _known(formats: Sequence[str], known: Sequence[str], flag: str) -> None:

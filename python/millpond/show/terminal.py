@@ -1,232 +1,72 @@
-"""What the terminal shows: summaries, figures beside published ones, claims. Narrow enough for 80 columns."""
+"""A document in the terminal: tables as wide as there is room, in several parts where there is not."""
 
 from __future__ import annotations
 
-import math
-import re
 import shutil
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+import textwrap
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import IO
 
+from rich import box
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
 from millpond.given_files import printable
-from millpond.judge.compare import OUTCOMES, Comparison, Figure, Verdict
-from millpond.measure.measures import Measures
-from millpond.measure.population import VARIANT, path_in_words
-from millpond.plan.program import FLEET
-from millpond.show import factors, labels, own
-from millpond.show.factors import SERIES, Factor
-from millpond.show.fleet import of_fleet
-from millpond.show.places import completion, mixes
-from millpond.show.scenario import of_scenario
-from millpond.show.sweep import of_sweep
-from millpond.show.tables import titled
+from millpond.show.document import Document, Entry, Listing, Row, Section, Tone, value_and_interval
 
 #: Columns where there is no terminal to ask.
 WIDTH = 100
 #: Below this, numbers would be broken or cut: what a narrower terminal does with the ends of lines loses nothing.
 LEAST = 80
+#: At most so many rows of a table; the report has all.
+MANY = 400
 
-_STYLE = {"holds": "green", "fails": "bold red", "noise": "yellow", "unjudged": "yellow"}
-_SIGN = {"gt": "> ", "ge": ">= ", "lt": "< ", "le": "<= ", "approx": "~ ", "nearly": "nearly ", "up_to": "up to "}
-_UNIT = {"retransmissions": "", "exchanges": "", "percent": "%"}
-
-
-def console(file: IO[str] | None = None) -> Console:
-    """A console as wide as the terminal."""
-    stream = file or sys.stdout
-    width = shutil.get_terminal_size((WIDTH, 24)).columns
-    return Console(file=stream, width=max(width, LEAST), highlight=False)
+_STYLES: dict[Tone, str] = {"": "", "good": "green", "bad": "bold red", "unsure": "yellow", "quiet": "dim"}
+#: Between two columns, and at both ends of a line.
+_GAP, _ENDS = 2, 2
+#: A column of words is made no narrower than this, nor than its longest word up to this.
+_WORDS, _LONGEST = 8, 24
 
 
-def of_study(measures: Measures, comparison: Comparison) -> list[RenderableType]:
-    """All tables of a study, in the order they are read: its own if it has some, else the usual ones."""
-    ours = own.part(measures.results, "terminal")
-    if ours is not None:
-        found: list[RenderableType] = ours.of_study(measures, comparison)
-        return found
-    return [*completion(measures), *mixes(measures), figures(measures, comparison), *judged(measures, comparison)]
+def render(document: Document) -> list[RenderableType]:
+    """What the terminal shows of a document: no pictures, and nothing that is marked as a detail."""
+    return [Text(document.title, style="bold"), Text(document.subtitle), *of_sections(document.sections)]
 
 
-def of_results(measures: Measures) -> list[RenderableType]:
-    """All tables of results that nothing was published about: those of a sweep, or of a single scenario."""
-    if measures.results.manifest.get("kind") == FLEET:
-        return of_fleet(measures)
-    if measures.results.manifest.get("kind") == "sweep":
-        return of_sweep(measures)
-    return of_scenario(measures, str(measures.results.manifest["title"]))
-
-
-def judged(measures: Measures, comparison: Comparison) -> list[RenderableType]:
-    """What follows the figures of a study: those not measured, claims, settings, and how the study stands."""
-    return [
-        *unmeasured(comparison),
-        claims(comparison),
-        *differing_settings(comparison),
-        Text(speed(measures)),
-        Text(closing(comparison)),
-    ]
-
-
-def figures(measures: Measures, comparison: Comparison, but: Iterable[Figure] = ()) -> Table:
-    """Published figures and ours, with the relative difference; without those that were shown before."""
-    known = factors.of(measures.results)
-    varying = {name: known[name] for name in measures.varying if name in known}
-    shown = {(figure.id, figure.scenario.get("path")) for figure in but}
-    table = titled(f"Figures of {comparison.study}, published ({comparison.published}) and ours")
-    table.add_column("where")
-    table.add_column("what")
-    table.add_column("published", justify="right", min_width=9)
-    table.add_column("ours", justify="right", no_wrap=True)
-    table.add_column("difference", justify="right")
-    before: tuple[str, str] | None = None
-    for figure in comparison.figures:
-        if figure.ours is None or (figure.id, figure.scenario.get("path")) in shown:
+def of_sections(sections: Iterable[Section]) -> list[RenderableType]:
+    """The same of sections alone."""
+    shown: list[RenderableType] = []
+    for section in sections:
+        listings = [] if section.detail else [listing for listing in section.listings if not listing.detail]
+        if section.detail or not (listings or section.paragraphs):
             continue
-        where, what = place(figure, known, varying), f"{figure.metric.replace('_', ' ')} {figure.statistic}".strip()
-        if figure.bin.isdecimal():
-            what = f"exchanges with {figure.bin} retx"
-        key = (where, figure.metric)
-        if before is not None and key != before:
-            table.add_section()
-        first = where if key != before else ""
-        before = key
-        published = (
-            f"{_SIGN.get(figure.qualifier, '')}{_number(figure.published)} {_UNIT.get(figure.unit, figure.unit)}"
-        )
-        table.add_row(first, what, published.strip(), _number(figure.ours, figure.published), _difference(figure))
-    return table
-
-
-def unmeasured(comparison: Comparison) -> list[Text]:
-    """The figures that have none of ours beside them: a line for each reason."""
-    reasons: dict[str, list[str]] = {}
-    for figure in comparison.figures:
-        if figure.ours is None:
-            reasons.setdefault(figure.note, []).append(figure.id.removeprefix(f"{comparison.study}-"))
-    lines = []
-    for reason, names in reasons.items():
-        told = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
-        lines.append(Text(f"Not measured, {reason}: {told}", style="yellow"))
-    return lines
-
-
-def claims(comparison: Comparison) -> Table:
-    """Every claim and its verdict; for those that do not hold, what was measured and why."""
-    table = titled(f"Claims of {comparison.study}")
-    table.add_column("claim", no_wrap=True)
-    table.add_column("verdict", width=9)
-    table.add_column("sentence, and what was measured")
-    for claim in comparison.claims:
-        table.add_row(
-            claim.id.removeprefix(f"{comparison.study}-"),
-            Text(OUTCOMES[claim.verdict], style=_STYLE[claim.verdict]),
-            _told(claim),
-        )
-    return table
-
-
-def differing_settings(comparison: Comparison) -> list[RenderableType]:
-    """Settings of the test bed that differ from the published ones."""
-    differing = [setting for setting in comparison.settings if not setting.same]
-    same = len(comparison.settings) - len(differing)
-    made: list[RenderableType] = (
-        [Text(f"{same} of {len(comparison.settings)} published settings are ours too.")] if comparison.settings else []
-    )
-    if differing:
-        table = titled("Settings that differ")
-        for name in ("setting", "published", "ours", "why"):
-            table.add_column(name)
-        for setting in differing:
-            table.add_row(setting.metric.replace("_", " "), setting.published, setting.ours, setting.note)
-        made.append(table)
-    return made
-
-
-def speed(measures: Measures) -> str:
-    """One line: how much time was simulated, and how fast."""
-    simulated = sum(float(measures.run_column(cell, "simulated_us").sum()) for cell in measures.cells) * 1e-6
-    wall = sum(float(said["wall_s"]) for _, said in measures.results.folders)
-    rate = f", {simulated / wall:,.0f} a second" if wall > 0 else ""
-    return f"{labels.runs(measures.results.runs)}, {simulated:,.0f} s simulated in {wall:.1f} s{rate}"
-
-
-def closing(comparison: Comparison) -> str:
-    """One line: how the study stands. What was not run is no failure, and is said apart."""
-    return comparison.closing()
-
-
-def place(figure: Figure, known: Mapping[str, Factor], varying: Mapping[str, Factor]) -> str:
-    """Where a figure was observed, short: what is the same in all results is left out."""
-    told = figure.scenario
-    words = []
-    for name, value in told.items():
-        if name in (SERIES, "comparator", "baseline", "direction", VARIANT) or (name in known and name not in varying):
+        if section.pictures and not section.listings:
+            # its paragraphs are about pictures
             continue
-        if name == "bin":
-            words += [] if figure.bin.isdecimal() else [str(value)]
-        elif name in varying:
-            words.append(varying[name].say(value).replace("\N{NARROW NO-BREAK SPACE}", " "))
-        else:
-            words.append(str(value))
-    if SERIES in told:
-        words.append(str(told[SERIES]).replace(";", ", "))
-    if told.get("comparator"):
-        against = f" against {_side(told['baseline'])}" if told.get("baseline") else ""
-        words.append(f"{_side(told['comparator'])}{against}")
-    if told.get(VARIANT):
-        words.append(path_in_words(str(told[VARIANT])) or f"{told[VARIANT]} delay")
-    return ", ".join(word for word in words if word) or "all"
+        titled = len(listings) == 1 and not section.paragraphs and not listings[0].title
+        shown += [] if titled or not section.title else [Text(f"\n{section.title}", style="bold")]
+        shown += [Text(paragraph) for paragraph in section.paragraphs]
+        shown += [Shown(listing, section.title if titled else "") for listing in listings]
+    return shown
 
 
-# ----------------------------------------------------------------------------------------------- helpers
+class Shown:
+    """A table that is laid out for as many columns as there are."""
 
+    def __init__(self, listing: Listing, title: str = "") -> None:
+        self.listing, self._title = listing, listing.title or title
 
-def _side(told: object) -> str:
-    """A side of a comparison, with room for a line to end."""
-    words = re.sub(r"([a-z_]+)=", lambda found: found[1].replace("_", " ") + " ", str(told))
-    return words.replace(";", ", ")
-
-
-def _number(value: float, like: float | None = None) -> str:
-    if math.isnan(value):
-        return "-"
-    if like is not None and float(like).is_integer() and abs(value) >= 100 and abs(value - round(value)) < 1e-9:
-        return f"{value:.0f}"
-    if value == 0 or abs(value) >= 1000:
-        return f"{value:.0f}"
-    return f"{value:.5g}"
-
-
-def _difference(figure: Figure) -> Text:
-    if figure.relative is None:
-        ours = figure.ours or 0.0
-        return Text("same" if ours == figure.published else f"{ours - figure.published:+.4g}")
-    as_said = {
-        "gt": figure.relative > 0,
-        "ge": figure.relative >= 0,
-        "lt": figure.relative < 0,
-        "le": figure.relative <= 0,
-    }
-    near = as_said.get(figure.qualifier, abs(figure.relative) <= 0.05)
-    return Text(f"{figure.relative:+.2%}", style="" if near else "yellow")
-
-
-def _told(claim: Verdict) -> Text:
-    text = Text(claim.says)
-    if claim.verdict == "fails":
-        text.append(f"\nmeasured: {claim.measured}", style="red")
-    if claim.verdict != "holds" and claim.reason:
-        text.append(f"\nreason: {claim.reason}", style=_STYLE[claim.verdict])
-    if len({verdict.verdict for verdict in claim.variants.values()}) > 1:
-        for name, verdict in claim.variants.items():
-            text.append(f"\n{path_in_words(name) or name}: {OUTCOMES[verdict.verdict]}", _STYLE[verdict.verdict])
-    return text
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        if self._title:
+            yield Text(self._title, style="bold")
+        yield from _parts(self.listing, options.max_width)
+        left = sum(len(row) > 1 for row in self.listing.rows[MANY:])
+        told = [self.listing.caption, f"{left} rows more are in the report." if left else ""]
+        if any(told):
+            yield Text(" ".join(filter(None, told)), style="dim italic")
 
 
 class Plain:
@@ -240,8 +80,117 @@ class Plain:
             yield segment if segment.control else Segment(printable(segment.text), segment.style)
 
 
-def show(renderables: Iterable[RenderableType] | Sequence[RenderableType], file: IO[str] | None = None) -> None:
-    """Print tables, an empty line between two."""
+def console(file: IO[str] | None = None) -> Console:
+    """A console as wide as the terminal."""
+    stream = file or sys.stdout
+    width = shutil.get_terminal_size((WIDTH, 24)).columns
+    return Console(file=stream, width=max(width, LEAST), highlight=False)
+
+
+def show(renderables: Iterable[RenderableType], file: IO[str] | None = None) -> None:
+    """Print what was rendered, an empty line between two tables."""
     out = console(file)
-    for renderable in renderables:
+    for number, renderable in enumerate(renderables):
+        if number and not isinstance(renderable, Text | str):
+            out.print()
         out.print(Plain(renderable))
+
+
+# ----------------------------------------------------------------------------------------------- helpers
+
+
+def _parts(listing: Listing, width: int) -> Iterator[RenderableType]:
+    """The table; if it is too wide, several with some of the columns each, the first ones in all of them."""
+    rows = listing.rows[:MANY]
+    whole = [row for row in rows if len(row) > 1]
+    shown = [
+        at
+        for at in range(len(listing.header))
+        if not whole or any(_text(row[at]) for row in whole) or listing.header[at]
+    ]
+    keys = [at for at in shown if at < min(listing.numeric, default=len(listing.header))]
+    while keys:
+        narrow = {at: _widths(listing, rows, at)[0] for at in shown}
+        if sum(narrow[at] + _GAP for at in keys) <= 0.7 * width or len(keys) == 1:
+            break
+        keys.pop()
+    rest = [at for at in shown if at not in keys]
+    while True:
+        columns = list(keys)
+        while rest and (len(columns) == len(keys) or _fits([*columns, rest[0]], listing, rows, width)):
+            columns.append(rest.pop(0))
+        yield from _table(listing, rows, columns, width)
+        if not rest:
+            return
+
+
+def _fits(columns: Sequence[int], listing: Listing, rows: Sequence[Row], width: int) -> bool:
+    return sum(_widths(listing, rows, at)[0] + _GAP for at in columns) - _GAP + _ENDS <= width
+
+
+def _widths(listing: Listing, rows: Sequence[Row], at: int) -> tuple[int, int]:
+    """How narrow a column can be without a broken number or word, and how wide it would like to be."""
+    head = listing.header[at]
+    texts = [_text(row[at]) for row in rows if len(row) > 1]
+    longest = max(map(len, head.split()), default=0)
+    if at in listing.numeric:
+        cells = max((len(part) for text in texts for part in value_and_interval(text)), default=0)
+        # a head of several words is no wider than its numbers need
+        return max(cells, longest), max(cells, longest, min(len(head), 14))
+    words = max((len(word) for text in (*texts, head) for word in text.split(" ")), default=0)
+    lines = max((len(line) for text in texts for line in text.splitlines()), default=0)
+    wide = max(lines, len(head))
+    return min(max(min(words, _LONGEST), longest, min(_WORDS, wide)), wide), wide
+
+
+def _table(listing: Listing, rows: Sequence[Row], columns: Sequence[int], width: int) -> Iterator[RenderableType]:
+    widths = _shared(
+        {at: _widths(listing, rows, at) for at in columns}, width - _ENDS - _GAP * (len(columns) - 1), listing.numeric
+    )
+    strong, made = listing.strong, _begun(listing, columns, widths, any(listing.header))
+    for number, row in enumerate(rows):
+        if len(row) == 1:
+            if made.row_count or (made.show_header and number == 0):
+                yield made
+            yield Text(f" {_text(row[0])}", style="bold")
+            made = _begun(listing, columns, widths, False)
+            continue
+        made.add_row(
+            *(_cell(row[at], at in listing.numeric) for at in columns), style="bold" if number in strong else None
+        )
+    if made.row_count or not rows:
+        yield made
+
+
+def _begun(listing: Listing, columns: Sequence[int], widths: dict[int, int], headed: bool) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True, show_header=headed, show_edge=False)
+    for at in columns:
+        head = "\n".join(textwrap.wrap(listing.header[at], widths[at])) or listing.header[at]
+        numeric = at in listing.numeric
+        table.add_column(
+            Text(head), justify="right" if numeric else "left", no_wrap=numeric, overflow="fold", width=widths[at]
+        )
+    return table
+
+
+def _shared(wanted: dict[int, tuple[int, int]], room: int, numeric: Collection[int]) -> dict[int, int]:
+    """Each column as wide as it likes, or where there is no room for that, words broken: the widest give way first."""
+    widths = {at: wide for at, (_, wide) in wanted.items()}
+    # heads over numbers before words, whose lines are many
+    for columns in (numeric, set(widths)):
+        while sum(widths.values()) > room:
+            giving = [at for at in widths if at in columns and widths[at] > wanted[at][0]]
+            if not giving:
+                break
+            widths[max(giving, key=lambda at: widths[at] - wanted[at][0])] -= 1
+    return widths
+
+
+def _text(cell: str | Entry) -> str:
+    return cell.text if isinstance(cell, Entry) else cell
+
+
+def _cell(cell: str | Entry, numeric: bool) -> Text:
+    text = _text(cell)
+    tone: Tone = cell.tone if isinstance(cell, Entry) else ""
+    return Text("\n".join(value_and_interval(text)) if numeric else text, style=_STYLES[tone])

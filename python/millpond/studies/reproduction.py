@@ -19,6 +19,7 @@ from millpond.plan.scenario import named_files
 from millpond.plan.study import Plan
 from millpond.real.description import LIVE
 from millpond.results.directory import MANIFEST, Results, read_manifest
+from millpond.studies import pages
 
 #: Where a results directory keeps the study it belongs to.
 KEPT = "study"
@@ -62,6 +63,7 @@ def check(plan: Plan) -> None:
     Raises:
         UsageError: one line: file, place and mend.
     """
+    pages.check(plan.page, plan.file)
     for key, file in (("published", plan.published), ("claims", plan.claims)):
         if file is not None and not file.is_file():
             raise UsageError(f"{plan.file}: {key}: {file}: no such file")

@@ -16,23 +16,40 @@ from millpond.controllers import series
 from millpond.controllers.own import is_own
 from millpond.controllers.peer import SECOND, Make
 from millpond.show import labels
+from millpond.show.document import Plot, Rows
 from millpond.show.report import style
 from millpond.show.report.figures import marks
 from millpond.show.report.style import Look
-from millpond.show.report.values import Rows
 
 _TICKS = [n * 10.0**k for k in range(-3, 5) for n in (1, 2, 5)]
 _FADED = 0.16
 
 
-def draw(makes: Mapping[str, Make]) -> Figure:
+def waits(makes: Mapping[str, Make]) -> Plot:
     """Three rows of panels: an exchange nobody answers, what answers leave behind, and a path that changes.
 
     Args:
         makes: the controllers by name, in the order of the legend.
     """
+    found: list[tuple[object, ...]] = []
+    for name, make in makes.items():
+        for one in series.unanswered(make):
+            for copy, (low, high) in enumerate(zip(one.lowest_us, one.highest_us, strict=True)):
+                found.append((name, f"unanswered {one.past}", copy, low / SECOND, high / SECOND))
+        for after in series.aftermaths(make):
+            what = f"after {after.retransmissions} retransmissions"
+            for number, (low, high) in enumerate(zip(after.first_us, after.second_us, strict=True), 1):
+                found.append((name, what, number, low / SECOND, high / SECOND))
+        for point in series.trace(make):
+            found.append((name, "changing path", point.at_s, point.first_us / SECOND, point.rtt_us / SECOND))
+    header = ("controller", "what", "copy, exchange or second", "wait_s", "highest, second wait or rtt_s")
+    return Plot(Rows(header, tuple(found)), lambda: draw(makes))
+
+
+def draw(makes: Mapping[str, Make]) -> Figure:
+    """The picture of `waits`."""
     with style.applied():
-        figure = Figure(figsize=(style.WIDTH, 10.6), layout="constrained")
+        figure = Figure(figsize=(style.width(), 10.6), layout="constrained")
         grid = figure.add_gridspec(3, 4, height_ratios=(1.0, 0.9, 1.1))
         looks = style.looks({name: name for name in makes}, {name for name in makes if is_own(name)})
         first = [figure.add_subplot(grid[0, 2 * side : 2 * side + 2]) for side in (0, 1)]
@@ -51,23 +68,6 @@ def draw(makes: Mapping[str, Make]) -> Figure:
         marks.legend_below(figure, keys, 3)
         marks.more_room(figure)
     return figure
-
-
-def rows(makes: Mapping[str, Make]) -> Rows:
-    """The numbers of the picture, times in seconds."""
-    found: list[tuple[object, ...]] = []
-    for name, make in makes.items():
-        for one in series.unanswered(make):
-            for copy, (low, high) in enumerate(zip(one.lowest_us, one.highest_us, strict=True)):
-                found.append((name, f"unanswered {one.past}", copy, low / SECOND, high / SECOND))
-        for after in series.aftermaths(make):
-            what = f"after {after.retransmissions} retransmissions"
-            for number, (low, high) in enumerate(zip(after.first_us, after.second_us, strict=True), 1):
-                found.append((name, what, number, low / SECOND, high / SECOND))
-        for point in series.trace(make):
-            found.append((name, "changing path", point.at_s, point.first_us / SECOND, point.rtt_us / SECOND))
-    header = ("controller", "what", "copy, exchange or second", "wait_s", "highest, second wait or rtt_s")
-    return Rows(header, tuple(found))
 
 
 # ----------------------------------------------------------------------------------------------- panels

@@ -29,8 +29,8 @@ def drawn(scenario: Path, changes: Mapping[str, Any], seed: int, picture: Path |
         raise UsageError(f"--draw: {scenario}: has no [mesh]: there are no nodes with places")
     if picture is None:
         return terminal.drawn(nodes)
+    from millpond.show.drawing import svg
     from millpond.show.mesh.picture import topology
-    from millpond.show.report.drawing import svg
 
     number, unit = str(scenarios.in_full(built)["mesh"]["range"]).split()
     write_text(picture, svg(topology(nodes, float(number) * _METRES[unit])))

@@ -1,6 +1,5 @@
-"""The report: one HTML page that opens offline, and the pictures on it for use in a notebook."""
+"""What is shown of results: sections for each kind of them, and the pictures in them for use in a notebook."""
 
-from millpond.show.report.page import render, write_report
-from millpond.show.report.values import Missing
+from millpond.show.document import Missing
 
-__all__ = ["Missing", "render", "write_report"]
+__all__ = ["Missing"]

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from millpond.controllers.own import is_own
 from millpond.measure.clients import OVER_TCP, of_either_transport
-from millpond.measure.estimate import mean, taken
+from millpond.measure.estimate import AMOUNT, Estimate, mean, taken
 from millpond.measure.links import useful_share
 from millpond.measure.measures import Measures
 from millpond.measure.reported import Reported
@@ -123,13 +123,19 @@ class Data:
     def ranked(self, places: Iterable[tuple[Value, ...]]) -> list[tuple[Value, ...]]:
         """Each place once: as they come, but by size where only one number differs."""
         seen = list(dict.fromkeys(places))
+        words = [at for at in range(len(self.varying)) if not _numeric(place[at] for place in seen)]
+        return self.in_order(seen, words)
+
+    def in_order(self, places: Iterable[tuple[Value, ...]], first: Sequence[int] = ()) -> list[tuple[Value, ...]]:
+        """Each place once, by one column after another, some of them first: words as they come, numbers by size."""
+        seen = list(dict.fromkeys(places))
+        count = len(seen[0]) if seen else 0
         orders = [
             {value: rank for rank, value in enumerate(self.factors[name].ordered(place[at] for place in seen))}
-            for at, name in enumerate(self.varying)
+            for at, name in enumerate(self.columns[:count])
         ]
-        words = [at for at in range(len(orders)) if not _numeric(orders[at])]
-        numbers = [at for at in range(len(orders)) if _numeric(orders[at])]
-        return sorted(seen, key=lambda place: [orders[at][place[at]] for at in (*words, *numbers)])
+        columns = [*first, *(at for at in range(count) if at not in first)]
+        return sorted(seen, key=lambda place: [orders[at][place[at]] for at in columns])
 
     def along(self, cells: Iterable[Cell]) -> list[Value]:
         """Where cells stand along the axis, in order; one empty value if nothing is along it."""
@@ -235,10 +241,14 @@ class Data:
             self._spreads[key] = Spread.of(self.values("flows", column, cell, group))
         return self._spreads[key]
 
-    def estimate(self, column: str, cell: Cell, group: Group | None = None, statistic: str = "median") -> float:
+    def estimated(self, column: str, cell: Cell, group: Group | None = None, statistic: str = "median") -> Estimate:
         """The statistic of a column of `flows` as it is shown everywhere: of each run, its mean over the runs."""
         values, runs = (self.values("flows", name, cell, group) for name in (column, "run"))
-        return taken(Sample.of(values, runs), statistic).value
+        return taken(Sample.of(values, runs), statistic).estimate(within=AMOUNT)
+
+    def estimate(self, column: str, cell: Cell, group: Group | None = None, statistic: str = "median") -> float:
+        """The same without its interval."""
+        return self.estimated(column, cell, group, statistic).value
 
     def unfinished(self, cell: Cell) -> int:
         """Clients that had not finished when their run ended."""

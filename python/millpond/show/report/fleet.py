@@ -1,4 +1,4 @@
-"""The page of a fleet: sites as distributions, a map of them on which the worst stand out, and how to look at one."""
+"""What is shown of a fleet: sites as distributions, a map on which the worst stand out, and how to look at one."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from millpond.measure.measures import Measures
 from millpond.measure.sites import Number, Site, Sites
 from millpond.results import provenance
 from millpond.results.directory import Results
-from millpond.show import fleet, labels
+from millpond.show import labels
+from millpond.show.document import Listing, Picture, Row, Section
 from millpond.show.report.figures import sites as pictures
-from millpond.show.report.parts import Listing, Picture, Section
-from millpond.show.report.values import Rows
 
 #: So many of the worst sites are listed.
-WORST = 50
+WORST = 30
+STATISTICS = ("median", "p10", "p90", "worst")
 
 
 def sections(results: Results) -> list[Section]:
@@ -25,7 +25,6 @@ def sections(results: Results) -> list[Section]:
         "Sites as distributions",
         "The share of sites of each kind that have at most this value; where a line is steep, sites do alike.",
         partial(pictures.distributions, sites),
-        partial(pictures.distributions_rows, sites),
     )
     shown = [
         Picture(
@@ -34,15 +33,17 @@ def sections(results: Results) -> list[Section]:
             "A square is a site, in the order of the plan, a row after the other; the darker the worse. Framed are the "
             f"{pictures.FRAMED} worst.",
             partial(pictures.site_map, sites, number),
-            partial(pictures.site_map_rows, sites, number),
         )
         for number in pictures.mapped(sites)
     ]
+    devices = sum(kind.devices for kind in sites.kinds)
+    many = sum(len(kind.seeds) for kind in sites.kinds)
+    lead = f"{labels.count(many)} sites with {labels.count(devices)} devices, each site with random streams of its own."
     return [
-        Section("summary", "In short", (fleet.in_short(sites),), listings=(_kinds(sites),)),
+        Section("summary", "In short", (lead,), listings=(_kinds(sites),)),
         Section("sites", "Sites", ("No row of a device is kept: a site is a row.",), (every,)),
         Section("map", "Where it is worst", (_look(sites),), tuple(shown), (_worst(sites),)),
-        Section("run", "What was run", (provenance.statement([manifest for _, manifest in results.folders]),)),
+        Section("run", "What was run", (provenance.statement([said for _, said in results.folders]),), detail=True),
     ]
 
 
@@ -50,20 +51,15 @@ def sections(results: Results) -> list[Section]:
 
 
 def _kinds(sites: Sites) -> Listing:
-    rows: list[tuple[str, ...]] = []
+    rows: list[Row] = []
     for kind in sites.kinds:
         rows.append((f"{sites.place_in_words(kind)}: {labels.count(len(kind.seeds))} sites, "
                      f"{labels.count(kind.devices)} devices",))  # fmt: skip
         for number in sites.numbers:
-            told = (number.written(kind.take(number, s)) for s in ("median", "p10", "p90", "worst"))
+            told = (number.written(kind.take(number, statistic)) for statistic in STATISTICS)
             rows.append((number.title, *told))
-    return Listing(
-        "sites-by-kind",
-        ("of a site", "median", "10th percentile", "90th percentile", "worst"),
-        tuple(rows),
-        "Percentiles are over sites.",
-        (1, 2, 3, 4),
-    )
+    header = ("of a site", *map(labels.statistic, STATISTICS))
+    return Listing("sites-by-kind", header, tuple(rows), "Percentiles are over sites.", (1, 2, 3, 4))
 
 
 def _worst(sites: Sites) -> Listing:
@@ -73,10 +69,10 @@ def _worst(sites: Sites) -> Listing:
         "worst-sites",
         header,
         tuple(_row(sites, site) for site in found),
-        f"The {len(found)} worst sites, by the numbers from left to right.",
-        (0, *range(2, len(header))),
-        folded=f"The {len(found)} worst sites",
-        data=Rows(header, tuple(_row(sites, site) for site in found)),
+        "By the numbers from left to right.",
+        tuple(range(2, len(header))),
+        title=f"The {len(found)} worst sites",
+        folded=True,
     )
 
 

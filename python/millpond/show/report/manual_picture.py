@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from millpond.errors import MillpondError, UsageError
 from millpond.results.directory import Results
 from millpond.results.store import write_text
-from millpond.show.report.drawing import svg
+from millpond.show.drawing import svg
 
 
 def draw(arguments: Sequence[str], program: str, file: Path, picture: Callable[[Results], Figure]) -> int:

@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from matplotlib.figure import Figure
-
 from millpond.results.directory import Cell
 from millpond.show import labels
+from millpond.show.document import Picture, Plot, Section
 from millpond.show.report import transfers
 from millpond.show.report.data import Data
 from millpond.show.report.figures import sequence, windows
-from millpond.show.report.parts import Picture, Section
 from millpond.show.report.transfers import TCP, Transfer
-from millpond.show.report.values import Rows
 
 FLOWS = 8
 """At most so many flows are drawn side by side."""
@@ -40,7 +37,6 @@ def section(data: Data) -> Section | None:
             "What leaves when",
             READING,
             partial(_side_by_side, data, found),
-            partial(_sequence_rows, data, found),
         )
     ]
     if len(found) > 1 or any(transfer.transport == TCP for transfer in found):
@@ -70,7 +66,6 @@ def flow_picture(data: Data, transfer: Transfer, name: str = "", title: str = ""
         title or f"Flow {transfer.flow + 1}, {transfer.name}",
         f"{told}{_counted(transfer)}",
         partial(windows.flow_over_time, data, transfer),
-        partial(windows.flow_over_time_rows, data, transfer),
     )
 
 
@@ -87,11 +82,6 @@ def _counted(transfer: Transfer) -> str:
     return f"{'; '.join(told)}."
 
 
-def _side_by_side(data: Data, found: Sequence[Transfer]) -> Figure:
+def _side_by_side(data: Data, found: Sequence[Transfer]) -> Plot:
     transfers.needed(data, data.cells[:1])
     return sequence.flows_side_by_side(found)
-
-
-def _sequence_rows(data: Data, found: Sequence[Transfer]) -> Rows:
-    transfers.needed(data, data.cells[:1])
-    return sequence.sequence_rows(found)

@@ -6,9 +6,9 @@ from functools import partial
 
 import numpy as np
 
+from millpond.show.document import Picture, Section
 from millpond.show.report import figures, packets, story, tables
 from millpond.show.report.data import Data
-from millpond.show.report.parts import Picture, Section
 from millpond.show.report.study import BOXES, REPORTED, UNNECESSARY
 
 
@@ -21,7 +21,6 @@ def sections(data: Data) -> list[Section]:
         "Share of clients done against time",
         f"{REPORTED}{' All clients of all replications.' if cell.replications > 1 else ''}",
         partial(figures.reported_by_group, data),
-        partial(figures.reported_by_group_rows, data),
     )
     over_time = Picture(
         "queue",
@@ -29,28 +28,31 @@ def sections(data: Data) -> list[Section]:
         f"Above, how much waits at the busiest {kind}{figures.scales(data, [cell])}; below, how much of what the "
         f"{kind} carries completes an exchange.",
         partial(figures.bottleneck_over_time, data),
-        partial(figures.bottleneck_over_time_rows, data),
     )
+    ended = np.isfinite(data.values("flows", "fct_us", cell)).any()
     completion = Picture(
         "fct",
         "Flow completion time of each group",
         f"{BOXES} Lower is better.",
         partial(figures.completion_by_group, data),
-        partial(figures.by_group_rows, data, "fct_us", "s"),
+    )
+    delays = Picture(
+        "delays",
+        "Arrival of a request to its answer",
+        "The share of all requests answered within a time: where a line ends is the share that is answered at all.",
+        partial(figures.delays_by_group, data),
     )
     histogram = Picture(
         "histogram",
         "Exchanges by number of retransmissions",
         "The share of each group's completed exchanges that took so many retransmissions; the more at 0, the better.",
         partial(figures.transmissions_by_group, data),
-        partial(figures.transmissions_by_group_rows, data),
     )
     unnecessary = Picture(
         "unnecessary-copies",
         "Unnecessary retransmissions of a client",
         "Bars are the median client of the group, lines reach from the 10th to the 90th percentile. Lower is better.",
         partial(figures.unnecessary_by_group, data),
-        partial(figures.by_group_rows, data, "unnecessary", "retransmissions"),
     )
     followed = packets.section(data)
     return [
@@ -67,8 +69,8 @@ def sections(data: Data) -> list[Section]:
             "completion",
             "Flow completion time",
             (f"How long a client needs for all its exchanges. {_covered(data)}",),
-            (completion,),
-            listings=(tables.groups(data),),
+            (completion, *([] if ended else [delays])),
+            listings=(tables.completion(data),),
         ),
         Section(
             "transmissions",
@@ -83,6 +85,7 @@ def sections(data: Data) -> list[Section]:
             "What was run",
             tables.statement(data),
             listings=(tables.manifest(data), tables.path_settings(cell)),
+            detail=True,
         ),
     ]
 

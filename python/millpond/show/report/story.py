@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from millpond.judge.compare import Comparison
-from millpond.measure.links import COLLAPSE
+from millpond.measure.links import COLLAPSE, collapse
 from millpond.measure.statistics import take
 from millpond.measure.workloads import with_an_end
 from millpond.results.directory import Cell, Group, Value
@@ -130,6 +130,7 @@ def scenario_story(data: Data) -> list[str]:
                 f"That is congestion collapse: the link is busy, but more than {labels.percent(COLLAPSE)} of what it "
                 f"carries are copies that nobody needs any more."
             )
+        sentences += _near_the_line(data)
     for group in cell.groups:
         sent = data.estimate("unnecessary", cell, group)
         if np.isfinite(sent) and not data.reported.outcome(cell, group).is_silent:
@@ -137,6 +138,17 @@ def scenario_story(data: Data) -> list[str]:
             copies = f"{labels.plain(sent)} unnecessary retransmission{'' if sent == 1 else 's'}"
             sentences.append(f"The median client{whose} made {copies}.")
     return sentences
+
+
+def _near_the_line(data: Data) -> list[str]:
+    """Where the line would have to be drawn for another verdict, if that is near."""
+    found = collapse(data.measures, next(iter(data.measures.populations())))
+    if not found.turns:
+        return []
+    other = [at for at, verdict in found.by_threshold.items() if verdict != found.collapsed]
+    nearest = min(other, key=lambda at: abs(at - COLLAPSE))
+    verdict = "not be one" if found.collapsed else "be a collapse"
+    return [f"With the line drawn at {labels.percent(nearest)} wasted it would {verdict}."]
 
 
 def _complete(data: Data, cell: Cell) -> float:

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 
-from matplotlib.figure import Figure
-
 from millpond.judge.compare import Comparison
+from millpond.show.document import Listing, Picture, Plot, Section
 from millpond.show.report import figures, published, story, tables
 from millpond.show.report.data import VARIANT, Data
-from millpond.show.report.parts import Picture, Section
-from millpond.show.report.values import Rows, View
+from millpond.show.report.values import View
 
 BOXES = (
     "Boxes hold the middle half of all clients, whiskers 80 %, short dashes mark the fastest and the slowest client; "
-    "the line and the marker are the median."
+    "the line and the marker are the median, a thick upright line is its 95 % interval over runs."
 )
 UNNECESSARY = "Copies that a client sent although the answer to an earlier copy was still on its way and did arrive."
+Draws = Callable[..., Plot]
 MANY = 8
 """With more places than this a study begins with all of them at a glance."""
 REPORTED = (
@@ -32,7 +31,11 @@ def sections(data: Data, comparison: Comparison | None) -> list[Section]:
     found = [summary(data, comparison), reported(data, views)]
     if many(data):
         found.append(places(data, views))
-    found += [over_time(data), completion(data, comparison, views), transmissions(data, comparison)]
+    found += [
+        over_time(data),
+        completion(data, comparison, views, tables.by_place(data)),
+        transmissions(data, comparison),
+    ]
     found.append(retransmissions(data, views) if many(data) else unnecessary(data, comparison, views))
     if any(cell.mixed for cell in data.cells):
         found.append(sharing(data, views))
@@ -69,7 +72,6 @@ def reported(data: Data, views: Sequence[View]) -> Section:
             "Share of clients done against time",
             f"{REPORTED} All clients of all replications.",
             partial(figures.reported, data),
-            partial(figures.reported_rows, data),
         ),
         listings=(tables.reported(data),),
     )
@@ -92,12 +94,13 @@ def over_time(data: Data) -> Section:
             "the link carries is of use. A collapsed link is full above and near the ground below; a line ends when "
             "the last client has finished.",
             partial(figures.queue_over_time, data),
-            partial(figures.queue_over_time_rows, data),
         ),
     )
 
 
-def completion(data: Data, comparison: Comparison | None, views: Sequence[View]) -> Section:
+def completion(
+    data: Data, comparison: Comparison | None, views: Sequence[View], listings: tuple[Listing, ...] = ()
+) -> Section:
     """Completion times of every place."""
     return Section(
         "completion",
@@ -114,8 +117,8 @@ def completion(data: Data, comparison: Comparison | None, views: Sequence[View])
             f"{BOXES}{marked(comparison)} Within a group the controllers stand in the order of the legend; lower is "
             "better.",
             partial(figures.completion_times, data, comparison=comparison),
-            partial(figures.completion_times_rows, data),
         ),
+        listings=listings,
     )
 
 
@@ -133,7 +136,6 @@ def transmissions(data: Data, comparison: Comparison | None) -> Section:
             "percent). A healthy controller is highest at 0 and falls to the right, a collapsed one rises to the "
             "right.",
             partial(figures.transmissions, data, comparison),
-            partial(figures.transmissions_rows, data, comparison),
         ),
     )
 
@@ -152,7 +154,6 @@ def unnecessary(data: Data, comparison: Comparison | None, views: Sequence[View]
             "Bars are the median client, lines reach from the 10th to the 90th percentile, a dot on the ground means "
             f"none.{marked(comparison)} Lower is better.",
             partial(figures.unnecessary_copies, data, comparison=comparison),
-            partial(figures.unnecessary_copies_rows, data),
         ),
     )
 
@@ -172,7 +173,6 @@ def places(data: Data, views: Sequence[View]) -> Section:
             "Markers are the median client, lines reach from the 10th to the 90th percentile; the scale is "
             "logarithmic. Lower is better.",
             partial(figures.completion_by_place, data),
-            partial(figures.completion_by_place_rows, data),
         ),
     )
 
@@ -193,7 +193,6 @@ def retransmissions(data: Data, views: Sequence[View]) -> Section:
             "Retransmissions of a client",
             "Means over all clients of all replications: unnecessary ones in colour, necessary ones pale on top.",
             partial(figures.retransmissions, data),
-            partial(figures.retransmissions_rows, data),
         ),
     )
 
@@ -214,16 +213,22 @@ def sharing(data: Data, views: Sequence[View]) -> Section:
             "the half of the clients that has it while the other half has the neighbour's; the line and the marker are "
             "the median.",
             partial(figures.sharing, data),
-            partial(figures.sharing_rows, data),
         ),
+        listings=tables.mixes(data),
     )
 
 
-def beside_published(data: Data, comparison: Comparison | None) -> list[Section]:
-    """Figures and claims beside ours."""
+def beside_published(
+    data: Data, comparison: Comparison | None, elsewhere: Collection[tuple[str, object]] = ()
+) -> list[Section]:
+    """Figures and claims beside ours; figures `elsewhere`, by id and reading, stand in tables of their own."""
     if comparison is None:
         return [Section("figures", "Ours beside the published figures", ("No published figures were given.",))]
-    return [published.published_figures(data, comparison), published.published_claims(comparison)]
+    return [
+        published.published_figures(data, comparison, elsewhere),
+        *published.differing_settings(data, comparison),
+        published.published_claims(comparison),
+    ]
 
 
 def what_was_run(data: Data, comparison: Comparison | None) -> Section:
@@ -233,43 +238,23 @@ def what_was_run(data: Data, comparison: Comparison | None) -> Section:
         listings.append(tables.path_settings(data.cells[0]))
     if comparison is not None and comparison.settings:
         listings.append(published.published_settings(data, comparison))
-    return Section("run", "What was run", tables.statement(data), listings=tuple(listings))
+    return Section("run", "What was run", tables.statement(data), listings=tuple(listings), detail=True)
 
 
 def each_view(
-    data: Data,
-    views: Sequence[View],
-    name: str,
-    title: str,
-    caption: str,
-    draw: Callable[..., Figure],
-    rows: Callable[..., Rows],
+    data: Data, views: Sequence[View], name: str, title: str, caption: str, plot: Draws
 ) -> tuple[Picture, ...]:
-    """The same picture for each view; `draw` and `rows` take it as `view`."""
+    """The same picture for each view; `plot` takes it as `view`."""
     return tuple(
-        Picture(
-            f"{name}-{view.name or 'all'}",
-            f"{title}{_on(data, view)}",
-            caption,
-            partial(draw, view=view),
-            partial(rows, view=view),
-        )
+        Picture(f"{name}-{view.name or 'all'}", f"{title}{_on(data, view)}", caption, partial(plot, view=view))
         for view in views
     )
 
 
-def each_stage(
-    data: Data, name: str, title: str, caption: str, draw: Callable[..., Figure], rows: Callable[..., Rows]
-) -> tuple[Picture, ...]:
-    """The same picture for each place that the study looks at closely; `draw` and `rows` take it as `stage`."""
+def each_stage(data: Data, name: str, title: str, caption: str, plot: Draws) -> tuple[Picture, ...]:
+    """The same picture for each place that the study looks at closely; `plot` takes it as `stage`."""
     return tuple(
-        Picture(
-            f"{name}-{stage.name or 'all'}",
-            f"{title}{_on(data, stage)}",
-            caption,
-            partial(draw, stage=stage),
-            partial(rows, stage=stage),
-        )
+        Picture(f"{name}-{stage.name or 'all'}", f"{title}{_on(data, stage)}", caption, partial(plot, stage=stage))
         for stage in data.stages
     )
 

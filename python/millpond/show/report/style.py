@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -121,6 +122,9 @@ GRID = "#d9d9d9"
 
 WIDTH = 10.5
 """Width of a full-page picture, in inches."""
+COLUMNS = {3.5: 0.72, 7.0: 0.82}
+"""Widths of pictures in a paper of one column and of two, and how large type on them is beside that on a page."""
+_width: ContextVar[float] = ContextVar("width", default=WIDTH)
 
 _SETTINGS: dict[Any, Any] = {
     "axes.axisbelow": True,
@@ -158,13 +162,38 @@ _SETTINGS: dict[Any, Any] = {
     "ytick.labelsize": 9.5,
 }
 
+_SIZES = ("axes.labelsize", "axes.titlesize", "font.size", "legend.fontsize", "lines.linewidth", "xtick.labelsize",
+          "ytick.labelsize")  # fmt: skip
+
+
+def width() -> float:
+    """How wide pictures are drawn, in inches."""
+    return _width.get()
+
+
+def scale() -> float:
+    """How large type is, beside that on a page."""
+    return next((size for most, size in COLUMNS.items() if _width.get() <= most), 1.0)
+
+
+@contextmanager
+def as_wide_as(inches: float) -> Iterator[None]:
+    """Draw pictures so wide, with type to match."""
+    before = _width.set(inches)
+    try:
+        yield
+    finally:
+        _width.reset(before)
+
 
 @contextmanager
 def applied(further: Mapping[Any, Any] | None = None) -> Iterator[None]:
     """Draw with the house settings, and `further` ones, and leave the caller's own settings untouched."""
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
-        matplotlib.rcParams.update({**_SETTINGS, **(further or {})})
+        size = scale()
+        sized = {key: value * size for key, value in _SETTINGS.items() if key in _SIZES}
+        matplotlib.rcParams.update({**_SETTINGS, **sized, **(further or {})})
         yield
 
 

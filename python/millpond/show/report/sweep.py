@@ -1,21 +1,25 @@
-"""The page of a sweep of one's own: what stands on it, in order."""
+"""What is shown of a sweep of one's own, in order."""
 
 from __future__ import annotations
 
 import math
 from functools import partial
 
+from millpond.judge.side_by_side import line
 from millpond.measure.measures import Measures
 from millpond.measure.metrics import ALIASES, METRICS
 from millpond.measure.population import Population
 from millpond.show import labels
+from millpond.show.document import Listing, Picture, Section
 from millpond.show.report import figures, story, study
 from millpond.show.report.data import Data
-from millpond.show.report.parts import Listing, Picture, Section
-from millpond.show.sweep import reached
 
 METRICS_SHOWN = ("clients_done_99", "fct", "delivery_ratio", "unnecessary_retx_per_client", "wasted_share")
 """What the small multiples and the matrices show, where the results hold it."""
+COMPARED = ("fct", "unnecessary_retx_per_client")
+"""What controllers are compared by."""
+TIMES_UNTIL = ("clients_done_", "requests_done_")
+"""Metrics that have no value in a run in which so much was never done."""
 OPEN = 40
 """A table of more rows than this is folded away."""
 
@@ -23,9 +27,14 @@ OPEN = 40
 def sections(data: Data) -> list[Section]:
     """Everything that a sweep shows: the lead, who is done by when, every metric by every factor, and what was run."""
     views = data.views()
-    measures = Measures(data.results)
+    measures = data.measures
     return [
-        Section("summary", "In short", tuple(story.study_story(data)), listings=(overview(data, measures),)),
+        Section(
+            "summary",
+            "In short",
+            tuple(story.study_story(data)),
+            listings=(overview(data, measures), *against(data, measures)),
+        ),
         study.reported(data, views),
         _multiples(data),
         Section(
@@ -33,6 +42,7 @@ def sections(data: Data) -> list[Section]:
             "Every metric in every place",
             ("A row for each place, a column for each controller; with several runs a 95 % interval over runs.",),
             listings=tuple(matrix(data, measures, name) for name in METRICS_SHOWN if _known(measures, name)),
+            detail=True,
         ),
         *([study.over_time(data)] if data.traced(data.plain()) else []),
         study.completion(data, None, views),
@@ -42,25 +52,67 @@ def sections(data: Data) -> list[Section]:
 
 
 def overview(data: Data, measures: Measures) -> Listing:
-    """Every setting in one row: who got what it asked for, how long that took, and what was in vain."""
+    """Every setting in one row: who got what it asked for, how long that took, and what was spurious."""
     shown = [name for name in ("complete_clients", *METRICS_SHOWN) if _known(measures, name)]
+    there = list(measures.populations())
+    told = [measures.reported.outcome(measures.cell(one), measures.group(one)) for one in there]
+    # of the ways that requests end badly, those that some did
+    ends = {
+        "requests failed": [one.failed for one in told],
+        "never finished": [one.never_finished or 0 for one in told],
+    }
+    ends = {head: counts for head, counts in ends.items() if any(counts)}
     rows = []
-    for population in measures.populations():
-        cell = measures.cell(population)
-        where = [data.factors[name].tick(cell.columns.get(name, "")) for name in data.columns]
+    for place, population in enumerate(there):
         fct = measures.sample("fct", population)
-        values = [in_words(measures, name, population) for name in shown]
-        rows.append((*where, data.label(population.algorithm), f"{fct.n} of {fct.n + fct.missing}", *values))
-    factors = [data.factors[name].axis for name in data.columns]
-    header = (*factors, "controller", "completion times of", *(METRICS[_name(name)].title for name in shown))
-    caption = "Usual statistics of every metric; with several runs a 95 % interval over runs."
+        rows.append(
+            (
+                *_where(data, measures, population),
+                f"{fct.n} of {fct.n + fct.missing}",
+                *(labels.count(counts[place]) for counts in ends.values()),
+                *(in_words(measures, name, population) for name in shown),
+            )
+        )
+    header = (*_heads(data), "completion times of", *ends, *(METRICS[_name(name)].title for name in shown))
     return Listing(
         "overview",
         header,
         tuple(rows),
-        caption,
-        numeric=tuple(range(len(factors) + 2, len(header))),
-        folded=f"Overview of all settings ({len(rows)})" if len(rows) > OPEN else "",
+        "Usual statistics of every metric: the mean over runs, with several runs its 95 % interval. Bytes of the "
+        "bottleneck are wasted that completed no exchange.",
+        numeric=tuple(range(len(_heads(data)), len(header))),
+        title=f"Overview of all settings ({len(rows)})",
+        folded=len(rows) > OPEN,
+    )
+
+
+def against(data: Data, measures: Measures) -> tuple[Listing, ...]:
+    """Every controller against the first one in the same place: seeds are shared, so runs are compared pair by pair."""
+    places: dict[tuple[object, ...], list[Population]] = {}
+    for population in measures.populations():
+        if not population.partner:
+            places.setdefault(population.factors, []).append(population)
+    pairs = [(those[0], other) for those in places.values() for other in those[1:]]
+    if not pairs or data.results.replications < 2:
+        return ()
+    rows = tuple(
+        (
+            *_where(data, measures, other),
+            *(difference_in_words(measures, name, first, other) for name in COMPARED),
+        )
+        for first, other in pairs
+    )
+    first = ", ".join(dict.fromkeys(data.label(first.algorithm) for first, _ in pairs))
+    return (
+        Listing(
+            "against",
+            (*_heads(data), *(METRICS[_name(name)].axis for name in COMPARED)),
+            rows,
+            "Difference and its 95 % interval over pairs of runs of one seed; = is inconclusive, the interval holds 0.",
+            numeric=tuple(range(len(_heads(data)), len(_heads(data)) + len(COMPARED))),
+            title=f"Against {first}, run by run",
+            folded=len(rows) > OPEN,
+        ),
     )
 
 
@@ -70,10 +122,9 @@ def matrix(data: Data, measures: Measures, metric: str) -> Listing:
     names = [name for name in data.controllers() if any(p.algorithm == name for p in alone)]
     found: dict[tuple[str, ...], dict[str, str]] = {}
     for population in alone:
-        cell = measures.cell(population)
-        place = tuple(data.factors[name].tick(cell.columns.get(name, "")) for name in data.columns)
+        place = _where(data, measures, population)[:-1]
         found.setdefault(place, {})[population.algorithm] = in_words(measures, metric, population)
-    header = (*(data.factors[name].axis for name in data.columns), *(data.label(name) for name in names))
+    header = (*_heads(data)[:-1], *(data.label(name) for name in names))
     rows = tuple((*place, *(values.get(name, "") for name in names)) for place, values in found.items())
     known = METRICS[_name(metric)]
     return Listing(
@@ -82,8 +133,9 @@ def matrix(data: Data, measures: Measures, metric: str) -> Listing:
         rows,
         f"{_large(known.summary)} ({known.usual}).",
         numeric=tuple(range(len(data.columns), len(header))),
-        folded=known.axis,
-        data=figures.small_multiples_rows(data, known.name),
+        title=known.axis,
+        folded=True,
+        data=figures.small_multiples(data, known.name).rows,
     )
 
 
@@ -102,7 +154,38 @@ def in_words(measures: Measures, metric: str, population: Population) -> str:
     return f"{known.written(found.value)} ({low} to {high})"
 
 
+def reached(measures: Measures, metric: str, population: Population) -> str:
+    """How many of the runs a time until so much was done speaks of: `never`, `in 2 of 5 runs`, nothing if of all."""
+    cell, group = measures.cell(population), measures.group(population)
+    sample = measures.sample(metric, population)
+    if not metric.startswith(TIMES_UNTIL) or not sample.missing or not measures.reported.since(cell, group):
+        return ""
+    return f"in {sample.n} of {labels.runs(sample.n + sample.missing)}" if sample.n else "never"
+
+
+def difference_in_words(measures: Measures, metric: str, first: Population, other: Population) -> str:
+    """By how much a metric is larger, with the paired interval: `-3.2 (-4.1 to -2.3)`; `=` if zero is inside."""
+    found = line(measures, metric, other, first)
+    if found is None:
+        return "\N{EN DASH}"
+    if found.low is None or found.high is None or found.low == found.high:
+        return f"{found.difference:+.4g}" if found.difference else "="
+    unsure = "= " if found.low <= 0 <= found.high else ""
+    return f"{unsure}{found.difference:+.4g} ({found.low:+.3g} to {found.high:+.3g})"
+
+
 # ----------------------------------------------------------------------------------------------- helpers
+
+
+def _heads(data: Data) -> tuple[str, ...]:
+    return (*(data.factors[name].axis for name in data.columns), "controller")
+
+
+def _where(data: Data, measures: Measures, population: Population) -> tuple[str, ...]:
+    cell = measures.cell(population)
+    beside = f" beside {population.partner}" if population.partner else ""
+    where = (data.factors[name].tick(cell.columns.get(name, "")) for name in data.columns)
+    return (*where, f"{data.label(population.algorithm)}{beside}")
 
 
 def _name(metric: str) -> str:
@@ -120,10 +203,9 @@ def _known(measures: Measures, metric: str) -> bool:
 
 
 def _multiples(data: Data) -> Section:
-    measures = Measures(data.results)
     pictures = []
     for name in METRICS_SHOWN:
-        if not _known(measures, name):
+        if not _known(data.measures, name):
             continue
         known = METRICS[_name(name)]
         pictures.append(
@@ -132,7 +214,6 @@ def _multiples(data: Data) -> Section:
                 _large(known.title),
                 f"{_large(known.summary)} ({known.usual}); upright lines are 95 % intervals over runs.",
                 partial(figures.small_multiples, data, known.name),
-                partial(figures.small_multiples_rows, data, known.name),
             )
         )
     told = f"{labels.count(len(data.cells))} settings; rows, columns and axes are the factors with most values."

@@ -3,29 +3,32 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from millpond.measure import proxies, relays
+from millpond.measure.estimate import Estimate
 from millpond.measure.measures import warm_up_us
-from millpond.measure.population import path_in_words
+from millpond.measure.population import Population, path_in_words
 from millpond.measure.reported import Course, Outcome
 from millpond.measure.workloads import with_an_end
 from millpond.results import provenance
-from millpond.results.directory import Cell
+from millpond.results.directory import Cell, Value
 from millpond.show import labels
+from millpond.show.document import Listing, Rows
 from millpond.show.factors import SERIES
 from millpond.show.report import story
 from millpond.show.report.data import VARIANT, Data, links_of
-from millpond.show.report.parts import Listing
-from millpond.show.report.values import Floats, Rows
+from millpond.show.report.values import Floats
 
 NOTHING = "\N{EN DASH}"
 """What stands where there is nothing to tell."""
 POINTS = ("50 % done by (s)", "90 %", "99 %", "100 %")
 """The columns of `measure.reported.SHARES`."""
+COPIES = ("retransmissions per client", "of them spurious")
+"""Means of these two columns."""
 OUTCOME = ("clients", "complete", "lost a request", "unfinished", "requests failed", "never finished", "delivery ratio")
 DONE = (
     "A client is complete when all its requests are answered. Times are since {}, for so large a share of all "
@@ -50,10 +53,9 @@ def at_a_glance(data: Data, found: Sequence[story.Glance]) -> Listing:
                 (
                     g.controller,
                     *_points(data.reported.course(g.cell)),
-                    labels.percent(g.useful_share),
+                    f"{labels.percent(g.useful_share)}{' (collapsed)' if g.collapsed else ''}",
                     "" if math.isnan(g.copies) else f"{g.copies:.2f}",
                     labels.plain(g.unnecessary),
-                    "collapsed" if g.collapsed else "",
                 )
             )
     where = f"With {found[0].place}. " if len(places) == 1 and found[0].place else ""
@@ -65,7 +67,6 @@ def at_a_glance(data: Data, found: Sequence[story.Glance]) -> Listing:
             "useful share of the bottleneck",
             "copies per exchange (mean)",
             "unnecessary retransmissions per client (median)",
-            "",
         ),
         tuple(rows),
         f"{where}Times in s since {data.since([g.cell for g in found])}, of all clients of all replications. "
@@ -105,7 +106,9 @@ def reported(data: Data) -> Listing:
         tuple(rows),
         f"{DONE.format(data.since(data.cells))}{TOGETHER if data.results.replications > 1 else ''}",
         numeric=tuple(range(len(factors) + 1, len(header))),
-        folded=f"Clients, requests and times of every setting ({len(rows)})",
+        title=f"Clients, requests and times of every setting ({len(rows)})",
+        folded=True,
+        detail=True,
         data=Rows(columns, tuple(plain)),
     )
 
@@ -148,29 +151,60 @@ def requests(data: Data) -> Listing:
     return Listing("requests", header, tuple(rows), caption, numeric=tuple(range(1, len(header))))
 
 
-def groups(data: Data) -> Listing:
-    """The completion times of the client groups of a single scenario."""
+def completion(data: Data) -> Listing:
+    """How long the clients of each group of a single scenario took, or where none came to an end, single requests."""
     cell = data.cells[0]
+    spans = {group: data.values("flows", "fct_us", cell, group) for group in cell.groups}
+    if not any(np.isfinite(times).any() for times in spans.values()) and (delays := _answer_delays(data)) is not None:
+        return delays
+    statistics = ("min", "median", "p90", "max")
     rows = []
-    for group in cell.groups:
-        values = [data.estimate("fct_us", cell, group, statistic) for statistic in ("median", "p90", "max")]
-        rows.append(
-            (
-                data.label(group.algorithm),
-                covered(data.values("flows", "fct_us", cell, group)),
-                *map(labels.number, values),
-                labels.plain(data.estimate("unnecessary", cell, group)),
-            )
-        )
-    header = (
-        "group",
-        "of",
-        "flow completion time (median, s)",
-        "90th percentile (s)",
-        "largest (s)",
-        "unnecessary retransmissions per client (median)",
+    for group, times in spans.items():
+        found = [data.estimated("fct_us", cell, group, statistic) for statistic in statistics]
+        copies = [data.estimated(column, cell, group, "mean") for column in ("retransmissions", "unnecessary")]
+        rows.append((data.label(group.algorithm), covered(times), *map(with_interval, (*found, *copies))))
+    several = " Over several runs: of each run, their mean, with its 95 % interval." if cell.replications > 1 else ""
+    return Listing(
+        "groups",
+        ("group", "of", *(f"{labels.statistic(name)} (s)" for name in statistics), *COPIES),
+        tuple(rows),
+        f"Flow completion times, of the clients whose last request was answered.{several}",
+        numeric=tuple(range(2, 8)),
     )
-    return Listing("groups", header, tuple(rows), numeric=(2, 3, 4, 5))
+
+
+def _answer_delays(data: Data) -> Listing | None:
+    """Times from birth to answer, where the requests of each group can be told apart; None if none was answered."""
+    cell, measures = data.cells[0], data.measures
+    populations = list(measures.populations())
+    if not any(measures.sample("answer_delay", population).n for population in populations):
+        return None
+    rows = []
+    for population in populations:
+        group = measures.group(population) or cell.groups[0]
+        told = data.reported.outcome(cell, measures.group(population))
+        found = [measures.estimate("answer_delay", population, name) for name in ("median", "p90", "p99")]
+        copies = [
+            measures.estimate(f"{name}_per_client", population, "mean")
+            for name in ("retransmissions", "unnecessary_retx")
+        ]
+        of = f"{labels.count(told.answered)} of {_count(told.born)} requests"
+        rows.append((data.label(group.algorithm), of, *map(with_interval, (*found, *copies))))
+    return Listing(
+        "groups",
+        ("group", "of", "median (s)", "90th percentile (s)", "99th percentile (s)", *COPIES),
+        tuple(rows),
+        "Birth of a request to its answer, of the requests answered: no client's work came to an end.",
+        numeric=(2, 3, 4, 5, 6),
+    )
+
+
+def with_interval(found: Estimate) -> str:
+    """A number, and in brackets its 95 % interval if there is one that says anything."""
+    told = labels.number(found.value)
+    if found.interval is None or found.same:
+        return told
+    return f"{told} ({' to '.join(map(labels.number, found.interval))})"
 
 
 def covered(times: Floats) -> str:
@@ -178,6 +212,85 @@ def covered(times: Floats) -> str:
     there = int(np.isfinite(times).sum())
     share = f" ({labels.percent(there / times.size)})" if times.size and there < times.size else ""
     return f"{labels.count(there)} of {labels.clients(times.size)}{share}"
+
+
+def by_place(data: Data, keep: Callable[[Population], bool] = lambda _: True) -> tuple[Listing, ...]:
+    """Completion times and copies of every place: a column for each algorithm."""
+    found: dict[tuple[Value, ...], dict[str, Population]] = {}
+    for population in data.measures.populations():
+        if not population.partner and keep(population):
+            found.setdefault(data.spot(data.measures.cell(population)), {})[population.algorithm] = population
+    if not found:
+        return ()
+    names = [name for name in data.controllers() if any(name in here for here in found.values())]
+    told = [at for at in range(len(data.columns)) if len({place[at] for place in found}) > 1]
+    # the factor of words with the fewest, and the reading of the test bed, make parts of the table
+    words = [at for at in told if not data.numeric(data.columns[at])]
+    fewest = sorted(words, key=lambda at: len({place[at] for place in found}))[: len(told) - 1]
+    parts = [*fewest[:1], *(at for at in fewest[1:] if data.columns[at] == VARIANT)]
+    rows: list[tuple[str, ...]] = []
+    before: tuple[Value, ...] = ()
+    for place in data.in_order(found, parts):
+        if (part := tuple(place[at] for at in parts)) != before:
+            before = part
+            told_of = (data.factors[data.columns[at]].say(place[at]) for at in parts)
+            rows.append((", ".join(filter(None, told_of)) or "as usual",))
+        where = (data.factors[data.columns[at]].tick(place[at]) for at in told if at not in parts)
+        rows.append((*where, *(_pair(data, found[place].get(name)) for name in names)))
+    heads = tuple(data.factors[data.columns[at]].axis for at in told if at not in parts)
+    return (
+        Listing(
+            "by-place",
+            (*heads, *map(data.label, names)),
+            tuple(rows),
+            "The median client's time in s, with the share of the clients that came to their end if not all did, and "
+            "the unnecessary retransmissions of the median client.",
+            numeric=tuple(range(len(heads), len(heads) + len(names))),
+            title="Flow completion time in s / unnecessary retransmissions, by place",
+            folded=True,
+        ),
+    )
+
+
+def mixes(data: Data) -> tuple[Listing, ...]:
+    """Two populations on one bottleneck: each beside the other, and as when all clients were like it."""
+    measures = data.measures
+    mixed = [population for population in measures.populations() if population.partner]
+    cells = [measures.cell(population) for population in mixed]
+    told = [at for at in range(len(data.columns)) if len({data.spot(cell)[at] for cell in cells}) > 1]
+    rows = []
+    for population, cell in zip(mixed, cells, strict=True):
+        like = population.but(partner="")
+        where = (data.factors[data.columns[at]].tick(data.spot(cell)[at]) for at in told)
+        partner = ", ".join(map(data.label, population.partner.split(";")))
+        alike = _pair(data, like if measures.has(like) else None)
+        rows.append((*where, data.label(population.algorithm), partner, _pair(data, population), alike))
+    header = (*(data.factors[data.columns[at]].axis for at in told), "half", "beside", "in the mix", "all alike")
+    return (
+        (
+            Listing(
+                "mixes-table",
+                header,
+                tuple(rows),
+                numeric=(len(header) - 2, len(header) - 1),
+                title="Half and half: median completion time in s / unnecessary retransmissions",
+                folded=True,
+            ),
+        )
+        if rows
+        else ()
+    )
+
+
+def _pair(data: Data, population: Population | None) -> str:
+    if population is None:
+        return ""
+    fct = data.measures.sample("fct", population)
+    median, needless = (
+        data.measures.estimate(name, population).value for name in ("fct", "unnecessary_retx_per_client")
+    )
+    share = f" ({fct.covered:.0%})".replace("%", "\N{NARROW NO-BREAK SPACE}%") if fct.missing else ""
+    return f"{labels.number(median)}{share}/{needless:.0f}"
 
 
 def links(data: Data) -> Listing:
@@ -213,7 +326,7 @@ def links(data: Data) -> Listing:
         "delivered",
         "useful share",
         "busy",
-        "queue: mean",
+        "mean queue",
         "95th percentile",
         "largest",
     )

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from millpond.results.directory import Cell, Group
+from millpond.show.document import Missing
 from millpond.show.report.data import DOWNLINK, UPLINK, Data
-from millpond.show.report.values import Floats, Missing
+from millpond.show.report.values import Floats
 
 TCP, UDP = "tcp", "udp"
 PLACED = ("offset", "length", "ack", "again")

@@ -1,9 +1,7 @@
-"""What pictures are made of beside results: their numbers, spreads of values, and which cells they are about."""
+"""What pictures are made of beside results: spreads of values, and which cells they are about."""
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,33 +10,12 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from millpond.errors import MillpondError
+from millpond.measure.estimate import Estimate
 from millpond.measure.statistics import PERCENTILES
 from millpond.results.directory import Cell, Value
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Integers: TypeAlias = npt.NDArray[np.int64]
-
-
-class Missing(MillpondError):
-    """A picture cannot be drawn from these results. The message is the sentence that stands in its place."""
-
-
-@dataclass(frozen=True)
-class Rows:
-    """The numbers behind a picture, as a reader may download them."""
-
-    header: tuple[str, ...]
-    rows: tuple[tuple[object, ...], ...]
-
-    def to_csv(self) -> str:
-        """The rows as comma-separated text with a header line."""
-        out = io.StringIO()
-        writer = csv.writer(out, lineterminator="\n")
-        writer.writerow(self.header)
-        for row in self.rows:
-            writer.writerow([f"{value:.6g}" if isinstance(value, float) else value for value in row])
-        return out.getvalue()
 
 
 @dataclass(frozen=True)
@@ -62,6 +39,17 @@ class Spread:
             return None
         wanted = ("min", "p10", "p25", "median", "p75", "p90", "max")
         return Spread(int(finite.size), *np.quantile(finite, [PERCENTILES[name] for name in wanted]).tolist())
+
+    @staticmethod
+    def around(found: Estimate) -> Spread:
+        """A number and its interval; it is its own interval where it has none."""
+        low, high = found.interval or (found.value, found.value)
+        return Spread(found.n, low, low, low, found.value, high, high, high)
+
+    @staticmethod
+    def alone(value: float, n: int) -> Spread:
+        """A number of so many values."""
+        return Spread(n, *[value] * 7)
 
     HEADER = ("n", "min", "p10", "p25", "median", "p75", "p90", "max")
 

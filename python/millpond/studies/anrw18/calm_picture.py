@@ -15,10 +15,10 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from millpond.results.directory import Results
+from millpond.show.document import Missing
 from millpond.show.report import manual_picture, style
 from millpond.show.report.data import Data
 from millpond.show.report.figures.queue import follow
-from millpond.show.report.values import Missing
 from millpond.studies.anrw18.picture import drawn
 
 FILE = Path("docs/images/calm-cell.svg")

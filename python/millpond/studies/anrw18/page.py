@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import partial
 
 from millpond.judge.compare import Comparison
-from millpond.show.report import study
+from millpond.show.document import Section
+from millpond.show.report import study, tables
 from millpond.show.report.data import VARIANT, Data
-from millpond.show.report.parts import Section
 from millpond.studies.anrw18 import phase
 from millpond.studies.anrw18.phase import JITTERED
 
@@ -20,7 +20,7 @@ def sections(data: Data, comparison: Comparison | None) -> list[Section]:
         study.summary(data, comparison),
         study.reported(data, views),
         study.over_time(data),
-        study.completion(data, comparison, views),
+        study.completion(data, comparison, views, tables.by_place(data)),
         study.transmissions(data, comparison),
         study.unnecessary(data, comparison, views),
         study.sharing(data, views),
@@ -48,6 +48,5 @@ def _phase(data: Data, comparison: Comparison | None) -> Section:
             f"{study.BOXES} In each pair the left box (in colour) is the fixed delay, the right one (white) the "
             f"varying one.{study.marked(comparison)}",
             partial(phase.fixed_beside_jittered, data, comparison=comparison),
-            partial(phase.fixed_beside_jittered_rows, data),
         ),
     )

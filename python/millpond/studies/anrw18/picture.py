@@ -19,12 +19,12 @@ from matplotlib.ticker import PercentFormatter
 
 from millpond.results.directory import Results
 from millpond.show import labels
+from millpond.show.document import Missing
 from millpond.show.report import manual_picture, style
 from millpond.show.report.data import Data
 from millpond.show.report.figures import marks
 from millpond.show.report.figures.queue import Course, courses, panel_pair, waiting_axis
 from millpond.show.report.style import Look
-from millpond.show.report.values import Missing
 
 FILE = Path("docs/images/collapse.svg")
 SHOWN = ("default", "default_fb2")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,9 +11,10 @@ from matplotlib.figure import Figure
 
 from millpond.results.directory import Cell
 from millpond.show import labels
+from millpond.show.document import Missing, Plot, Rows
 from millpond.show.report import style
 from millpond.show.report.data import Data, only, rate
-from millpond.show.report.values import Floats, Missing, Rows
+from millpond.show.report.values import Floats
 
 SCENARIOS = ("occasional congestion", "heavy congestion")
 #: Seconds over which rates are means.
@@ -38,11 +40,19 @@ class Course:
         return self.first, self.wait, self.again
 
 
-def over_time(data: Data, scenario: str) -> Figure:
+def over_time(data: Data, scenario: str) -> Plot:
     """A row for each algorithm, with its rate, queue and retransmissions. Raises `Missing` without traces."""
-    found = courses(data, scenario)
+    found, rows = courses(data, scenario), []
+    for name, course in found.items():
+        columns = zip(course.times.tolist(), *(line.tolist() for line in course.lines()), strict=True)
+        rows += [(name, *values) for values in columns]
+    header = ("controller", "time_s", "sent_per_s", "queue_wait_s", "sent_again_per_s")
+    return Plot(Rows(header, tuple(rows)), lambda: _draw(data, found))
+
+
+def _draw(data: Data, found: Mapping[str, Course]) -> Figure:
     with style.applied():
-        figure = Figure(figsize=(style.WIDTH, 0.82 * len(found) + 1.0), layout="constrained")
+        figure = Figure(figsize=(style.width(), 0.82 * len(found) + 1.0), layout="constrained")
         panels = figure.subplots(len(found), 3, sharex=True, sharey="col", squeeze=False)
         for row, (name, course) in enumerate(found.items()):
             _row(list(panels[row]), data, name, course)
@@ -58,15 +68,6 @@ def over_time(data: Data, scenario: str) -> Figure:
             panels[-1][column].set_xlabel("time since the start (s)")
         panels[0][0].set_xlim(0, max(float(course.times[-1]) for course in found.values()) + WINDOW / 2)
     return figure
-
-
-def over_time_rows(data: Data, scenario: str) -> Rows:
-    """What `over_time` draws."""
-    rows: list[tuple[object, ...]] = []
-    for name, course in courses(data, scenario).items():
-        columns = zip(course.times.tolist(), *(line.tolist() for line in course.lines()), strict=True)
-        rows += [(name, *values) for values in columns]
-    return Rows(("controller", "time_s", "sent_per_s", "queue_wait_s", "sent_again_per_s"), tuple(rows))
 
 
 def courses(data: Data, scenario: str) -> dict[str, Course]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import partial
 
 from millpond.judge.compare import Comparison
+from millpond.show.document import Picture, Section
 from millpond.show.report import study
 from millpond.show.report.data import Data
-from millpond.show.report.parts import Picture, Section
 from millpond.studies.burst23 import courses
 
 _CAPTION = (
@@ -35,7 +35,6 @@ def _over_time(data: Data) -> Section:
                 f"{scenario.capitalize()}: rate, queue and retransmissions over time",
                 _CAPTION.format(window=courses.WINDOW),
                 partial(courses.over_time, data, scenario),
-                partial(courses.over_time_rows, data, scenario),
             )
             for scenario in courses.SCENARIOS
         ),

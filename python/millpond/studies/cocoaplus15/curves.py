@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from millpond.measure.estimate import Estimate
 from millpond.measure.population import Population
+from millpond.show.document import Missing, Plot, Rows
 from millpond.show.report import style
 from millpond.show.report.data import Data
-from millpond.show.report.figures import marks
-from millpond.show.report.values import Floats, Missing, Rows
+from millpond.show.report.figures import facets, marks
+from millpond.show.report.figures.facets import Point, Spec
+from millpond.show.report.figures.matrix import series_of
+from millpond.show.report.values import Floats, Spread
 from millpond.studies.cocoaplus15.points import LINKS, PAPER, TOPOLOGIES, names, point, populations
 
 #: Links, and retransmissions of theirs, as rows of the loads.
@@ -25,62 +30,67 @@ ROWS = {
 LONGEST = 60.0
 
 
-def loads(data: Data) -> Figure:
+def loads(data: Data) -> Plot:
     """Carried against offered load, a row for each kind of links. Raises `Missing` without constant traffic."""
-    found = _loads(data)
+    points, rows = [], []
+    for p in populations(data, traffic="constant"):
+        told = point(data, "carried_load", p)
+        if told is None or p.algorithm not in PAPER:
+            continue
+        mean, deviation = told.mean / 1e3, told.deviation / 1e3
+        spread = Spread.around(Estimate(mean, mean - deviation, mean + deviation, told.estimate.n))
+        kind = str(p.column("ldr")), str(p.column("mac_retx"))
+        points.append(Point(kind, p.column("topology"), p.column("offered_kbps"), p.algorithm, spread))
+        rows.append((p.column("topology"), *kind, p.column("offered_kbps"), p.algorithm, mean, deviation))
+    if not points:
+        raise Missing("Carried load: not drawn, constant traffic was not run.")
+    offered = sorted({float(point.x) for point in points})
+
+    def all_of_it(panel: Axes, *_: object) -> None:
+        panel.plot([0, offered[-1]], [0, offered[-1]], color="#bbbbbb", linewidth=0.8, zorder=0)
+
+    spec = Spec(
+        "line",
+        "carried (kbit/s)",
+        series_of(data),
+        x="offered (kbit/s)",
+        tick=lambda x: f"{float(x):g}",
+        title=lambda kind, topology: f"{TOPOLOGIES[topology]}\n{ROWS[kind]}",
+        xs=sorted({point.x for point in points}, key=float),
+        rows=list(ROWS),
+        columns=list(TOPOLOGIES),
+        numeric=True,
+        shared=True,
+        further=all_of_it,
+    )
+    header = ("topology", "ldr", "mac_retx", "offered_kbps", "controller", "carried_kbps", "sd")
+    return Plot(Rows(header, tuple(rows)), partial(facets.draw, points, spec))
+
+
+def delays(data: Data) -> Plot:
+    """The share of all messages that were delivered within a time, mixed traffic. Raises `Missing` without it."""
+    found = [p for p in populations(data, traffic="mixed", notifications=1) if p.algorithm in PAPER]
+    if not found:
+        raise Missing("Delays: not drawn, mixed traffic was not run.")
+    rows = []
+    for p in found:
+        where = (p.column("topology"), p.column("ldr"), p.algorithm)
+        rows += [(*where, float(t), float(s)) for t, s in zip(*_distribution(data, p), strict=True)]
+    header = ("topology", "ldr", "controller", "delay_s", "share")
+    return Plot(Rows(header, tuple(rows)), lambda: _draw_delays(data, found))
+
+
+def _draw_delays(data: Data, found: Sequence[Population]) -> Figure:
     topologies = [name for name in TOPOLOGIES if any(p.column("topology") == name for p in found)]
-    rows = [row for row in ROWS if any((str(p.column("ldr")), p.column("mac_retx")) == row for p in found)]
     shown = names(data, found)
     with style.applied():
-        figure = Figure(figsize=(style.WIDTH, 2.5 * len(rows) + 0.9), layout="constrained")
-        panels = figure.subplots(len(rows), len(topologies), squeeze=False, sharex=True, sharey=True)
-        for down, row in enumerate(rows):
-            for beside, topology in enumerate(topologies):
-                panel = panels[down][beside]
-                here = [
-                    p
-                    for p in found
-                    if (str(p.column("ldr")), p.column("mac_retx"), p.column("topology")) == (*row, topology)
-                ]
-                for name in shown:
-                    _line(panel, data, [p for p in here if p.algorithm == name], name)
-                most = max((float(p.column("offered_kbps")) for p in found), default=10)
-                panel.plot([0, most], [0, most], color="#bbbbbb", linewidth=0.8, zorder=0)
-                panel.set_title(f"{TOPOLOGIES[topology]}\n{ROWS[row]}", fontsize=9)
-        for panel in panels[-1]:
-            panel.set_xlabel("offered (kbit/s)")
-        for panel in panels[:, 0]:
-            panel.set_ylabel("carried (kbit/s)")
-        ends = [found_.mean for p in found if (found_ := point(data, "carried_load", p)) is not None]
-        panels[0][0].set_ylim(0, max(ends) / 1e3 * 1.1)
-        marks.legend_below(figure, marks.line_keys(data, shown), 3)
-    return figure
-
-
-def loads_rows(data: Data) -> Rows:
-    """What `loads` draws: mean and standard deviation over runs."""
-    rows = []
-    for p in _loads(data):
-        told = point(data, "carried_load", p)
-        if told is not None:
-            where = (p.column("topology"), p.column("ldr"), p.column("mac_retx"), p.column("offered_kbps"))
-            rows.append((*where, p.algorithm, told.mean / 1e3, told.deviation / 1e3))
-    return Rows(("topology", "ldr", "mac_retx", "offered_kbps", "controller", "carried_kbps", "sd"), tuple(rows))
-
-
-def delays(data: Data) -> Figure:
-    """The share of all messages that were delivered within a time, mixed traffic. Raises `Missing` without it."""
-    found = _mixed(data)
-    topologies = [name for name in TOPOLOGIES if any(p.column("topology") == name for p in found)]
-    shown = [name for name in names(data, found) if name in PAPER]
-    with style.applied():
-        figure = Figure(figsize=(style.WIDTH, 5.4), layout="constrained")
+        figure = Figure(figsize=(style.width(), 5.4), layout="constrained")
         panels = figure.subplots(2, len(topologies), squeeze=False, sharex=True, sharey=True)
         for down, links in enumerate(LINKS):
             for beside, topology in enumerate(topologies):
                 panel = panels[down][beside]
                 for p in found:
-                    if (str(p.column("ldr")), p.column("topology")) == (links, topology) and p.algorithm in shown:
+                    if (str(p.column("ldr")), p.column("topology")) == (links, topology):
                         times, shares = _distribution(data, p)
                         look = data.looks[p.algorithm]
                         panel.step(times, shares, where="post", color=look.colour, linestyle=look.dash, linewidth=1.4)
@@ -96,23 +106,26 @@ def delays(data: Data) -> Figure:
     return figure
 
 
-def delays_rows(data: Data) -> Rows:
-    """What `delays` draws."""
-    rows = []
-    for p in _mixed(data):
-        if p.algorithm in PAPER:
-            times, shares = _distribution(data, p)
-            where = (p.column("topology"), p.column("ldr"), p.algorithm)
-            rows += [(*where, float(time), float(share)) for time, share in zip(times, shares, strict=True)]
-    return Rows(("topology", "ldr", "controller", "delay_s", "share"), tuple(rows))
-
-
-def first_waits(data: Data) -> Figure:
+def first_waits(data: Data) -> Plot:
     """What exchanges wait at first, 6x6 grid with lossy links at 6 kbit/s. Raises `Missing` if that was not run."""
-    found = _waits(data)
+    found = populations(data, traffic="constant", topology="grid-6x6", ldr="lossy", offered_kbps=6)
+    found = [p for p in found if p.algorithm in PAPER and data.measures.sample("first_wait", p).n]
+    if not found:
+        raise Missing("First waits: not drawn, the grid at 6 kbit/s was not run.")
+    rows = []
+    for p in found:
+        sample, bins = data.measures.sample("first_wait", p), dict[float, int]()
+        weights = np.ones(len(sample.values), np.int64) if sample.weights is None else sample.weights
+        for value, count in zip(sample.values.tolist(), weights.tolist(), strict=True):
+            bins[value] = bins.get(value, 0) + count
+        rows += [(p.algorithm, value, count) for value, count in sorted(bins.items())]
+    return Plot(Rows(("controller", "first_wait_up_to_s", "exchanges"), tuple(rows)), lambda: _draw_waits(data, found))
+
+
+def _draw_waits(data: Data, found: Sequence[Population]) -> Figure:
     edges = np.geomspace(0.5, 128, 49)
     with style.applied():
-        figure = Figure(figsize=(style.WIDTH, 2.6), layout="constrained")
+        figure = Figure(figsize=(style.width(), 2.6), layout="constrained")
         panels = figure.subplots(1, len(found), squeeze=False, sharex=True, sharey=True)[0]
         for panel, p in zip(panels, found, strict=True):
             sample = data.measures.sample("first_wait", p)
@@ -130,57 +143,7 @@ def first_waits(data: Data) -> Figure:
     return figure
 
 
-def first_waits_rows(data: Data) -> Rows:
-    """The bins behind `first_waits`: times up to an upper end, and how many exchanges."""
-    rows = []
-    for p in _waits(data):
-        sample = data.measures.sample("first_wait", p)
-        bins: dict[float, int] = {}
-        weights = np.ones(len(sample.values), np.int64) if sample.weights is None else sample.weights
-        for value, count in zip(sample.values.tolist(), weights.tolist(), strict=True):
-            bins[value] = bins.get(value, 0) + count
-        rows += [(p.algorithm, value, count) for value, count in sorted(bins.items())]
-    return Rows(("controller", "first_wait_up_to_s", "exchanges"), tuple(rows))
-
-
 # ----------------------------------------------------------------------------------------------- helpers
-
-
-def _loads(data: Data) -> list[Population]:
-    found = [p for p in populations(data, traffic="constant") if p.algorithm in PAPER]
-    if not found:
-        raise Missing("Carried load: not drawn, constant traffic was not run.")
-    return found
-
-
-def _mixed(data: Data) -> list[Population]:
-    found = populations(data, traffic="mixed", notifications=1)
-    if not found:
-        raise Missing("Delays: not drawn, mixed traffic was not run.")
-    return found
-
-
-def _waits(data: Data) -> list[Population]:
-    found = populations(data, traffic="constant", topology="grid-6x6", ldr="lossy", offered_kbps=6)
-    found = [p for p in found if p.algorithm in PAPER and data.measures.sample("first_wait", p).n]
-    if not found:
-        raise Missing("First waits: not drawn, the grid at 6 kbit/s was not run.")
-    return found
-
-
-def _line(panel: Axes, data: Data, here: Sequence[Population], name: str) -> None:
-    told = sorted((float(p.column("offered_kbps")), point(data, "carried_load", p)) for p in here)
-    places = [(offered, found) for offered, found in told if found is not None]
-    if not places:
-        return
-    look = data.looks[name]
-    panel.errorbar(
-        [offered for offered, _ in places],
-        [found.mean / 1e3 for _, found in places],
-        [found.deviation / 1e3 for _, found in places],
-        color=look.colour, linestyle=look.dash, marker=look.marker, markersize=3.5, linewidth=1.2, elinewidth=0.8,
-        capsize=2,
-    )  # fmt: skip
 
 
 def _distribution(data: Data, population: Population) -> tuple[Floats, Floats]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -9,24 +10,29 @@ from matplotlib.figure import Figure
 
 from millpond.measure.nodes import FATES
 from millpond.measure.population import Population
+from millpond.show.document import Missing, Plot, Rows
 from millpond.show.mesh import picture
 from millpond.show.mesh.nodes import Node
 from millpond.show.report import style
 from millpond.show.report.data import Data
-from millpond.show.report.values import Missing, Rows
 from millpond.studies.cocoaplus15.points import TOPOLOGIES, populations
 
 LOAD = 4
 CONTROLLER = "cocoa_plus"
 
 
-def frames(data: Data) -> Figure:
+def frames(data: Data) -> Plot:
     """The share of the frames for each node that it did not receive, lossy links; the tree of the first run."""
-    found = _found(data)
-    shares = {p: _shares(data, p) for p in found}
+    shares = {p: _shares(data, p) for p in _found(data)}
+    rows = [(p.column("topology"), name, share) for p, told in shares.items() for name, share in told.items()]
+    return Plot(Rows(("topology", "node", "share_lost"), tuple(rows)), lambda: _draw(data, shares))
+
+
+def _draw(data: Data, shares: Mapping[Population, Mapping[str, float]]) -> Figure:
+    found = list(shares)
     most = max(max(values.values()) for values in shares.values())
     with style.applied():
-        figure = Figure(figsize=(style.WIDTH, 2.9 * ((len(found) + 1) // 2)), layout="constrained")
+        figure = Figure(figsize=(style.width(), 2.9 * ((len(found) + 1) // 2)), layout="constrained")
         panels = figure.subplots((len(found) + 1) // 2, min(2, len(found)), squeeze=False).ravel()
         shown: Any = None
         for panel, p in zip(panels, found, strict=False):
@@ -40,12 +46,6 @@ def frames(data: Data) -> Figure:
         bar.set_label("frames not received (%)")
         bar.ax.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.0f}")
     return figure
-
-
-def frames_rows(data: Data) -> Rows:
-    """What `frames` draws."""
-    rows = [(p.column("topology"), name, share) for p in _found(data) for name, share in _shares(data, p).items()]
-    return Rows(("topology", "node", "share_lost"), tuple(rows))
 
 
 # ----------------------------------------------------------------------------------------------- helpers

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from millpond.results.directory import Value
+from millpond.show.document import Listing
 from millpond.show.report.data import VARIANT, Data
-from millpond.show.report.parts import Listing
 from millpond.studies.cocoaplus15.points import LATER, LINKS, PAPER, TOPOLOGIES, Point, at, scaled
 
 #: Metric, traffic, notifications, what it is called, its factor.

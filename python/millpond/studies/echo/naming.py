@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -14,11 +15,13 @@ from matplotlib.patches import Rectangle
 from millpond.measure.estimate import Estimate, mean
 from millpond.measure.evidence import KINDS, Evidence, rightly_named
 from millpond.results.directory import Cell
+from millpond.show.document import Missing, Plot, Rows
 from millpond.show.report import style
 from millpond.show.report.data import Data
-from millpond.show.report.figures import marks
+from millpond.show.report.figures import facets, marks
+from millpond.show.report.figures.facets import Point, Spec
 from millpond.show.report.style import Look
-from millpond.show.report.values import Missing, Rows
+from millpond.show.report.values import Spread
 
 SERVERS = {"stored": "stored replies", "afresh": "answered afresh"}
 """The kinds of servers, and what they do with further copies."""
@@ -62,14 +65,21 @@ def answers(data: Data) -> list[Answer]:
     return found
 
 
-def named_copies(data: Data) -> Figure:
-    """Shares of replies by what they name, over the ratio of first wait and round trip: a panel per server and loss."""
+def named_copies(data: Data) -> Plot:
+    """Shares of replies by what they name, over the ratio of first wait and round trip: a panel per server and loss.
+
+    The numbers are all others too, each with its 95 % interval.
+    """
     found = answers(data)
+    return Plot(_rows(found), lambda: _draw(found))
+
+
+def _draw(found: Sequence[Answer]) -> Figure:
     losses = [loss for loss in SHOWN if loss in {answer.loss for answer in found}] or [found[0].loss]
     servers = list(dict.fromkeys(answer.server for answer in found))
     ratios = sorted({answer.ratio for answer in found})
     with style.applied():
-        figure = Figure(figsize=(style.WIDTH, 2.5 * len(servers) + 1.1), layout="constrained")
+        figure = Figure(figsize=(style.width(), 2.5 * len(servers) + 1.1), layout="constrained")
         panels = figure.subplots(len(servers), len(losses), sharex=True, sharey=True, squeeze=False)
         for row, server in enumerate(servers):
             for column, loss in enumerate(losses):
@@ -87,52 +97,48 @@ def named_copies(data: Data) -> Figure:
     return figure
 
 
-def named_copies_rows(data: Data) -> Rows:
-    """The shares that `named_copies` draws, and all others, each with its 95 % interval."""
+def _rows(found: Sequence[Answer]) -> Rows:
     header = ["server", "loss_percent", "ratio"]
     header += [name for kind in (*KINDS, "naming_error_rtts") for name in (kind, f"{kind}_low", f"{kind}_high")]
     header += ["names_last_rightly_theory"]
     rows = []
-    for answer in answers(data):
+    for answer in found:
         told = [answer.shares[kind] for kind in KINDS] + [answer.error]
         values = [value for found in told for value in (found.value, *(found.interval or ("", "")))]
         rows.append((answer.server, answer.loss, answer.ratio, *values, answer.theory))
     return Rows(tuple(header), tuple(rows))
 
 
-def naming_errors(data: Data) -> Figure:
+def naming_errors(data: Data) -> Plot:
     """By how many round trips a reply is mistaken that names a wrong copy, over the ratio, a line per loss."""
-    found = [answer for answer in answers(data) if np.isfinite(answer.error.value)]
+    every = answers(data)
+    found = [answer for answer in every if np.isfinite(answer.error.value)]
     if not found:
         raise Missing("Not drawn: no reply of these runs names a wrong copy.")
-    with style.applied():
-        figure = Figure(figsize=(style.WIDTH * 0.72, 3.9), layout="constrained")
-        panel = figure.subplots()
-        for index, loss in enumerate(sorted({answer.loss for answer in found})):
-            line = sorted((a.ratio, a.error.value, a.error.half) for a in found if a.loss == loss)
-            ratios, errors, halves = (np.array(values) for values in zip(*line, strict=True))
-            panel.errorbar(
-                ratios,
-                errors,
-                yerr=np.nan_to_num(halves),
-                color=_COLOURS[index % len(_COLOURS)],
-                linestyle=_LINES[index % len(_LINES)],
-                marker=_MARKERS[index % len(_MARKERS)],
-                markersize=5,
-                capsize=2,
-                label=f"{loss:g} % loss",
-            )
-        whole = np.array(sorted({answer.ratio for answer in found}))
-        panel.plot(whole, whole, color=style.INK, linewidth=1.0, linestyle=(0, (1, 2)), label="one first wait")
-        panel.set_yscale("log")
-        panel.set_xscale("log")
-        panel.set_xticks(whole, [f"{ratio:g}" for ratio in whole])
-        panel.minorticks_off()
-        panel.set_xlabel("first wait / round trip")
-        panel.set_ylabel("error (round trips)")
-        panel.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
-        panel.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
-    return figure
+    losses = sorted({answer.loss for answer in found})
+    looks = [Look(_COLOURS[at % 6], _LINES[at % 6], _MARKERS[at % 6], "") for at in range(len(losses))]
+    ratios = sorted({answer.ratio for answer in found})
+
+    def one_wait(panel: Axes, *_: object) -> None:
+        panel.plot(ratios, ratios, color=style.INK, linewidth=1.0, linestyle=(0, (1, 2)))
+        panel.text(ratios[0], ratios[0], "one first wait ", ha="left", va="bottom", fontsize="small")
+
+    spec = Spec(
+        "line",
+        "error (round trips)",
+        {f"{loss:g}": (f"{loss:g} % loss", look) for loss, look in zip(losses, looks, strict=True)},
+        x="first wait / round trip",
+        tick=lambda ratio: f"{ratio:g}",
+        title=lambda *_: "",
+        xs=ratios,
+        numeric=True,
+        log_x=True,
+        upward="log",
+        height=3.9,
+        further=one_wait,
+    )
+    points = [Point("", "", one.ratio, f"{one.loss:g}", Spread.around(one.error)) for one in found]
+    return Plot(_rows(every), partial(facets.draw, points, spec))
 
 
 # ----------------------------------------------------------------------------------------------- helpers

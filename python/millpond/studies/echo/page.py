@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -9,17 +10,18 @@ import numpy as np
 from millpond.judge.compare import Comparison
 from millpond.measure.evidence import KINDS
 from millpond.measure.statistics import take
+from millpond.results.directory import Cell
 from millpond.show import labels
-from millpond.show.report import tables
-from millpond.show.report.data import Data
-from millpond.show.report.parts import Listing, Picture, Section
-from millpond.show.report.values import Missing
+from millpond.show.document import Listing, Missing, Picture, Section
+from millpond.show.report import published, study
+from millpond.show.report.data import Data, only
 from millpond.studies.echo import naming, timers
 from millpond.studies.echo.naming import SERVERS, Answer
 from millpond.studies.echo.timers import FCT, NEEDLESS, WAIT
 
 LATE, EARLY = 3, 0.8
 """The ratios of initial wait and round trip: a timer that is late, and one that is too early."""
+BOUNDS = "Bounds leave room for the error of sampling, and where theory has a value they lie around it."
 SPREADS = "Markers are the median, lines reach from the 10th to the 90th percentile; the scale is logarithmic."
 
 
@@ -27,9 +29,10 @@ def sections(data: Data, comparison: Comparison | None) -> list[Section]:
     """Everything that the study shows."""
     found = [_summary(data), _naming(data), _late(data), _early(data), _narrow(data)]
     if comparison is not None:
-        found.append(Section("claims", "The findings as checks", (_told(comparison),), claims=tuple(comparison.claims)))
-    found.append(Section("run", "What was run", listings=(tables.manifest(data),)))
-    return found
+        judged = published.published_claims(comparison)
+        told = f"{judged.paragraphs[0]} {BOUNDS}"
+        found.append(replace(judged, title="The findings as checks", paragraphs=(told,)))
+    return [*found, study.what_was_run(data, None)]
 
 
 def _summary(data: Data) -> Section:
@@ -108,7 +111,6 @@ def _naming(data: Data) -> Section:
                 "there, right of it only after a loss. Theory: the copies before the last all failed, and the reply "
                 "names the last one rightly if none of them arrived.",
                 partial(naming.named_copies, data),
-                partial(naming.named_copies_rows, data),
             ),
             Picture(
                 "naming-errors",
@@ -116,10 +118,9 @@ def _naming(data: Data) -> Section:
                 "Mean of sample less true round-trip time, with 95 % intervals over replications; stored replies. The "
                 "dotted line is one first wait.",
                 partial(naming.naming_errors, data),
-                partial(naming.named_copies_rows, data),
             ),
         ),
-        listings=_table(data),
+        listings=(*_wrong_names(data), *_table(data)),
     )
 
 
@@ -144,10 +145,65 @@ def _table(data: Data) -> tuple[Listing, ...]:
             tuple(rows),
             caption="Shares of the replies after a retransmission, with 95 % intervals over replications.",
             numeric=(1, 2, 3, 4, 5, 6),
-            folded="All shares and errors",
-            data=naming.named_copies_rows(data),
+            title="All shares and errors",
+            folded=True,
+            detail=True,
+            data=naming.named_copies(data).rows,
         ),
     )  # fmt: skip
+
+
+def _wrong_names(data: Data) -> tuple[Listing, ...]:
+    """Shares of replies that name a wrong copy, and their error: a row per loss, a column per ratio."""
+    try:
+        found = naming.answers(data)
+    except Missing:
+        return ()
+    ratios = sorted({answer.ratio for answer in found})
+    rows: list[tuple[str, ...]] = []
+    for server, words in SERVERS.items():
+        here = {(answer.loss, answer.ratio): answer for answer in found if answer.server == server}
+        if not any(answer.error.n for answer in here.values()):
+            rows += [(f"{words}: not one names a wrong copy",)] if here else []
+            continue
+        rows.append((words,))
+        for loss in sorted({loss for loss, _ in here}):
+            rows.append((f"{loss:g} %", *(_wrong(here.get((loss, ratio))) for ratio in ratios)))
+    heads = ("loss each way", *(f"wait {ratio:g} rtt" for ratio in ratios))
+    title = "Replies after a retransmission that name a wrong copy / their error in round trips"
+    return (Listing("wrong-names", heads, tuple(rows), numeric=tuple(range(1, len(heads))), title=title, folded=True),)
+
+
+def _wrong(answer: Answer | None) -> str:
+    if answer is None:
+        return ""
+    share = answer.shares["names_earlier_wrongly"].value
+    return "\N{EN DASH}" if np.isnan(share) else f"{labels.percent(share)} / {answer.error.value:.1f}"
+
+
+def _first_waits(data: Data) -> tuple[Listing, ...]:
+    """First waits and completion times of timers that adapt: a row per loss, a column per algorithm."""
+    found = timers.picked(data, bottleneck="none", ratio=LATE)
+    names = [name for name in data.controllers() if any(only(cell) == name for cell in found)]
+    rows: list[tuple[str, ...]] = []
+    for server, words in SERVERS.items():
+        here = [cell for cell in found if cell.columns["server"] == server]
+        rows += [(words,)] if here else []
+        for loss in data.factors["error_profile"].ordered(cell.columns["error_profile"] for cell in here):
+            line = {only(cell): cell for cell in here if cell.columns["error_profile"] == loss}
+            rows.append((f"{loss} %", *(_timer(data, line.get(name)) for name in names)))
+    heads = ("loss each way", *map(data.label, names))
+    title = f"First wait in round trips / median completion time in s, initial wait {LATE} round trips"
+    numeric = tuple(range(1, len(heads)))
+    return (Listing("first-waits", heads, tuple(rows), numeric=numeric, title=title, folded=True),) if rows else ()
+
+
+def _timer(data: Data, cell: Cell | None) -> str:
+    if cell is None:
+        return ""
+    here = next(p for p in data.measures.populations() if data.measures.cell(p) is cell)
+    wait, took = (data.measures.estimate(name, here).value for name in ("rto_in_rtts", "fct"))
+    return f"{labels.number(wait, 3)} / {labels.number(took)}"
 
 
 def _late(data: Data) -> Section:
@@ -165,9 +221,9 @@ def _late(data: Data) -> Section:
                 "Initial wait three round trips. Above, the first wait of every exchange of one run; below, the time a "
                 f"client needs for {_exchanges(data)} exchanges. {SPREADS} Lower is better.",
                 partial(timers.over_loss, data, LATE, (WAIT, FCT)),
-                partial(timers.over_loss_rows, data, LATE, (WAIT, FCT)),
             ),
         ),
+        listings=_first_waits(data),
     )
 
 
@@ -185,7 +241,6 @@ def _early(data: Data) -> Section:
                 "Needless copies and first waits over the loss rate",
                 f"Above, unnecessary retransmissions; below, the first wait of every exchange of one run. {SPREADS}",
                 partial(timers.over_loss, data, EARLY, (NEEDLESS, WAIT)),
-                partial(timers.over_loss_rows, data, EARLY, (NEEDLESS, WAIT)),
             ),
         ),
     )
@@ -206,7 +261,6 @@ def _narrow(data: Data) -> Section:
                 "Boxes hold the middle half of all clients, whiskers 80 %, short dashes mark the fastest and the "
                 "slowest client; the line and the marker are the median; the scale is logarithmic. Lower is better.",
                 partial(timers.at_bottleneck, data),
-                partial(timers.at_bottleneck_rows, data),
             ),
         ),
     )
@@ -224,12 +278,3 @@ def _share(answer: Answer, kind: str) -> str:
 def _exchanges(data: Data) -> int:
     cells = timers.picked(data)
     return int(cells[0].scenario["clients"][0]["exchanges"]) if cells else 0
-
-
-def _told(comparison: Comparison) -> str:
-    counts = comparison.counts()
-    return (
-        f"{counts['holds']} hold, {counts['fails']} do not, {counts['noise']} are within the noise, "
-        f"{counts['unjudged']} cannot be judged with what was run. "
-        "Bounds leave room for the error of sampling, and where theory has a value they lie around it."
-    )

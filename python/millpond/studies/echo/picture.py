@@ -25,7 +25,7 @@ FILE = Path("docs/images/echo.svg")
 
 def picture(results: Results) -> Figure:
     """First waits and completion times over the loss rate. Raises `Missing` without them."""
-    return timers.over_loss(Data(results), LATE, (timers.WAIT, timers.FCT))
+    return timers.over_loss(Data(results), LATE, (timers.WAIT, timers.FCT)).draw()
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -4,31 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedLocator, NullLocator
 
 from millpond.controllers.own import is_own
 from millpond.judge.compare import Comparison
 from millpond.results.directory import Cell
 from millpond.show import labels
+from millpond.show.document import Missing, Plot, Rows
 from millpond.show.report import style
 from millpond.show.report.data import Data, number, only
-from millpond.show.report.figures import marks
-from millpond.show.report.values import Missing, Rows, Spread
+from millpond.show.report.figures import facets, marks
+from millpond.show.report.figures.facets import Point, Spec
+from millpond.show.report.figures.matrix import series_of
+from millpond.show.report.values import Spread
 
 PROFILES = {"none": "no errors", "low": "low errors", "medium": "medium errors", "high": "high errors"}
 """The error profiles that are drawn, and what they are called."""
 STATISTICS = ("min", "p10", "p25", "median", "p75", "p90", "max")
 MARKERS = ("o", "s", "^", "D", "v", "P")
 """Of the buffers, from the smallest on."""
-STRETCHED = 6.0
-"""An axis is logarithmic if its largest value is so many times its smallest."""
-
 Key = tuple[str, int, str]
 """Error profile, buffer in bytes, preset."""
 
@@ -62,84 +60,47 @@ class Scene:
         return list(found.values())
 
 
-def completion_by_error(data: Data, scene: Scene, comparison: Comparison | None) -> Figure:
+def completion_by_error(data: Data, scene: Scene, comparison: Comparison | None) -> Plot:
     """Boxes of the flow completion time: a panel per error profile, a group per buffer, ours beside the published.
 
     Drawn are the controllers of which figures were published and the reader's own, without any published all. Raises
     `Missing` if no client finished.
     """
-    spreads = _spreads(data, scene)
-    theirs = published(data, scene, comparison)
-    run = {key[2] for key in spreads}
-    guests = {name for name in run if is_own(name)}
-    named = ({key[2] for key in theirs} | guests) if theirs else run
-    spreads = {key: spread for key, spread in spreads.items() if key[2] in named}
-    if not spreads:
-        raise Missing("Not drawn: none of the controllers of which figures were published was run here.")
-    theirs = {key: values for key, values in theirs.items() if key in spreads}
-    profiles = [name for name in PROFILES if name in {key[0] for key in spreads}]
-    buffers = sorted({key[1] for key in spreads})
-    controllers = [name for name in data.controllers() if name in named]
-    looks = data.looks
-    at, width = marks.positions(len(buffers), len(controllers), share=0.9)
-    ours_at, theirs_at, thin = (-width * 0.22, width * 0.32, width * 0.3) if theirs else (0.0, 0.0, 0.0)
-    columns = 1 if len(profiles) == 1 else 2
-    rows = -(-len(profiles) // columns)
-    with style.applied():
-        figure = Figure(figsize=(style.WIDTH, 3.2 * rows + 0.9), layout="constrained")
-        marks.more_room(figure)
-        panels = figure.subplots(rows, columns, squeeze=False)
-        for index, (panel, profile) in enumerate(zip(panels.flat, profiles, strict=False)):
-            values: list[float] = []
-            for c, name in enumerate(controllers):
-                here = [(b, spreads[profile, b, name]) for b in buffers if (profile, b, name) in spreads]
-                xs = [at[buffers.index(b)][c] + ours_at for b, _ in here]
-                marks.boxes(panel, looks[name], xs, [spread for _, spread in here], width * (0.5 if theirs else 0.9))
-                values += [value for _, s in here for value in (s.minimum, s.maximum)]
-                for b in buffers:
-                    said = theirs.get((profile, b, name))
-                    if said is not None:
-                        _published_box(panel, at[buffers.index(b)][c] + theirs_at, said, thin)
-                        values += said.values()
-            scaled(panel, values)
-            panel.set_title(PROFILES[profile])
-            panel.set_xlim(-0.5, len(buffers) - 0.5)
-            panel.set_xticks(range(len(buffers)), [short(size) for size in buffers])
-            panel.tick_params(axis="x", length=0)
-            for b in range(1, len(buffers)):
-                panel.axvline(b - 0.5, color=style.GRID, linewidth=0.8, zorder=0)
-            if index % columns == 0:
-                panel.set_ylabel("flow completion time (s)")
-            if index >= len(profiles) - columns:
-                panel.set_xlabel("bottleneck buffer")
-        for panel in panels.flat[len(profiles) :]:
-            panel.set_visible(False)
-        keys = marks.area_keys(data, controllers, markers=True)
-        if theirs:
-            keys.append(marks.published_key("published"))
-        figure.align_ylabels()
-        marks.legend_below(figure, keys, 5)
-    return figure
-
-
-def completion_by_error_rows(data: Data, scene: Scene, comparison: Comparison | None) -> Rows:
-    """The percentiles that such pictures draw, in seconds, and the published ones where there are any."""
     spreads, theirs = _spreads(data, scene), published(data, scene, comparison)
-    rows = []
-    for key, spread in spreads.items():
-        said = theirs.get(key, {})
-        rows.append((scene.clients, *key, *spread.row(), *(said.get(name, "") for name in STATISTICS)))
-    header = ("clients", "error_profile", "buffer_bytes", "controller", *Spread.HEADER)
-    return Rows((*header, *(f"published_{name}" for name in STATISTICS)), tuple(rows))
+    run = {key[2] for key in spreads}
+    named = ({key[2] for key in theirs} | {name for name in run if is_own(name)}) if theirs else run
+    shown = [key for key in spreads if key[2] in named]
+    if not shown:
+        raise Missing("Not drawn: none of the controllers of which figures were published was run here.")
+    points = [Point("", profile, buffer, name, spreads[profile, buffer, name]) for profile, buffer, name in shown]
+    spec = Spec(
+        "box",
+        "flow completion time (s)",
+        series_of(data),
+        x="bottleneck buffer",
+        tick=short,
+        title=lambda _, profile: PROFILES[profile],
+        xs=sorted({point.x for point in points}),
+        columns=list(PROFILES),
+        wrapped=True,
+        upward="stretched",
+        height=3.2,
+        boxes={("", *key): said for key, said in theirs.items() if key in spreads},
+    )
+    return Plot(_rows(scene, spreads, theirs), partial(facets.draw, points, spec))
 
 
-def everyone_by_error(data: Data, scene: Scene) -> Figure:
+def everyone_by_error(data: Data, scene: Scene) -> Plot:
     """The median of every controller, a column per error profile, a row per controller, a marker per buffer.
 
     Controllers stand in the order of their median over all buffers with the most errors. Raises `Missing` if no client
     finished.
     """
     spreads = _spreads(data, scene)
+    return Plot(_rows(scene, spreads, {}), lambda: _draw_everyone(data, spreads))
+
+
+def _draw_everyone(data: Data, spreads: Mapping[Key, Spread]) -> Figure:
     profiles = [name for name in PROFILES if name in {key[0] for key in spreads}]
     buffers = sorted({key[1] for key in spreads})
     controllers = _by_speed(spreads, profiles)
@@ -147,7 +108,7 @@ def everyone_by_error(data: Data, scene: Scene) -> Figure:
     offsets = np.linspace(-0.27, 0.27, len(buffers)) if len(buffers) > 1 else np.zeros(1)
     greys = [f"{shade:.2f}" for shade in np.linspace(0.85, 0.15, len(buffers))]
     with style.applied():
-        figure = Figure(figsize=(style.WIDTH, 0.36 * len(controllers) + 1.5), layout="constrained")
+        figure = Figure(figsize=(style.width(), 0.36 * len(controllers) + 1.5), layout="constrained")
         panels = figure.subplots(1, len(profiles), squeeze=False, sharex=True, sharey=True)[0]
         for panel, profile in zip(panels, profiles, strict=True):
             for b, size in enumerate(buffers):
@@ -178,7 +139,7 @@ def everyone_by_error(data: Data, scene: Scene) -> Figure:
             panel.set_ylim(len(controllers) - 0.5, -0.5)
             panel.tick_params(axis="y", length=0)
             panel.tick_params(axis="x", labelsize=8.5)
-        scaled(panels[0], [value for s in spreads.values() for value in (s.p10, s.p90)], across=True)
+        facets.scaled(panels[0].xaxis, [value for s in spreads.values() for value in (s.p10, s.p90)])
         panels[0].set_yticks(range(len(controllers)), [data.label(name) for name in controllers], fontsize=9)
         keys: list[marks.Key] = [
             Line2D(
@@ -232,6 +193,16 @@ def _spreads(data: Data, scene: Scene) -> dict[Key, Spread]:
     return spreads
 
 
+def _rows(scene: Scene, spreads: Mapping[Key, Spread], theirs: Mapping[Key, Mapping[str, float]]) -> Rows:
+    """The percentiles that such pictures draw, in seconds, and the published ones where there are any."""
+    rows = []
+    for key, spread in spreads.items():
+        said = theirs.get(key, {})
+        rows.append((scene.clients, *key, *spread.row(), *(said.get(name, "") for name in STATISTICS)))
+    header = ("clients", "error_profile", "buffer_bytes", "controller", *Spread.HEADER)
+    return Rows((*header, *(f"published_{name}" for name in STATISTICS)), tuple(rows))
+
+
 def _by_speed(spreads: Mapping[Key, Spread], profiles: Sequence[str]) -> list[str]:
     """Controllers by the geometric mean of their medians over all buffers, with the most errors each was run with."""
     names = dict.fromkeys(key[2] for key in spreads)
@@ -242,43 +213,6 @@ def _by_speed(spreads: Mapping[Key, Spread], profiles: Sequence[str]) -> list[st
         return -profiles.index(worst), float(np.mean(np.log(medians)))
 
     return sorted(names, key=speed)
-
-
-def _published_box(panel: Axes, x: float, said: Mapping[str, float], width: float) -> None:
-    """A box as ours are, empty and black; of what was not published it leaves the part out."""
-    line: dict[str, Any] = {"color": style.PUBLISHED, "linewidth": 0.9, "solid_capstyle": "butt", "zorder": 5}
-    half = width / 2
-    if "p25" in said and "p75" in said:
-        corners = [(x - half, said["p25"]), (x + half, said["p25"]), (x + half, said["p75"]), (x - half, said["p75"])]
-        panel.fill(*zip(*corners, strict=True), facecolor="white", edgecolor=style.PUBLISHED, linewidth=0.9, zorder=4)
-    for low, high in (("p10", "p25"), ("p75", "p90")):
-        if low in said and high in said:
-            panel.plot([x, x], [said[low], said[high]], **line)
-    for name, reach in (("min", 0.25), ("p10", 0.5), ("p90", 0.5), ("max", 0.25)):
-        if name in said:
-            panel.plot([x - half * 2 * reach, x + half * 2 * reach], [said[name]] * 2, **line)
-    if "median" in said:
-        panel.plot([x - half, x + half], [said["median"]] * 2, **{**line, "linewidth": 1.5})
-        panel.plot(
-            [x], [said["median"]], marker="d", markersize=5, markerfacecolor="white", markeredgewidth=0.9,
-            markeredgecolor=style.PUBLISHED, zorder=6,
-        )  # fmt: skip
-
-
-def scaled(panel: Axes, values: Sequence[float], across: bool = False) -> None:
-    """From zero, or logarithmic with round numbers if the values differ much."""
-    low, high = min(values), max(values)
-    axis, limit = (panel.xaxis, panel.set_xlim) if across else (panel.yaxis, panel.set_ylim)
-    if high < STRETCHED * low:
-        limit(0, high * 1.06)
-        return
-    (panel.set_xscale if across else panel.set_yscale)("log")
-    steps = (1, 2, 5) if not across and high < 60 * low else (1, 3) if not across or high < 300 * low else (1,)
-    ticks = [f * 10.0**e for e in range(-2, 6) for f in steps if low / 1.15 <= f * 10.0**e <= high * 1.15]
-    axis.set_major_locator(FixedLocator(ticks))
-    axis.set_minor_locator(NullLocator())
-    axis.set_major_formatter(lambda value, _: labels.count(value) if value >= 1 else f"{value:g}")
-    limit(low / 1.12, high * 1.12)
 
 
 def short(size: int) -> str:

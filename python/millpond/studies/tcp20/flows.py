@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from matplotlib.figure import Figure
-
 from millpond.results.directory import Cell
 from millpond.show import labels
+from millpond.show.document import Missing, Picture, Plot, Section
 from millpond.show.report import packets, transfers
 from millpond.show.report.data import Data, number, only
 from millpond.show.report.figures import sequence
-from millpond.show.report.parts import Picture, Section
 from millpond.show.report.transfers import TCP, Transfer
-from millpond.show.report.values import Missing, Rows
 from millpond.studies.tcp20.errors import BULK, PROFILES, Scene, counts
 
 FLOWS = 4
@@ -46,7 +43,6 @@ def _sequences(data: Data) -> Section:
                 f"What leaves when, one client, {words}",
                 f"{packets.READING} Each row has a time axis of its own.",
                 partial(_grid, data, cells),
-                partial(_grid_rows, data, cells),
             )
         )
     return Section(
@@ -91,7 +87,6 @@ def _together(data: Data) -> list[Section]:
                         "A line is what one client has received without a gap, by buffer; crosses are that client's "
                         "packets that found the queue full.",
                         partial(sequence.together, found),
-                        partial(sequence.together_rows, found),
                     )
                 )
     if not pictures:
@@ -119,12 +114,8 @@ def _flows(data: Data, cells: Sequence[Cell]) -> list[Transfer]:
     return sorted(found, key=lambda one: (one.transport == TCP, order.index(only(one.cell))))
 
 
-def _grid(data: Data, cells: Sequence[Cell]) -> Figure:
+def _grid(data: Data, cells: Sequence[Cell]) -> Plot:
     found = _flows(data, cells)
     if not found:
         raise Missing("Not drawn: no packets were traced in these runs.")
     return sequence.grid(found)
-
-
-def _grid_rows(data: Data, cells: Sequence[Cell]) -> Rows:
-    return sequence.sequence_rows(_flows(data, cells))

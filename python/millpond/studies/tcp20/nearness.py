@@ -10,8 +10,8 @@ import numpy as np
 from millpond.judge.compare import Comparison
 from millpond.measure.population import path_in_words
 from millpond.show import labels
+from millpond.show.document import Listing
 from millpond.show.report.data import Data
-from millpond.show.report.parts import Listing
 from millpond.studies.tcp20.errors import PROFILES, STATISTICS
 
 NEAR, FAR = 0.05, 0.20

@@ -6,16 +6,16 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from millpond.judge.compare import Comparison
-from millpond.measure.population import path_in_words
+from millpond.measure.population import VARIANT, path_in_words
 from millpond.measure.statistics import take
 from millpond.results.directory import Value
 from millpond.show import labels
-from millpond.show.report import figures, story, study
+from millpond.show.document import Listing, Picture, Section
+from millpond.show.report import figures, story, study, tables
 from millpond.show.report.data import Data, number, only
-from millpond.show.report.parts import Listing, Picture, Section
 from millpond.show.report.study import BOXES
 from millpond.show.report.values import View
-from millpond.studies.tcp20 import dwell, errors, nearness
+from millpond.studies.tcp20 import dwell, errors, listings, nearness
 from millpond.studies.tcp20 import flows as firmware_flows
 from millpond.studies.tcp20.errors import BULK, PROFILES, Scene, counts
 
@@ -30,7 +30,8 @@ def sections(data: Data, comparison: Comparison | None) -> list[Section]:
     ]
     found += [_everyone(data), *_dwell(data, comparison), *_short(data, comparison)]
     if comparison is not None:
-        found += study.beside_published(data, comparison)
+        tabled = {(figure.id, figure.scenario.get(VARIANT)) for figure in listings.tabled(comparison)}
+        found += study.beside_published(data, comparison, tabled)
     return [*found, study.what_was_run(data, comparison)]
 
 
@@ -51,7 +52,12 @@ def _summary(data: Data, comparison: Comparison | None) -> Section:
     ]
     if comparison is not None:
         told.append(story.tally(comparison))
-    return Section("summary", "In short", tuple(told), listings=(*_glance(data), *nearness.table(near, data)))
+    return Section(
+        "summary",
+        "In short",
+        tuple(told),
+        listings=(*_glance(data), *nearness.table(near, data), *listings.medians(data)),
+    )
 
 
 def _never_compared(data: Data) -> list[str]:
@@ -163,7 +169,6 @@ def _completion(data: Data, comparison: Comparison | None) -> Section:
             f"Flow completion time, {labels.clients(clients)}{_on(path, data)}",
             f"{BOXES}{marked} Lower is better; the axis is logarithmic where values lie far apart.",
             partial(errors.completion_by_error, data, Scene(BULK, clients, path), comparison),
-            partial(errors.completion_by_error_rows, data, Scene(BULK, clients, path), comparison),
         )
         for path in data.paths
         for clients in counts(data)
@@ -173,6 +178,7 @@ def _completion(data: Data, comparison: Comparison | None) -> Section:
         "Flow completion time",
         ("From the request to the last byte of the image, over all clients of all replications.", *_readings(data)),
         tuple(pictures),
+        listings=(*listings.segments(data), *listings.percentiles(data, comparison)),
     )
 
 
@@ -193,7 +199,6 @@ def _everyone(data: Data) -> Section:
             "Markers are the median client, lines reach from the 10th to the 90th percentile; the scale is logarithmic "
             "where values lie far apart. In the order of the medians with the most errors.",
             partial(errors.everyone_by_error, data, Scene(BULK, clients, data.paths[0])),
-            partial(errors.completion_by_error_rows, data, Scene(BULK, clients, data.paths[0]), None),
         )
         for clients in counts(data)
     )
@@ -223,11 +228,10 @@ def _dwell(data: Data, comparison: Comparison | None) -> list[Section]:
                 "lost everywhere in a row. Memoryless: each packet by itself; a length in packets: the state changes "
                 "with packets, not with time. The scale is logarithmic where values lie far apart.",
                 partial(dwell.completion_by_dwell, data, scene, comparison),
-                partial(dwell.completion_by_dwell_rows, data, scene),
             )
         )
     told = "What was published says how much is lost, and not in how long turns the radio is good and bad."
-    return [Section("dwell", "How long losses last", (told,), tuple(pictures))]
+    return [Section("dwell", "How long losses last", (told,), tuple(pictures), listings.dwells(data))]
 
 
 def _short(data: Data, comparison: Comparison | None) -> list[Section]:
@@ -244,7 +248,6 @@ def _short(data: Data, comparison: Comparison | None) -> list[Section]:
             f"Flow completion time of {_exchanges(data, workload)} exchanges, {workload} clients",
             f"{BOXES} Within a buffer the controllers stand in the order of the legend; lower is better.",
             partial(figures.completion_times, data, views[workload], comparison),
-            partial(figures.completion_times_rows, data, views[workload]),
         )
         for workload in workloads
     )
@@ -257,6 +260,7 @@ def _short(data: Data, comparison: Comparison | None) -> list[Section]:
                 "(continuous), or with a handshake before each batch (random).",
             ),
             pictures,
+            (*tables.by_place(data, lambda one: one.column("workload") != BULK), *tables.mixes(data)),
         )
     ]
 

@@ -26,7 +26,7 @@ def picture(results: Results) -> Figure:
     """The flow over TCP of the scenario's first cell. Raises `Missing` without traces."""
     data = Data(results)
     cell, run = transfers.needed(data, data.cells[:1])[0]
-    return windows.flow_over_time(data, transfers.of_run(data, cell, run, 1)[0])
+    return windows.flow_over_time(data, transfers.of_run(data, cell, run, 1)[0]).draw()
 
 
 def main(arguments: Sequence[str]) -> int:

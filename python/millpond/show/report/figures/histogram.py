@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from matplotlib.figure import Figure
@@ -11,10 +11,11 @@ from matplotlib.ticker import FuncFormatter
 
 from millpond.judge.compare import Comparison
 from millpond.results.directory import Cell, Results
+from millpond.show.document import Missing, Plot, Rows
 from millpond.show.factors import SERIES
 from millpond.show.report import style
 from millpond.show.report.data import Data, only
-from millpond.show.report.values import Missing, Rows, View
+from millpond.show.report.values import View
 
 METRIC = "exchanges_by_retransmissions"
 FLOOR = 1e-5
@@ -31,7 +32,7 @@ class Tally:
     theirs: Mapping[int, float]
 
 
-def transmissions(results: Results | Data, comparison: Comparison | None = None, stage: View | None = None) -> Figure:
+def transmissions(results: Results | Data, comparison: Comparison | None = None, stage: View | None = None) -> Plot:
     """Share of exchanges by number of retransmissions, a panel per controller, published beside.
 
     Shown is one place, the first that the study looks at closely if none is named. Raises `Missing` if no exchange was
@@ -39,11 +40,21 @@ def transmissions(results: Results | Data, comparison: Comparison | None = None,
     """
     data = Data.of(results)
     found = tallies(data, comparison, stage)
+    rows = []
+    for tally in found:
+        for k in sorted({*tally.ours, *tally.theirs}):
+            told = (only(tally.cell), k, tally.ours.get(k, 0), tally.theirs.get(k, ""))
+            rows.append((*data.spot(tally.cell), *told))
+    header = (*data.columns, "controller", "retransmissions", "exchanges", "published_exchanges")
+    return Plot(Rows(header, tuple(rows)), lambda: _draw(data, found))
+
+
+def _draw(data: Data, found: Sequence[Tally]) -> Figure:
     last = max(max((k for k, n in counts.items() if n), default=0) for t in found for counts in (t.ours, t.theirs))
-    columns = min(3, len(found))
+    columns = min(3, len(found), max(1, int(style.width() // 2.3)))
     rows = -(-len(found) // columns)
     with style.applied():
-        figure = Figure(figsize=(style.WIDTH, 2.05 * rows + 1.0), layout="constrained")
+        figure = Figure(figsize=(style.width(), (2.05 * rows + 1.0) * style.scale()), layout="constrained")
         panels = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
         for index, (panel, tally) in enumerate(zip(panels.flat, found, strict=False)):
             look = data.looks[only(tally.cell)]
@@ -105,20 +116,6 @@ def transmissions(results: Results | Data, comparison: Comparison | None = None,
             ]
             figure.legend(handles=keys, loc="outside lower center", ncols=2)
     return figure
-
-
-def transmissions_rows(
-    results: Results | Data, comparison: Comparison | None = None, stage: View | None = None
-) -> Rows:
-    """The counts that `transmissions` draws as shares."""
-    data = Data.of(results)
-    rows = []
-    for tally in tallies(data, comparison, stage):
-        for k in sorted({*tally.ours, *tally.theirs}):
-            theirs = tally.theirs.get(k)
-            told = (only(tally.cell), k, tally.ours.get(k, 0), "" if theirs is None else theirs)
-            rows.append((*data.spot(tally.cell), *told))
-    return Rows((*data.columns, "controller", "retransmissions", "exchanges", "published_exchanges"), tuple(rows))
 
 
 def tallies(data: Data, comparison: Comparison | None = None, stage: View | None = None) -> list[Tally]:

@@ -6,7 +6,7 @@ of each box would take ten times as long to draw and to open.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from matplotlib.artist import Artist
@@ -87,27 +87,12 @@ def medians(axes: Axes, look: Look, at: Sequence[float], spreads: Sequence[Sprea
     axes.plot(at, [s.median for s in spreads], **_marker(look), linestyle="none", zorder=4)
 
 
-def lying_box(axes: Axes, look: Look, at: float, spread: Spread, width: float) -> None:
-    """A box as `boxes` draws it, on its side."""
-    half, s = width / 2, spread
-    areas(axes, [Rectangle((s.p25, at - half), s.p75 - s.p25, width)], look)
-    whiskers = [[(s.p10, at), (s.p25, at)], [(s.p75, at), (s.p90, at)]]
-    whiskers += [[(x, at - half / 2), (x, at + half / 2)] for x in (s.p10, s.p90)]
-    whiskers += [[(x, at - half / 4), (x, at + half / 4)] for x in (s.minimum, s.maximum)]
-    median = [[(s.median, at - half), (s.median, at + half)]]
-    _stroke(axes, whiskers, 0.8, 2)
-    _stroke(axes, median, 3.0, 3, "white")
-    _stroke(axes, median, 1.5, 3)
-    axes.plot([s.median], [at], **_marker(look), linestyle="none", zorder=4)
-
-
-def lying_bar(axes: Axes, look: Look, at: float, spread: Spread, width: float) -> None:
-    """A bar as `bars` draws it, on its side."""
-    areas(axes, [Rectangle((0, at - width / 2), spread.median, width)], look)
-    _stroke(axes, [[(spread.p10, at), (spread.p90, at)]], 2.6, 3, "white")
-    _stroke(axes, [[(spread.p10, at), (spread.p90, at)]], 1.1, 3)
-    if spread.p90 == 0:
-        axes.plot([0.0], [at], linestyle="none", marker=".", markersize=4, color=style.INK, zorder=3)
+def intervals(axes: Axes, found: Sequence[tuple[float, tuple[float, float] | None]]) -> None:
+    """Thick upright lines from the lower to the upper end of intervals, around the marker of the median."""
+    lines = [[(x, ends[0]), (x, ends[1])] for x, ends in found if ends is not None and ends[0] < ends[1]]
+    if lines:
+        _stroke(axes, lines, 4.5, 3, "white")
+        _stroke(axes, lines, 2.8, 3)
 
 
 def _marker(look: Look) -> dict[str, Any]:
@@ -152,14 +137,35 @@ def area_key(look: Look, label: str) -> Patch:
     return Patch(facecolor=look.fill, edgecolor=style.INK, hatch=look.hatch, linewidth=0.7, label=label)
 
 
-def area_keys(data: Data, names: Sequence[str], markers: bool = False) -> list[Key]:
-    """Legend entries of bars, or of boxes with their markers."""
-    keys: list[Key] = []
-    for name in names:
-        area = area_key(data.looks[name], data.label(name))
-        marker = Line2D([], [], **_marker(data.looks[name]), linestyle="none")
-        keys.append((area, marker) if markers else area)
-    return keys
+def box_key(look: Look, label: str) -> Key:
+    """The legend entry of a box with its marker."""
+    return area_key(look, label), Line2D([], [], **_marker(look), linestyle="none")
+
+
+def published_line_key() -> Line2D:
+    """The legend entry of a published median that is the same along the axis."""
+    return Line2D([], [], color=style.INK, linestyle=":", linewidth=1.4, label="published median")
+
+
+def published_box(panel: Axes, x: float, said: Mapping[str, float], width: float) -> None:
+    """A box as ours are, empty and black; of what was not published it leaves the part out."""
+    line: dict[str, Any] = {"color": style.PUBLISHED, "linewidth": 0.9, "solid_capstyle": "butt", "zorder": 5}
+    half = width / 2
+    if "p25" in said and "p75" in said:
+        corners = [(x - half, said["p25"]), (x + half, said["p25"]), (x + half, said["p75"]), (x - half, said["p75"])]
+        panel.fill(*zip(*corners, strict=True), facecolor="white", edgecolor=style.PUBLISHED, linewidth=0.9, zorder=4)
+    for low, high in (("p10", "p25"), ("p75", "p90")):
+        if low in said and high in said:
+            panel.plot([x, x], [said[low], said[high]], **line)
+    for name, reach in (("min", 0.25), ("p10", 0.5), ("p90", 0.5), ("max", 0.25)):
+        if name in said:
+            panel.plot([x - half * 2 * reach, x + half * 2 * reach], [said[name]] * 2, **line)
+    if "median" in said:
+        panel.plot([x - half, x + half], [said["median"]] * 2, **{**line, "linewidth": 1.5})
+        panel.plot(
+            [x], [said["median"]], marker="d", markersize=5, markerfacecolor="white", markeredgewidth=0.9,
+            markeredgecolor=style.PUBLISHED, zorder=6,
+        )  # fmt: skip
 
 
 def line_keys(data: Data, names: Sequence[str]) -> list[Key]:
@@ -176,7 +182,10 @@ def legend_below(figure: Figure, keys: Sequence[Key], columns: int) -> None:
     """One legend under all panels, outside of the data."""
     names = [str((key[0] if isinstance(key, tuple) else key).get_label()) for key in keys]
     handles: list[Any] = list(keys)  # matplotlib draws a tuple as one entry, its types do not say so
-    figure.legend(handles, names, loc="outside lower center", ncols=min(columns, max(1, len(keys))))
+    # a letter is about a twelfth of an inch wide, and what stands before it half an inch
+    widest = (0.09 * max(map(len, names), default=1) + 0.75) * style.scale()
+    fitting = max(1, int(figure.get_figwidth() / widest))
+    figure.legend(handles, names, loc="outside lower center", ncols=min(columns, fitting, max(1, len(keys))))
 
 
 def more_room(figure: Figure) -> None:
@@ -198,18 +207,6 @@ def positions(groups: int, members: int, share: float = 0.84) -> tuple[list[list
     step = min(share / max(1, members), 0.2)
     rows = [[g + (m - (members - 1) / 2) * step for m in range(members)] for g in range(groups)]
     return rows, step * 0.88
-
-
-def from_zero_lying(axes: Axes, lowest: float, highest: float) -> None:
-    """The same for marks that lie on their side; an axis that does not start at zero says so."""
-    if highest <= 0:
-        axes.set_xlim(0, 1)
-    elif lowest > 0 and (highest - lowest) / highest < 0.25:
-        margin = max((highest - lowest) * 0.12, highest * 1e-3)
-        axes.set_xlim(lowest - margin, highest + margin)
-        title(axes, "", from_zero=False)
-    else:
-        axes.set_xlim(0, highest * 1.06)
 
 
 def from_zero(axes: Axes, lowest: float, highest: float, zoom: float = 0.25) -> bool:

@@ -5,23 +5,25 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from millpond.errors import UsageError, unknown
-from millpond.measure.estimate import Estimate
 from millpond.measure.measures import Measures
+from millpond.measure.metric import Metric
 from millpond.measure.metrics import ALIASES, METRICS
 from millpond.measure.population import Population
 from millpond.results.directory import Results, Value
+from millpond.show.document import Missing, Plot, Rows
 from millpond.show.factors import LOGARITHMIC, SERIES
-from millpond.show.report import style
 from millpond.show.report.data import Data
-from millpond.show.report.figures import marks
+from millpond.show.report.figures import facets
 from millpond.show.report.figures.clock import Clock
-from millpond.show.report.values import Missing, Rows, Spread
+from millpond.show.report.figures.facets import Point, Spec
+from millpond.show.report.figures.matrix import series_of
+from millpond.show.report.values import Spread
 
 MOST = 24
 """At most so many panels; more would be too small to read."""
@@ -66,7 +68,7 @@ class Layout:
 def small_multiples(
     results: Results | Data, metric: str = "fct", *, rows: str = "", columns: str = "", across: str = "",
     lines: bool = True,
-) -> Figure:  # fmt: skip
+) -> Plot:  # fmt: skip
     """A metric over one factor, a line for each controller, a panel for each value of two other factors.
 
     With `lines` the usual statistic and its 95 % interval over runs, else boxes of all values. A factor that has no
@@ -77,60 +79,31 @@ def small_multiples(
         Missing: if no value of the metric is known.
     """
     data = Data.of(results)
-    measures, layout = Measures(data.results), Layout.of(data, rows, columns, across)
-    known = METRICS[_metric(metric)]
-    shown, note = _shown(data, measures, layout)
-    points = {population: measures.estimate(known.name, population) for population in shown}
-    if not any(np.isfinite(point.value) for point in points.values()):
+    measures, layout, known = data.measures, Layout.of(data, rows, columns, across), METRICS[_metric(metric)]
+    found = {population: measures.estimate(known.name, population) for population in measures.populations()}
+    if not any(np.isfinite(one.value) for one in found.values()):
         raise Missing(f"{known.title}: not drawn, these results do not hold it.")
+    shown, note = _shown(data, measures, layout)
+    points = []
+    for population in shown:
+        values = measures.sample(known.name, population).values
+        spread = Spread.around(found[population]) if lines else Spread.of(values)
+        row, column, x = (population.value(n) if n else "" for n in (layout.rows, layout.columns, layout.across))
+        if spread is not None and np.isfinite(spread.median):
+            points.append(Point(row, column, x, population.algorithm, spread))
     down, beside = _values(data, layout.rows), _values(data, layout.columns)
     if len(down) * len(beside) > MOST:
         raise Missing(f"{known.title}: {len(down)} by {len(beside)} panels are too many: name other factors.")
-    names = [name for name in data.controllers() if any(p.algorithm == name for p in shown)]
-    ends = [bound for p in points.values() if np.isfinite(p.value) for bound in (p.value, *(p.interval or ()))]
-    clock = Clock.of([max(ends)] if known.unit == "s" else [])
-    with style.applied():
-        width = min(style.WIDTH, 3.0 + 2.9 * len(beside))
-        figure = Figure(figsize=(width, 2.3 * len(down) + 1.1), layout="constrained")
-        panels = figure.subplots(len(down), len(beside), sharex=True, sharey=True, squeeze=False)
-        for row, this in enumerate(down):
-            for column, that in enumerate(beside):
-                panel = panels[row][column]
-                here = [p for p in shown if _is(p, layout.rows, this) and _is(p, layout.columns, that)]
-                for name in names:
-                    mine = [p for p in here if p.algorithm == name]
-                    _paint(panel, data, measures, known.name, layout.across, mine, points, name, names, lines)
-                told = [data.factors[n].say(v) for n, v in ((layout.rows, this), (layout.columns, that)) if n]
-                panel.set_title(", ".join(word for word in told if word), fontsize=10)
-                _axis(panel, data, layout.across, lines)
-                if row == len(down) - 1 and layout.across:
-                    panel.set_xlabel(data.factors[layout.across].axis)
-                if column == 0:
-                    words = clock.label(known.title) if known.unit == "s" else known.axis
-                    panel.set_ylabel(textwrap.fill(words, LONGEST))
-        if known.unit == "1":
-            panels[0][0].yaxis.set_major_formatter(lambda value, _: f"{100 * value:g}")
-        clock.mark(panels[0][0].yaxis, max(ends))
-        if lines and min(ends) >= 0:
-            panels[0][0].set_ylim(0, max(ends) * 1.08 or 1)
-        if note:
-            figure.suptitle(note, x=0.01, ha="left", fontsize=10)
-        if names != [""]:
-            marks.legend_below(figure, marks.line_keys(data, names), max(1, int(width // 2.6)))
-    return figure
-
-
-def small_multiples_rows(results: Results | Data, metric: str = "fct") -> Rows:
-    """The metric of every cell: the usual statistic and its interval, where there are several runs."""
-    data = Data.of(results)
-    measures, name = Measures(data.results), _metric(metric)
-    rows = []
-    for population in measures.populations():
-        point = measures.estimate(name, population)
-        low, high = point.interval or ("", "")
+    if not points:
+        raise Missing(f"{known.title}: not drawn, these results do not hold it.")
+    spec = _spec(data, known, layout, points, lines, note)
+    told = []
+    for population, point in found.items():
         where = (measures.cell(population).columns.get(factor, "") for factor in data.columns)
-        rows.append((*where, population.algorithm, population.partner, point.value, low, high))
-    return Rows((*data.columns, "controller", "beside", name, "ci95_low", "ci95_high"), tuple(rows))
+        low, high = point.interval or ("", "")
+        told.append((*where, population.algorithm, population.partner, point.value, low, high))
+    header = (*data.columns, "controller", "beside", known.name, "ci95_low", "ci95_high")
+    return Plot(Rows(header, tuple(told)), partial(facets.draw, points, spec))
 
 
 # ----------------------------------------------------------------------------------------------- helpers
@@ -141,6 +114,39 @@ def _metric(name: str) -> str:
     if known not in METRICS:
         raise UsageError(unknown("metric", name, METRICS))
     return known
+
+
+def _spec(data: Data, known: Metric, layout: Layout, points: Sequence[Point], lines: bool, note: str) -> Spec:
+    clock = Clock.of([max(p.spread.p90 for p in points)] if known.unit == "s" else [])
+    words = clock.label(known.title) if known.unit == "s" else known.axis
+    values, factor = _values(data, layout.across), data.factors.get(layout.across)
+    numeric = bool(factor) and lines and data.numeric(layout.across) and len(values) > 2
+
+    def title(row: Value, column: Value) -> str:
+        told = ((layout.rows, row), (layout.columns, column))
+        return ", ".join(filter(None, (data.factors[name].say(value) for name, value in told if name)))
+
+    def marked(panel: Axes, *_: Value) -> None:
+        clock.mark(panel.yaxis, max(p.spread.p90 for p in points))
+
+    return Spec(
+        "line" if lines else "box",
+        textwrap.fill(words, LONGEST),
+        series_of(data),
+        x=factor.axis if factor is not None else "",
+        tick=factor.tick if factor is not None else lambda _: "",
+        title=title,
+        xs=values,
+        rows=_values(data, layout.rows),
+        columns=_values(data, layout.columns),
+        numeric=numeric,
+        log_x=numeric and factor is not None and factor.scale == LOGARITHMIC and min(map(float, values)) > 0,
+        shared=True,
+        percent=known.unit == "1",
+        height=2.4,
+        note=note,
+        further=marked,
+    )
 
 
 def _shown(data: Data, measures: Measures, layout: Layout) -> tuple[list[Population], str]:
@@ -163,54 +169,3 @@ def _values(data: Data, factor: str) -> list[Value]:
     if not factor:
         return [""]
     return data.factors[factor].ordered(cell.columns.get(factor, "") for cell in data.cells)
-
-
-def _is(population: Population, factor: str, value: Value) -> bool:
-    return not factor or population.column(factor) == value
-
-
-def _scaled(data: Data, factor: str) -> bool:
-    """Whether the factor has an axis of its own scale, instead of one step a value."""
-    values = _values(data, factor)
-    return bool(factor) and data.numeric(factor) and len(values) > 2
-
-
-def _axis(panel: Axes, data: Data, factor: str, lines: bool) -> None:
-    values = _values(data, factor)
-    told = [data.factors[factor].tick(value) for value in values] if factor else [""]
-    if lines and _scaled(data, factor):
-        if data.factors[factor].scale == LOGARITHMIC and all(float(value) > 0 for value in values):
-            panel.set_xscale("log")
-            panel.minorticks_off()
-        panel.set_xticks([float(value) for value in values], told, fontsize=8.5)
-    else:
-        panel.set_xticks(range(len(values)), told, fontsize=8.5)
-        panel.set_xlim(-0.5, len(values) - 0.5)
-
-
-def _paint(
-    panel: Axes, data: Data, measures: Measures, metric: str, across: str, mine: Sequence[Population],
-    points: dict[Population, Estimate], name: str, names: Sequence[str], lines: bool,
-) -> None:  # fmt: skip
-    """One controller in one panel: its points along the axis, joined where the axis is one of numbers."""
-    values, look = _values(data, across), data.looks[name]
-    scaled = lines and _scaled(data, across)
-    # where the axis has steps, controllers stand beside each other
-    shift = 0.0 if scaled else (names.index(name) - (len(names) - 1) / 2) * min(0.8 / len(names), 0.2)
-    steps: dict[Value, int] = {value: step for step, value in enumerate(values)}
-    found = sorted(((steps[p.value(across)] if across else 0, p) for p in mine), key=lambda pair: pair[0])
-    at = [float(values[step]) if scaled else step + shift for step, _ in found]
-    drawn = [points[population] for _, population in found]
-    if not lines:
-        spreads = [Spread.of(measures.sample(metric, population).values) for _, population in found]
-        there = [(x, spread) for x, spread in zip(at, spreads, strict=True) if spread is not None]
-        width = 0.8 * min(0.8 / len(names), 0.2)
-        marks.boxes(panel, look, [x for x, _ in there], [spread for _, spread in there], width)
-        return
-    for x, point in zip(at, drawn, strict=True):
-        if point.interval is not None:
-            panel.plot([x, x], point.interval, color=look.colour, linewidth=1.2, zorder=2)
-    panel.plot(
-        at, [point.value for point in drawn], color=look.colour, marker=look.marker, markersize=5.0,
-        linestyle=look.dash if scaled else "none", markeredgecolor=style.INK, markeredgewidth=0.6, zorder=3,
-    )  # fmt: skip

@@ -15,11 +15,12 @@ from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from millpond.controllers.own import is_own
 from millpond.results.directory import Cell, Results
+from millpond.show.document import Missing, Plot, Rows
 from millpond.show.report import style
 from millpond.show.report.data import Data, only, rate
 from millpond.show.report.figures import marks
 from millpond.show.report.figures.clock import Clock
-from millpond.show.report.values import Floats, Missing, Rows, View
+from millpond.show.report.values import Floats, View
 
 POINTS = 240
 """At most this many points a line; more would not be seen."""
@@ -47,7 +48,7 @@ class Course:
         return None if bits is None else 8 / bits
 
 
-def queue_over_time(results: Results | Data, stage: View | None = None, controllers: Sequence[str] = ()) -> Figure:
+def queue_over_time(results: Results | Data, stage: View | None = None, controllers: Sequence[str] = ()) -> Plot:
     """Queue (kB, and as seconds of waiting) above, useful share below, over time, for each traced controller.
 
     A panel per family of controllers, so that each published controller is seen beside its variants; controllers of
@@ -57,23 +58,25 @@ def queue_over_time(results: Results | Data, stage: View | None = None, controll
     found = courses(data, stage)
     picked = [name for name in controllers if name in found]
     families = [("", picked)] if controllers else _families(data, list(found))
-    families = [(title, names) for title, names in families if names]
-    if not families:
+    shown = [(title, {name: found[name] for name in names}) for title, names in families if names]
+    if not shown:
         raise Missing(f"None of {', '.join(controllers)} was traced there.")
-    return _draw(data, found, families)
+    looks = {name: (data.label(name), data.looks[name]) for name in found}
+    return Plot(course_rows(found), lambda: over_time(shown, looks, "queue of the bottleneck (kB)"))
 
 
-def queue_over_time_rows(results: Results | Data, stage: View | None = None) -> Rows:
-    """The lines of `queue_over_time`: of each controller the queue and the useful share, point by point."""
+def course_rows(found: Mapping[str, Course], header: tuple[str, ...] = ("controller",)) -> Rows:
+    """Such lines: of each run the queue and the useful share, point by point."""
     rows: list[tuple[object, ...]] = []
-    for name, course in courses(Data.of(results), stage).items():
-        rows += [(name, "queue", "B", float(t), float(v)) for t, v in zip(course.times, course.queue, strict=True)]
+    for name, course in found.items():
+        told = (name,) if header else ()
+        rows += [(*told, "queue", "B", float(t), float(v)) for t, v in zip(course.times, course.queue, strict=True)]
         rows += [
-            (name, "useful share", "1", float(t), float(v))
+            (*told, "useful share", "1", float(t), float(v))
             for t, v in zip(course.share_times, course.share, strict=True)
             if np.isfinite(v)
         ]
-    return Rows(("controller", "quantity", "unit", "time_s", "value"), tuple(rows))
+    return Rows((*header, "quantity", "unit", "time_s", "value"), tuple(rows))
 
 
 def courses(data: Data, stage: View | None = None) -> dict[str, Course]:
@@ -111,7 +114,9 @@ def follow(data: Data, runs: dict[str, tuple[Cell, int]], until: float = math.in
     return found
 
 
-def panel_pair(queue_axes: Axes, share_axes: Axes, drawn: dict[str, Course], looks: Mapping[str, style.Look]) -> None:
+def panel_pair(
+    queue_axes: Axes, share_axes: Axes, drawn: Mapping[str, Course], looks: Mapping[str, style.Look]
+) -> None:
     """Draw courses into a pair of panels: queue above, useful share below."""
     for place, (name, course) in enumerate(drawn.items()):
         look = looks[name]
@@ -150,30 +155,36 @@ def waiting_axis(axes: Axes, course: Course) -> None:
     second.yaxis.set_major_locator(MaxNLocator(6))
 
 
-def _draw(data: Data, found: dict[str, Course], families: list[tuple[str, list[str]]]) -> Figure:
-    names = list(dict.fromkeys(name for _, members in families for name in members))
-    longest = max((float(found[name].times[-1]) for name in names if found[name].times.size), default=0.0)
+def over_time(
+    shown: Sequence[tuple[str, Mapping[str, Course]]],
+    looks: Mapping[str, tuple[str, style.Look]],
+    axis: str,
+    time: str = "",
+) -> Figure:
+    """Runs over time, a pair of panels for each title: queue above, useful share below; labels and looks by name."""
+    found = {name: course for _, members in shown for name, course in members.items()}
+    longest = max((float(course.times[-1]) for course in found.values() if course.times.size), default=0.0)
     clock = Clock.of([longest])
     with style.applied():
-        wide = len(families) > 1
-        figure = Figure(figsize=(style.WIDTH, 6.2), layout="constrained")
-        panels = figure.subplots(2, len(families), sharex=True, sharey="row", squeeze=False, height_ratios=(3, 2))
-        for column, (title, members) in enumerate(families):
+        figure = Figure(figsize=(style.width(), 6.0 * style.scale()), layout="constrained")
+        panels = figure.subplots(2, len(shown), sharex=True, sharey="row", squeeze=False, height_ratios=(3, 2))
+        for column, (title, members) in enumerate(shown):
             above, below = panels[0][column], panels[1][column]
-            panel_pair(above, below, {name: found[name] for name in members}, data.looks)
-            if title:
-                above.set_title(title)
+            panel_pair(above, below, members, {name: look for name, (_, look) in looks.items()})
+            above.set_title(title)
             clock.mark(below.xaxis, longest)
-            below.set_xlabel(clock.label("time since the start"))
+            below.set_xlabel(time or clock.label("time since the start"))
             above.tick_params(axis="x", labelbottom=False)
-        panels[0][0].set_ylabel("queue of the bottleneck (kB)")
+        panels[0][0].set_ylabel(axis)
         panels[1][0].set_ylabel("useful share of\nthe bytes carried")
         panels[0][0].set_ylim(bottom=0)
         panels[0][0].set_xlim(left=0)
         panels[1][0].set_ylim(0, 1.03)
         panels[1][0].yaxis.set_major_formatter(PercentFormatter(1.0))
-        waiting_axis(panels[0][-1], found[names[0]])
-        marks.legend_below(figure, marks.line_keys(data, names), 3 if wide else 4)
+        waiting_axis(panels[0][-1], next(iter(found.values())))
+        keys = [marks.line_key(look, label) for name, (label, look) in looks.items() if label and name in found]
+        if keys:
+            marks.legend_below(figure, keys, max(1, int(style.width() // (3.3 if len(shown) > 1 else 2.6))))
     return figure
 
 

@@ -13,11 +13,12 @@ from matplotlib.ticker import PercentFormatter
 from millpond.measure.reported import SHARES, Course
 from millpond.plan.quantity import in_seconds
 from millpond.results.directory import Cell, Results, Value
+from millpond.show.document import Missing, Plot, Rows
 from millpond.show.report import style
 from millpond.show.report.data import Data, only
 from millpond.show.report.figures import marks
 from millpond.show.report.figures.clock import Clock
-from millpond.show.report.values import Floats, Missing, Rows, View
+from millpond.show.report.values import Floats, View
 
 POINTS = 400
 """At most so many points a line; more would not be seen."""
@@ -43,50 +44,39 @@ class Panel:
         return not any(course.times.size for course in self.lines.values())
 
 
-def reported_by_group(results: Results | Data) -> Figure:
+def reported_by_group(results: Results | Data) -> Plot:
     """The share of each group's clients that is done, against the time since the start; a panel for each event.
 
     Raises `Missing` if no client can be done before the run has ended.
     """
-    data = Data.of(results)
-    panels = _of_groups(data)
-    shown = dict.fromkeys(name for panel in panels for name in panel.lines)
-    return draw(panels, {name: panels[0].looks[name] for name in shown})
+    panels = _of_groups(Data.of(results))
+    lines = [((panel.title, name), course) for panel in panels for name, course in panel.lines.items()]
+    return Plot(_rows(("event", "controller"), lines), lambda: draw(panels, _shown_looks(panels)))
 
 
-def reported_by_group_rows(results: Results | Data) -> Rows:
-    """The lines of `reported_by_group`, step by step."""
-    return _rows(
-        ("event", "controller"),
-        [((p.title, name), c) for p in _of_groups(Data.of(results)) for name, c in p.lines.items()],
-    )
-
-
-def reported(results: Results | Data, view: View | None = None) -> Figure:
+def reported(results: Results | Data, view: View | None = None) -> Plot:
     """The share of clients that is done, against the time since the start: a panel a place, a line a controller.
 
-    Of the values along the axis of other pictures, only the one that the study looks at closely is drawn. Raises
-    `Missing` if no client can be done before the run has ended.
+    Of the values along the axis of other pictures, only the one that the study looks at closely is drawn; the numbers
+    say when so large a share is done everywhere. Raises `Missing` if no client can be done before the run has ended.
     """
     data = Data.of(results)
-    panels = _of_places(data, view)
-    shown = dict.fromkeys(name for panel in panels for name in panel.lines)
-    return draw(panels, {name: panels[0].looks[name] for name in shown}, data.since(data.plain(view)))
-
-
-def reported_rows(results: Results | Data, view: View | None = None) -> Rows:
-    """When so large a share is done, everywhere: `reported` draws some of it."""
-    data = Data.of(results)
-    rows = []
+    panels, rows = _of_places(data, view), []
     for cell in data.plain(view):
         course = data.reported.course(cell)
         for share in SHARES:
             by = course.by(share)
             rows.append((*data.spot(cell), only(cell), share, "" if by is None else by, course.of))
-    return Rows((*data.columns, "controller", "share_of_clients", "time_s", "clients"), tuple(rows))
+    told = Rows((*data.columns, "controller", "share_of_clients", "time_s", "clients"), tuple(rows))
+    since = data.since(data.plain(view))
+    return Plot(told, lambda: draw(panels, _shown_looks(panels), since))
 
 
 # ----------------------------------------------------------------------------------------------- helpers
+
+
+def _shown_looks(panels: Sequence[Panel]) -> dict[str, style.Look]:
+    return {name: panels[0].looks[name] for panel in panels for name in panel.lines}
 
 
 def _of_groups(data: Data) -> list[Panel]:
@@ -152,12 +142,14 @@ def _end(data: Data, cells: Sequence[Cell]) -> float:
 
 def draw(panels: Sequence[Panel], looks: Mapping[str, style.Look], since: str = "the start") -> Figure:
     """The lines of some panels: the share of clients done, against the time since something happened."""
-    columns = min(2, len(panels))
+    columns = min(2, len(panels), max(1, int(style.width() // 3)))
     rows = -(-len(panels) // columns)
     clock = Clock.of(_longest(panel) for panel in panels)
     with style.applied():
-        width = style.WIDTH if columns > 1 else style.WIDTH * 0.8
-        figure = Figure(figsize=(width, (2.5 if rows > 1 else 3.1) * rows + 1.0), layout="constrained")
+        width = style.width() if columns > 1 else min(style.width(), 8.4)
+        figure = Figure(
+            figsize=(width, ((2.5 if rows > 1 else 3.1) * rows + 1.0) * style.scale()), layout="constrained"
+        )
         marks.more_room(figure)
         drawn = figure.subplots(rows, columns, sharey=True, squeeze=False)
         for index, (axes, panel) in enumerate(zip(drawn.flat, panels, strict=False)):
@@ -173,7 +165,7 @@ def draw(panels: Sequence[Panel], looks: Mapping[str, style.Look], since: str = 
         for axes in drawn.flat[len(panels) :]:
             axes.set_visible(False)
         keys = [marks.line_key(look, name) for name, look in looks.items()]
-        marks.legend_below(figure, keys, 4 if columns > 1 else 2)
+        marks.legend_below(figure, keys, max(1, int(width // 2.6)) if columns > 1 else 2)
     return figure
 
 

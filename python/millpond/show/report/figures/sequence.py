@@ -14,11 +14,12 @@ from matplotlib.patches import PathPatch
 from matplotlib.path import Path
 
 from millpond.results.directory import Cell
+from millpond.show.document import Missing, Plot, Rows
 from millpond.show.report import style
 from millpond.show.report.data import DOWNLINK, links_of
 from millpond.show.report.figures import marks
 from millpond.show.report.transfers import TCP, Points, Transfer
-from millpond.show.report.values import Floats, Missing, Rows
+from millpond.show.report.values import Floats
 
 MANY = 900
 """A flow of more packets than this is drawn with finer marks."""
@@ -77,14 +78,18 @@ def keys(drawn: Iterable[Transfer]) -> list[marks.Key]:
     return found
 
 
-def flows_side_by_side(found: Sequence[Transfer]) -> Figure:
+def flows_side_by_side(found: Sequence[Transfer]) -> Plot:
     """A panel per flow of one run, on common axes. Raises `Missing` if there is no flow."""
     if not found:
         raise Missing("Not drawn: no flow of this run carries a body in blocks or all that it gets on one connection.")
+    return Plot(_rows(found, SENT), lambda: _side_by_side(found))
+
+
+def _side_by_side(found: Sequence[Transfer]) -> Figure:
     columns = 1 if len(found) == 1 else 2
     rows = -(-len(found) // columns)
     with style.applied():
-        figure = Figure(figsize=(style.WIDTH, (3.9 if rows == 1 else 2.7 * rows) + 0.7), layout="constrained")
+        figure = Figure(figsize=(style.width(), (3.9 if rows == 1 else 2.7 * rows) + 0.7), layout="constrained")
         panels = figure.subplots(rows, columns, squeeze=False, sharey=True, sharex=True)
         for index, (panel, transfer) in enumerate(zip(panels.flat, found, strict=False)):
             paint(panel, transfer, 1.0 if columns == 1 else 0.8)
@@ -103,12 +108,16 @@ def flows_side_by_side(found: Sequence[Transfer]) -> Figure:
     return figure
 
 
-def grid(found: Sequence[Transfer]) -> Figure:
+def grid(found: Sequence[Transfer]) -> Plot:
     """A row per controller, a column per buffer: the first flow of each. Every row has a time axis of its own."""
+    return Plot(_rows(found, SENT), lambda: _grid(found))
+
+
+def _grid(found: Sequence[Transfer]) -> Figure:
     rows = list(dict.fromkeys(transfer.name for transfer in found))
     columns = sorted({_queue(transfer.cell) for transfer in found}, key=_size)
     with style.applied():
-        figure = Figure(figsize=(style.WIDTH, 2.25 * len(rows) + 0.9), layout="constrained")
+        figure = Figure(figsize=(style.width(), 2.25 * len(rows) + 0.9), layout="constrained")
         panels = figure.subplots(len(rows), len(columns), squeeze=False, sharey=True, sharex="row")
         for panel in panels.flat:
             panel.set_visible(False)
@@ -130,14 +139,18 @@ def grid(found: Sequence[Transfer]) -> Figure:
     return figure
 
 
-def together(found: Sequence[Transfer]) -> Figure:
+def together(found: Sequence[Transfer]) -> Plot:
     """What each client of a run has received without a gap, all in one panel, and what it lost: a panel per buffer."""
+    return Plot(_rows(found, ("received", *_LOST)), lambda: _together(found))
+
+
+def _together(found: Sequence[Transfer]) -> Figure:
     buffers = sorted({_queue(transfer.cell) for transfer in found}, key=_size)
     columns = min(2, len(buffers))
     rows = -(-len(buffers) // columns)
     most = max(len([one for one in found if _queue(one.cell) == buffer]) for buffer in buffers)
     with style.applied():
-        figure = Figure(figsize=(style.WIDTH, 2.7 * rows + 0.9), layout="constrained")
+        figure = Figure(figsize=(style.width(), 2.7 * rows + 0.9), layout="constrained")
         panels = figure.subplots(rows, columns, squeeze=False, sharey=True)
         for index, (panel, buffer) in enumerate(zip(panels.flat, buffers, strict=False)):
             here = [transfer for transfer in found if _queue(transfer.cell) == buffer]
@@ -176,20 +189,11 @@ def together(found: Sequence[Transfer]) -> Figure:
     return figure
 
 
-def sequence_rows(found: Sequence[Transfer]) -> Rows:
-    """Every point of a time-sequence graph."""
-    return _rows(found, ("sent", "sent again", "acknowledged", *_LOST))
-
-
-def together_rows(found: Sequence[Transfer]) -> Rows:
-    """What `together` draws."""
-    return _rows(found, ("received", *_LOST))
-
-
 # ----------------------------------------------------------------------------------------------- helpers
 
 
 _LOST = ("dropped by the queue", "lost on the radio", "lost on the uplink")
+SENT = ("sent", "sent again", "acknowledged", *_LOST)
 
 
 def _rows(found: Sequence[Transfer], wanted: Sequence[str]) -> Rows:

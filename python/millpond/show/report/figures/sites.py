@@ -11,9 +11,10 @@ from matplotlib.patches import Rectangle
 from millpond.measure.metric import UNITS
 from millpond.measure.metrics import METRICS
 from millpond.measure.sites import Number, Sites
+from millpond.show.document import Missing, Plot, Rows
 from millpond.show.report import style
 from millpond.show.report.figures import marks
-from millpond.show.report.values import Floats, Missing, Rows
+from millpond.show.report.values import Floats
 
 #: So many of the worst sites are framed on a map.
 FRAMED = 10
@@ -25,14 +26,21 @@ POINTS = 400
 _SHADES = "Oranges"
 
 
-def distributions(sites: Sites) -> Figure:
+def distributions(sites: Sites) -> Plot:
     """A panel for each number, a line for each kind of site. Raises `Missing` if no site has a number."""
-    numbers = _told(sites)
-    looks = _looks(sites)
-    columns = min(3, len(numbers))
+    if not sites.numbers:
+        raise Missing("Nothing to draw: no site has a number.")
+    table = sites.to_table()
+    rows = tuple(tuple(row.values()) for row in table.to_pylist())
+    return Plot(Rows(tuple(table.column_names), rows), lambda: _distributions(sites))
+
+
+def _distributions(sites: Sites) -> Figure:
+    numbers, looks = sites.numbers, _looks(sites)
+    columns = min(3, len(numbers), max(1, int(style.width() // 2.3)))
     with style.applied():
         rows = math.ceil(len(numbers) / columns)
-        figure = Figure(figsize=(style.WIDTH, 2.6 * rows + 0.7), layout="constrained")
+        figure = Figure(figsize=(style.width(), 2.6 * rows + 0.7), layout="constrained")
         marks.more_room(figure)
         panels = figure.subplots(rows, columns, sharey=True, squeeze=False)
         for panel, number in zip(panels.flat, numbers, strict=False):
@@ -50,13 +58,6 @@ def distributions(sites: Sites) -> Figure:
     return figure
 
 
-def distributions_rows(sites: Sites) -> Rows:
-    """Every site with every number, in base units."""
-    table = sites.to_table()
-    header = tuple(table.column_names)
-    return Rows(header, tuple(tuple(row.values()) for row in table.to_pylist()))
-
-
 def mapped(sites: Sites) -> tuple[Number, ...]:
     """The numbers that a map is drawn of: the first ones that differ between sites."""
     found = []
@@ -68,15 +69,24 @@ def mapped(sites: Sites) -> tuple[Number, ...]:
     return tuple(found[:MAPS])
 
 
-def site_map(sites: Sites, number: Number) -> Figure:
-    """A square for each site, the darker the worse."""
+def site_map(sites: Sites, number: Number) -> Plot:
+    """A square for each site, the darker the worse; the numbers in base units."""
+    rows = [
+        (kind.cell.first_run + place, sites.place_in_words(kind), float(value))
+        for kind in sites.kinds
+        for place, value in enumerate(kind.values[number.name])
+    ]
+    return Plot(Rows(("site", "where", number.name), tuple(rows)), lambda: _site_map(sites, number))
+
+
+def _site_map(sites: Sites, number: Number) -> Figure:
     values = np.concatenate([kind.values[number.name] for kind in sites.kinds]) * _scale(number)
     wide = math.ceil(math.sqrt(2 * len(values)))
     high = math.ceil(len(values) / wide)
     grid = np.full(wide * high, np.nan)
     grid[: len(values)] = values
     with style.applied():
-        figure = Figure(figsize=(style.WIDTH, style.WIDTH * high / wide * 0.86 + 0.5), layout="constrained")
+        figure = Figure(figsize=(style.width(), style.width() * high / wide * 0.86 + 0.5), layout="constrained")
         panel = figure.subplots()
         shades = f"{_SHADES}_r" if number.better == "more" else _SHADES
         drawn = panel.imshow(grid.reshape(high, wide), cmap=shades, interpolation="nearest")
@@ -96,23 +106,7 @@ def site_map(sites: Sites, number: Number) -> Figure:
     return figure
 
 
-def site_map_rows(sites: Sites, number: Number) -> Rows:
-    """The sites of the map in their order, in base units."""
-    rows = [
-        (kind.cell.first_run + place, sites.place_in_words(kind), float(value))
-        for kind in sites.kinds
-        for place, value in enumerate(kind.values[number.name])
-    ]
-    return Rows(("site", "where", number.name), tuple(rows))
-
-
 # ----------------------------------------------------------------------------------------------- helpers
-
-
-def _told(sites: Sites) -> tuple[Number, ...]:
-    if not sites.numbers:
-        raise Missing("Nothing to draw: no site has a number.")
-    return sites.numbers
 
 
 def _looks(sites: Sites) -> list[style.Look]:

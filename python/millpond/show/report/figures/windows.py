@@ -14,12 +14,13 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import LogLocator, NullLocator
 
+from millpond.show.document import Plot, Rows
 from millpond.show.report import style
 from millpond.show.report.data import DOWNLINK, Data, rate
 from millpond.show.report.figures import marks, sequence
 from millpond.show.report.figures.queue import thinned
 from millpond.show.report.transfers import TCP, Transfer
-from millpond.show.report.values import Floats, Rows
+from millpond.show.report.values import Floats
 
 WINDOW, THRESHOLD, IN_FLIGHT, TIMER, SRTT, QUEUE = "#0072B2", "#A33B20", "#9a9a9a", "#A33B20", "#0072B2", "#4d4d4d"
 PEAKS = 400
@@ -90,16 +91,51 @@ class Timers:
         return Timers(*found) if found[0].size else None
 
 
-def flow_over_time(data: Data, transfer: Transfer) -> Figure:
-    """Time-sequence graph, windows, timer and queue of one flow, one below the other."""
-    sender, timers = Sender.of(data, transfer), Timers.of(data, transfer)
-    queue = _queue(data, transfer)
+def flow_over_time(data: Data, transfer: Transfer) -> Plot:
+    """Time-sequence graph, windows, timer and queue of one flow, one below the other; the numbers of all but the first.
+
+    Those of the graph are in `sequence`.
+    """
+    sender, timers, queue = Sender.of(data, transfer), Timers.of(data, transfer), _queue(data, transfer)
+    rows: list[tuple[object, ...]] = []
+
+    def add(what: str, unit: str, times: Floats, values: Floats) -> None:
+        rows.extend((what, unit, float(t), float(v)) for t, v in zip(times, values, strict=True) if np.isfinite(v))
+
+    if sender is not None:
+        add("congestion window", "segments", sender.times, sender.window)
+        add("slow-start threshold", "segments", sender.times, sender.threshold)
+        add("in flight", "segments", sender.times, sender.in_flight)
+        add("retransmission timeout", "s", sender.times, sender.rto)
+        add("smoothed round-trip time", "s", sender.times, sender.srtt)
+        for state in BANDS:
+            for begin, until in sender.spans(state, transfer.end):
+                rows += [(f"{state} begins", "", begin, ""), (f"{state} ends", "", until, "")]
+    if timers is not None:
+        add("wait of the timer", "s", timers.times, timers.waits)
+    if queue is not None:
+        add("queue", "B", *queue)
+    told = Rows(("quantity", "unit", "time_s", "value"), tuple(rows))
+    return Plot(told, lambda: _draw(transfer, sender, timers, queue))
+
+
+def waits(data: Data, transfer: Transfer) -> bool:
+    """Whether the queue was traced, and a packet waited in it for another."""
+    return _queue(data, transfer) is not None
+
+
+# ----------------------------------------------------------------------------------------------- helpers
+
+
+def _draw(
+    transfer: Transfer, sender: Sender | None, timers: Timers | None, queue: tuple[Floats, Floats] | None
+) -> Figure:
     heights = [3.4]
     heights += [1.7] if sender is not None else []
     heights += [1.3] if sender is not None or timers is not None else []
     heights += [1.3] if queue is not None else []
     with style.applied():
-        figure = Figure(figsize=(style.WIDTH, sum(heights) + 1.5), layout="constrained")
+        figure = Figure(figsize=(style.width(), sum(heights) + 1.5), layout="constrained")
         panels = list(figure.subplots(len(heights), 1, sharex=True, squeeze=False, height_ratios=heights)[:, 0])
         keys = sequence.keys([transfer])
         rest = iter(panels)
@@ -123,38 +159,6 @@ def flow_over_time(data: Data, transfer: Transfer) -> Figure:
         figure.align_ylabels()
         marks.legend_below(figure, keys, 4)
     return figure
-
-
-def waits(data: Data, transfer: Transfer) -> bool:
-    """Whether the queue was traced, and a packet waited in it for another."""
-    return _queue(data, transfer) is not None
-
-
-def flow_over_time_rows(data: Data, transfer: Transfer) -> Rows:
-    """The lines of `flow_over_time` below the time-sequence graph, whose own numbers `sequence_rows` gives."""
-    rows: list[tuple[object, ...]] = []
-
-    def add(what: str, unit: str, times: Floats, values: Floats) -> None:
-        rows.extend((what, unit, float(t), float(v)) for t, v in zip(times, values, strict=True) if np.isfinite(v))
-
-    sender, timers, queue = Sender.of(data, transfer), Timers.of(data, transfer), _queue(data, transfer)
-    if sender is not None:
-        add("congestion window", "segments", sender.times, sender.window)
-        add("slow-start threshold", "segments", sender.times, sender.threshold)
-        add("in flight", "segments", sender.times, sender.in_flight)
-        add("retransmission timeout", "s", sender.times, sender.rto)
-        add("smoothed round-trip time", "s", sender.times, sender.srtt)
-        for state in BANDS:
-            for begin, until in sender.spans(state, transfer.end):
-                rows += [(f"{state} begins", "", begin, ""), (f"{state} ends", "", until, "")]
-    if timers is not None:
-        add("wait of the timer", "s", timers.times, timers.waits)
-    if queue is not None:
-        add("queue", "B", *queue)
-    return Rows(("quantity", "unit", "time_s", "value"), tuple(rows))
-
-
-# ----------------------------------------------------------------------------------------------- helpers
 
 
 def _bands(panels: Sequence[Axes], sender: Sender, end: float) -> list[marks.Key]:

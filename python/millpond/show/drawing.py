@@ -24,11 +24,8 @@ import psutil
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
-from millpond.judge.compare import Comparison
-from millpond.results.directory import Results
+from millpond.show.document import Missing, Picture, Rows, Section
 from millpond.show.report import style
-from millpond.show.report.parts import Picture, Section
-from millpond.show.report.values import Missing, Rows
 
 PIXELS_PER_INCH = 99
 """How large pictures are shown, where the window allows; type on them then has the size of the text around."""
@@ -42,7 +39,7 @@ _SHORT = re.compile(r"(\.\d\d)\d+")
 _PAINT = """
 import signal
 signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal tells Ctrl-C to painters too; it is their parent's business
-from millpond.show.report import drawing
+from millpond.show import drawing
 drawing.paint()
 """
 
@@ -64,12 +61,12 @@ class Drawn:
 def draw(picture: Picture) -> Drawn:
     """Draw a picture."""
     try:
-        figure = picture.draw()
-        rows = picture.rows()
+        plot = picture.plot()
+        figure = plot.draw()
     except Missing as reason:
         return Drawn(missing=str(reason))
     encoded = base64.b64encode(svg(figure).encode()).decode("ascii")
-    return Drawn(f"data:image/svg+xml;base64,{encoded}", round(figure.get_figwidth() * PIXELS_PER_INCH), rows)
+    return Drawn(f"data:image/svg+xml;base64,{encoded}", round(figure.get_figwidth() * PIXELS_PER_INCH), plot.rows)
 
 
 def svg(figure: Figure) -> str:
@@ -119,14 +116,17 @@ class Painters:
 
 
 @contextlib.contextmanager
-def painters(results: Results, comparison: Comparison | None) -> Iterator[Painters]:
-    """Painters for the page of these results, at work while the page is composed; none if it has few pictures."""
-    wanted = min((psutil.cpu_count() or 1) - 1, MOST_PAINTERS) if len(results.cells) >= MANY_CELLS else 0
+def painters(compose: Callable[[], Sequence[Section]], cells: int) -> Iterator[Painters]:
+    """Painters for the page that `compose` gives, at work while it is composed here too; none if it has few pictures.
+
+    They are handed `compose` itself, which opens its results again where it is called.
+    """
+    wanted = min((psutil.cpu_count() or 1) - 1, MOST_PAINTERS) if cells >= MANY_CELLS else 0
     programs: list[subprocess.Popen[bytes]] = []
     try:
         for _ in range(wanted):
             with contextlib.suppress(OSError):
-                programs.append(_begin(results, comparison))
+                programs.append(_begin(compose))
         yield Painters(programs)
     finally:
         for program in programs:
@@ -136,11 +136,8 @@ def painters(results: Results, comparison: Comparison | None) -> Iterator[Painte
 
 def paint() -> None:
     """What a painter does until nobody tells it anything more."""
-    from millpond.show.report.page import sections
-
     told, answers = sys.stdin.buffer, sys.stdout.buffer
-    folders, comparison = pickle.load(told)
-    pictures = pictures_of(sections(Results.open(folders), comparison))
+    pictures = pictures_of(pickle.load(told)())
     while True:
         try:
             number = pickle.load(told)
@@ -153,7 +150,7 @@ def paint() -> None:
 # ----------------------------------------------------------------------------------------------- helpers
 
 
-def _begin(results: Results, comparison: Comparison | None) -> subprocess.Popen[bytes]:
+def _begin(compose: Callable[[], Sequence[Section]]) -> subprocess.Popen[bytes]:
     """A painter that knows what it will be asked about."""
     # it finds this very package wherever that was found
     places = os.pathsep.join(place for place in sys.path if place)
@@ -165,7 +162,7 @@ def _begin(results: Results, comparison: Comparison | None) -> subprocess.Popen[
         env={**os.environ, "PYTHONPATH": places},
     )
     try:
-        _tell(program.stdin, ([folder for folder, _ in results.folders], comparison))
+        _tell(program.stdin, compose)
     except OSError:
         program.kill()
         program.communicate()
