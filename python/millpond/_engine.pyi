@@ -10,6 +10,7 @@ __all__ = [
     "Cx",
     "Exchange",
     "Feedback",
+    "Group",
     "Outcome",
     "Sample",
     "Scenario",
@@ -21,10 +22,12 @@ __all__ = [
     "built",
     "commit",
     "defaults",
+    "groups_of",
     "live",
     "live_verbs",
     "presets",
     "profiles",
+    "quantity",
     "verb_groups",
     "version",
 ]
@@ -382,6 +385,9 @@ class Scenario:
     def from_json(text: str, origin: str = "scenario", find: _Find | None = None) -> Scenario:
         """Read a scenario from JSON, as `to_json` writes it."""
 
+    def groups(self) -> list[Group]:
+        """Give all groups of flows by their numbers."""
+
     def to_json(self) -> str:
         """Give the whole scenario with every default filled in; equal scenarios give equal text."""
 
@@ -401,6 +407,42 @@ class Scenario:
     @property
     def title(self) -> str:
         """The line for people."""
+
+@final
+class Group:
+    """Flows that are alike: one for each client of a table, or what the server sends to each of these."""
+
+    @property
+    def table(self) -> int:
+        """The number of the clients' table."""
+
+    @property
+    def traffic(self) -> Literal["requests", "commands", "notifications"]:
+        """Who asks."""
+
+    @property
+    def name(self) -> str:
+        """The scenario's name for it; empty if it has none."""
+
+    @property
+    def count(self) -> int:
+        """How many clients."""
+
+    @property
+    def transport(self) -> Literal["udp", "tcp"]:
+        """How requests travel."""
+
+    @property
+    def starts_endless(self) -> bool:
+        """Whether work that it begins by itself, and not after an event, goes on until the run ends."""
+
+    @property
+    def is_endless(self) -> bool:
+        """Whether it is never done because its work goes on until the run ends; that after an event has an end."""
+
+    @property
+    def is_loop(self) -> bool:
+        """Whether every request follows on the one before, and none on an event."""
 
 @final
 class Batch:
@@ -500,8 +542,14 @@ def built() -> str:
 def commit() -> tuple[str, bool] | None:
     """Give that commit, and whether the sources were as committed."""
 
-def presets() -> list[tuple[str, str, int, str, list[str], int, list[_SettingRow]]]:
-    """List every built-in controller: name, source, number, summary, readings, bytes of state, settings."""
+def groups_of(text: str) -> list[Group]:
+    """Give all groups of flows of a scenario that results keep, as `to_json` wrote it."""
+
+def quantity(kind: Literal["time", "rate", "queue", "size"], written: str) -> str:
+    """Give a quantity as scenarios write it back; `written` is JSON. Raises ValueError with what is wrong."""
+
+def presets() -> list[tuple[str, str, int, str, list[str], int, list[_SettingRow], str, str]]:
+    """List every built-in controller: name, source, number, summary, readings, bytes of state, settings, names."""
 
 def profiles() -> list[tuple[str, str, str, str]]:
     """List every path that has a name: name, title, source, and its file with the place of every figure."""

@@ -22,6 +22,10 @@ class Preset(NamedTuple):
     state_bytes: int
     #: Each with its value in force and what is legal.
     settings: list[tuple[str, str, str]]
+    #: What people call it.
+    label: str
+    #: The algorithm that it is a setting of.
+    family: str
 
 
 def presets() -> list[Preset]:

@@ -9,10 +9,11 @@ from millpond.measure.metrics import METRICS
 
 
 def controllers() -> pa.Table:
-    """The built-in controllers, a row each: name, what it does, source, bytes kept for each peer, settings."""
+    """The built-in controllers, a row each: names, what it does, source, bytes kept for each peer, settings."""
     rows = [
         {
-            "name": one.name, "summary": one.summary, "source": one.source, "state_bytes": one.state_bytes,
+            "name": one.name, "label": one.label, "family": one.family, "summary": one.summary,
+            "source": one.source, "state_bytes": one.state_bytes,
             "settings": [f"{name} = {value}" for name, value, _ in one.settings],
         }
         for one in presets()

@@ -24,7 +24,7 @@ def answer(retransmissions: int = 0) -> Sample:
 @pytest.mark.parametrize("preset", presets(), ids=lambda preset: preset.name)
 def test_a_preset_says_what_it_is(preset: Preset) -> None:
     controller = Controller(preset.name)
-    assert preset == (
+    assert preset[:7] == (
         controller.name,
         controller.source,
         controller.id,

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from millpond.errors import UsageError
+from millpond.plan import scenario as scenarios
 from millpond.plan import single
 from millpond.plan.groups import groups_of
 from millpond.plan.program import Program
@@ -64,11 +65,22 @@ def test_what_the_server_sends_is_called_after_whom_it_is_for() -> None:
     every_hour = {"workload": {"kind": "periodic", "period": "1 h"}}
     clients = [
         {"count": 2, "controller": "rfc7252", "commands": every_hour},
-        {"count": 3, "controller": "cocoa-03", "name": "valves", "notifications": every_hour, "commands": every_hour},
+        {
+            "count": 3,
+            "controller": "cocoa-03",
+            "name": "valves",
+            "token_length": 2,
+            "notifications": every_hour,
+            "commands": every_hour,
+        },
     ]
+    server = {"controller": "rfc7252"}
+    scenario = scenarios.build(
+        {"path": "nbiot-anrw18", "clients": clients, "server": server, "run": {"for": "1 d"}}, "here"
+    )
     told = [
         (group.index, group.count, group.algorithm, group.name, group.traffic)
-        for group in groups_of({"clients": clients})
+        for group in groups_of(scenarios.in_full(scenario), scenario.groups())
     ]
     assert told == [
         (0, 2, "rfc7252", "", "requests"),

@@ -35,6 +35,10 @@ macro_rules! families {
                 match self { $(#[cfg(feature = $feature)] Self::$family => crate::$module::$family::PRESETS,)* }
             }
 
+            pub(crate) const fn name(self) -> &'static str {
+                match self { $(#[cfg(feature = $feature)] Self::$family => stringify!($module),)* }
+            }
+
             pub(crate) const fn build(self, preset: Preset) -> AnyController {
                 match self {
                     $(#[cfg(feature = $feature)]

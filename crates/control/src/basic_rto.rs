@@ -45,6 +45,7 @@ impl Basic {
 presets! { BasicRto {
     BASIC_RTO = 96, (Basic::FRAME, Basic::CALIFORNIUM_4), {
         name: "basic-rto",
+        label: "Basic RTO",
         source: "Eclipse Californium 4 (BasicRto); no paper",
         readings: &["D2", "D3", "D5", "D9", "E13", "E14"],
         summary: "one and a half times the last round-trip time, counted from the first copy up to two retransmissions",

@@ -51,6 +51,7 @@ impl Parts {
 presets! { BbrCon {
     BBR_CON = 144, Parts::STANDARD, {
         name: "bbr-con",
+        label: "BBR, confirmable",
         source: "BBR version 1 (ACM Queue 14 (5), 2016; Linux 4.17 to 5.0), applied to confirmable messages by us",
         readings: &["D2", "D4", "D9", "B1", "B2", "B3", "B4", "B5", "B6"],
         summary: "paced at the highest delivery rate seen, with at most two bandwidth-delay products under way",

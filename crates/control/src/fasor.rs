@@ -141,18 +141,21 @@ impl Parts {
 presets! { Fasor {
     FASOR = 48, Parts::DRAFT_02, {
         name: "fasor",
+        label: "FASOR",
         source: "draft-ietf-core-fasor-02, section 4",
         readings: &["D1", "D2", "D5", "D9", "D15", "D16", "E9", "E14"],
         summary: "a fast timeout from unambiguous samples, and a slow one that lets queues drain after ambiguous ones",
     };
     FASOR_TOKEN = 49, Parts::TOKEN, {
         name: "fasor-token",
+        label: "FASOR + token",
         source: "draft-ietf-core-fasor-02, section 4.5, copies told apart by their tokens",
         readings: &["D1", "D2", "D5", "D9", "D15", "D16", "E9", "E10", "E14"],
         summary: "fasor with the number of the copy in the token, so that most answers are unambiguous",
     };
     FASOR_COUNT = 50, Parts::COUNT, {
         name: "fasor-count",
+        label: "FASOR + count",
         source: "draft-ietf-core-fasor-02, section 4.5, copies told apart by the option Rexmit-Cnt",
         readings: &["D1", "D2", "D5", "D9", "D15", "D16", "E9", "E10", "E14"],
         summary: "fasor with the number of the copy in an option, so that most answers are unambiguous",

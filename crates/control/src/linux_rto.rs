@@ -71,6 +71,7 @@ impl Linux {
 presets! { LinuxRto {
     LINUX_RTO = 64, (Frame::CALIFORNIUM_1, Linux::KERNEL), {
         name: "linux-rto",
+        label: "Linux RTO",
         source: "Congestion Control in Linux TCP (USENIX 2002) and the Linux kernel, in the frame of Eclipse Californium",
         readings: &["D2", "D3", "D5", "D9", "E11", "E14"],
         summary: "the timer of Linux TCP: slow to believe in less variation, doubled waits kept until a clean answer",

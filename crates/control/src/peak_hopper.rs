@@ -80,6 +80,7 @@ impl Hopper {
 presets! { PeakHopper {
     PEAK_HOPPER = 80, (Frame::CALIFORNIUM_1, Hopper::CALIFORNIUM_1), {
         name: "peak-hopper",
+        label: "Peak-Hopper",
         source: "The Peak-Hopper (INFOCOM 2004) as Eclipse Californium 1 runs it",
         readings: &["D2", "D3", "D5", "D9", "E11", "E12", "E14"],
         summary: "the larger of the last two round-trip times and a decaying bonus, doubled waits kept until a clean answer",

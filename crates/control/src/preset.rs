@@ -17,6 +17,7 @@ pub struct Preset {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Text {
     pub(crate) name: &'static str,
+    pub(crate) label: &'static str,
     pub(crate) source: &'static str,
     pub(crate) readings: &'static [&'static str],
     pub(crate) summary: &'static str,
@@ -55,6 +56,18 @@ impl Preset {
     #[must_use]
     pub const fn name(self) -> &'static str {
         self.text().name
+    }
+
+    /// What people call it.
+    #[must_use]
+    pub const fn label(self) -> &'static str {
+        self.text().label
+    }
+
+    /// The algorithm that it is a setting of, by the module that has it.
+    #[must_use]
+    pub const fn family(self) -> &'static str {
+        self.family.name()
     }
 
     /// Where it is described, in one line.
@@ -122,7 +135,7 @@ macro_rules! presets {
         }
     };
     (@constant $family:ident, $preset:ident = $id:literal, {
-        name: $name:literal, source: $source:expr, readings: $readings:expr, summary: $summary:literal $(,)?
+        name: $name:literal, label: $label:literal, source: $source:expr, readings: $readings:expr, summary: $summary:literal $(,)?
     }) => {
         impl $crate::Preset {
             #[doc = concat!("`", $name, "`: ", $summary, ".\n\nSource: ", $source, ".")]
@@ -173,7 +186,7 @@ mod tests {
         assert_eq!(all.iter().map(|preset| preset.name()).collect::<BTreeSet<_>>().len(), all.len());
         assert_eq!(all.iter().map(|preset| preset.id()).collect::<BTreeSet<_>>().len(), all.len());
         for (i, one) in all.iter().enumerate() {
-            for text in [one.source(), one.summary()] {
+            for text in [one.label(), one.source(), one.summary()] {
                 assert!(!text.is_empty() && !text.contains('\n') && !text.ends_with('.'), "{one:?}: {text}");
             }
             for other in all.iter().skip(i.saturating_add(1)) {

@@ -54,18 +54,21 @@ impl Parts {
 presets! { Rfc7252 {
     RFC7252 = 1, Parts::RFC7252, {
         name: "rfc7252",
+        label: "Default CoAP",
         source: "RFC 7252, sections 4.2 and 4.8",
         readings: &["D4"],
         summary: "a dithered 2 s that doubles without a cap and learns nothing",
     };
     DEFAULT_FB1 = 2, Parts::FULL_BACKOFF_1, {
         name: "default-fb1",
+        label: "Default + Full Backoff 1",
         source: "Is CoAP Congestion Safe? (ANRW 2018), section 4.2: Full Backoff 1 over RFC 7252, 60 s cap",
         readings: &["D3", "D4", "D5", "D9", "E14"],
         summary: "rfc7252 that keeps a backed-off wait until an answer comes without a retransmission",
     };
     DEFAULT_FB2 = 3, Parts::FULL_BACKOFF_2, {
         name: "default-fb2",
+        label: "Default + Full Backoff 2",
         source: "Is CoAP Congestion Safe? (ANRW 2018), section 4.2: Full Backoff 2 over RFC 7252, 60 s cap",
         readings: &["D3", "D4", "D5", "D9", "D13", "E14"],
         summary: "rfc7252 that keeps a backed-off wait, halved by each answer without a retransmission",

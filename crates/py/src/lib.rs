@@ -30,7 +30,7 @@ mod _engine {
     #[pymodule_export]
     use super::controllers::{Controller, Cx, Exchange, Feedback, Sample, View, Wait, Wishes, presets};
     #[pymodule_export]
-    use super::scenario::{Scenario, ScenarioError, profiles};
+    use super::scenario::{Group, Scenario, ScenarioError, groups_of, profiles, quantity};
     #[pymodule_export]
     use super::table::Table;
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from millpond.measure.measures import Measures
 from millpond.measure.population import Population
 from millpond.measure.sample import Ints, Sample
+from millpond.measure.workloads import is_loop
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Outcome:
     def of(measures: Measures, population: Population) -> Outcome:
         """Read from results."""
         cell = measures.cell(population)
-        names = METRICS if _is_loop(cell.scenario) else METRICS + OF_RHYTHMS
+        names = METRICS if is_loop(cell) else METRICS + OF_RHYTHMS
         return Outcome({name: _from(measures.sample(name, population), cell.first_run) for name in names})
 
     @property
@@ -103,14 +103,3 @@ def _times(of: Mapping[str, Sample]) -> dict[str, float]:
         "slowest": times.take("max"),
         "lost": 1 - times.covered,
     }
-
-
-def _is_loop(scenario: Mapping[str, Any]) -> bool:
-    """Whether all requests of the clients follow on the ones before, so that a client is done when its work is."""
-    kinds = [
-        one if isinstance(one, str) else one["kind"]
-        for group in scenario["clients"]
-        for workload in [group["workload"]]
-        for one in (workload if isinstance(workload, list) else [workload])
-    ]
-    return all(kind in ("continuous", "random", "fresh-batches", "backlog") for kind in kinds)

@@ -1,27 +1,29 @@
-"""Whether what clients have to do has an end, as the scenario of a cell says it."""
+"""Whether what clients have to do has an end, as the engine tells it of the scenario of a cell."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+import json
+from functools import lru_cache
 
+from millpond import _engine
 from millpond.results.directory import Cell, Group
-
-#: Kinds of births that go on as long as the run, unless `requests` or `for` ends them.
-ENDLESS = frozenset({"backlog", "periodic", "poisson", "ramp", "tr45820-reporting"})
-AFTER_EVENT = "after-event"
-REQUESTS = "requests"
-_FROM_SERVER = ("commands", "notifications")
 
 
 def is_endless(cell: Cell, group: Group) -> bool:
     """Whether the group is never done because its work goes on until the run ends; that after an event has an end."""
-    return starts_endless(cell, group) and not any(_waits(one) for one in _workloads(cell, group))
+    told = _told(cell, group)
+    return told is not None and told.is_endless
 
 
 def starts_endless(cell: Cell, group: Group) -> bool:
     """Whether work that the group begins by itself, and not after an event, goes on until the run ends."""
-    return any(_goes_on(one) for one in _workloads(cell, group) if not _waits(one))
+    told = _told(cell, group)
+    return told is not None and told.starts_endless
+
+
+def is_loop(cell: Cell) -> bool:
+    """Whether all requests of the clients follow on the ones before, so that a client is done when its work is."""
+    return all(told.is_loop for told in _groups(json.dumps(cell.scenario)) if told.traffic == "requests")
 
 
 def with_an_end(cell: Cell, group: Group | None = None) -> list[Group]:
@@ -32,30 +34,15 @@ def with_an_end(cell: Cell, group: Group | None = None) -> list[Group]:
 # ----------------------------------------------------------------------------------------------- helpers
 
 
-def _workloads(cell: Cell, group: Group) -> list[Any]:
-    return [one for said in _said(cell, group) for one in (said if isinstance(said, list) else [said])]
+def _told(cell: Cell, group: Group) -> _engine.Group | None:
+    groups = _groups(json.dumps(cell.scenario))
+    return groups[group.index] if group.index < len(groups) else None
 
 
-def _waits(workload: Any) -> bool:
-    return (workload if isinstance(workload, str) else workload.get("kind")) == AFTER_EVENT
-
-
-def _goes_on(workload: Any) -> bool:
-    if isinstance(workload, str):
-        return workload in ENDLESS
-    ended = workload.get("requests") is not None or workload.get("for") is not None
-    return not ended and workload.get("kind") in ENDLESS
-
-
-def _said(cell: Cell, group: Group) -> Iterator[Any]:
-    """What the scenario says of the group's work; nothing where it says none, as in results of earlier versions."""
-    tables: list[Mapping[str, Any]] = cell.scenario.get("clients", [])
-    if group.traffic == REQUESTS:
-        if group.index < len(tables) and "workload" in tables[group.index]:
-            yield tables[group.index]["workload"]
-        return
-    # behind the groups of clients, in their order: what the server sends to each
-    order = [said[kind] for said in tables for kind in _FROM_SERVER if kind in said]
-    place = group.index - len(tables)
-    if 0 <= place < len(order):
-        yield order[place]["workload"]
+@lru_cache(maxsize=4096)
+def _groups(scenario: str) -> tuple[_engine.Group, ...]:
+    try:
+        return tuple(_engine.groups_of(scenario))
+    except ValueError:
+        # of an earlier version, which told less
+        return ()

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
+from millpond import _engine
 from millpond.controllers.own import short
 from millpond.results.directory import Group
 
-#: The keys of a group for what the server sends to it by itself, in the order of the engine's numbers.
-FROM_SERVER = ("commands", "notifications")
 
-
-def groups_of(tree: Mapping[str, Any], algorithms: Sequence[str] = ()) -> tuple[Group, ...]:
-    """One group a `[[clients]]` table of a scenario in full, then one for what the server sends to each by itself.
+def groups_of(
+    tree: Mapping[str, Any], told: Sequence[_engine.Group], algorithms: Sequence[str] = ()
+) -> tuple[Group, ...]:
+    """What the groups of a scenario in full are called, in the order in which the engine tells them.
 
     Its algorithm is the plan's, or else what controls its clients; those of one name are told apart by the settings
     of the controller that differ, or another key, or where they stand in the scenario. A name that the scenario gives
@@ -23,27 +22,14 @@ def groups_of(tree: Mapping[str, Any], algorithms: Sequence[str] = ()) -> tuple[
     `meters, commands`.
     """
     tables: list[Mapping[str, Any]] = tree["clients"]
-    labels = _told_apart(tables, [str(table.get("name", "")) for table in tables])
+    labels = _told_apart(tables, [one.name for one in told[: len(tables)]])
     groups = []
-    for index, (table, label) in enumerate(zip(tables, labels, strict=True)):
-        groups.append(
-            Group(
-                index,
-                int(table["count"]),
-                algorithms[index] if algorithms else label,
-                str(table.get("name", "")),
-                label,
-                _transport(table),
-            )
-        )
-    for group, table in zip(tuple(groups), tables, strict=True):
-        for traffic in FROM_SERVER:
-            if table.get(traffic) is not None:
-                algorithm, name, label = (
-                    f"{word}, {traffic}" if word else "" for word in (group.algorithm, group.name, group.label)
-                )
-                told = replace(group, index=len(groups), algorithm=algorithm, name=name, label=label, traffic=traffic)
-                groups.append(told)
+    for index, one in enumerate(told):
+        label = labels[one.table]
+        whom = (algorithms[one.table] if algorithms else label, one.name, label)
+        by_server = "" if one.traffic == "requests" else f", {one.traffic}"
+        algorithm, name, label = (f"{word}{by_server}" if word else "" for word in whom)
+        groups.append(Group(index, one.count, algorithm, name, label, told[one.table].transport, one.traffic))
     return tuple(groups)
 
 
@@ -109,8 +95,3 @@ def _plain_keys(clients: Mapping[str, Any]) -> dict[str, Any]:
         if isinstance(word, str | int | float) and key not in ("name", "count", "controller"):
             found[key] = word
     return found
-
-
-def _transport(clients: Mapping[str, Any]) -> str:
-    transport = clients.get("transport", "udp")
-    return str(transport.get("kind", "tcp") if isinstance(transport, Mapping) else transport)

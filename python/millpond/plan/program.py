@@ -135,7 +135,7 @@ def program(
     first_run, trace = 0, trace or Trace()
     for number, point in enumerate(points):
         full = scenarios.in_full(point.scenario)
-        groups = groups_of(full, point.algorithms)
+        groups = groups_of(full, point.scenario.groups(), point.algorithms)
         columns = dict(point.columns)
         columns.setdefault(ALGORITHM, told_together(groups))
         cell = Cell(number, point.id, columns, groups, first_run, point.replications, full, point.first_seed)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any, Literal
 
+from millpond import _engine
 from millpond.errors import UsageError
-from millpond.plan import scenario as scenarios
+from millpond.plan.values import plain
 
 Kind = Literal["time", "rate", "queue", "size"]
 
@@ -22,9 +24,6 @@ SMALLEST: dict[str, Any] = {
         name: {"rate": "1 Mbit/s", "delay": "1 ms", "queue": "1 MB"} for name in ("uplink", "downlink")
     },
 }  # fmt: skip
-_PLACES: dict[Kind, str] = {
-    "time": "run.until", "rate": "path.uplink.rate", "queue": "path.uplink.queue", "size": "server.payload",
-}  # fmt: skip
 
 
 def canonical(kind: Kind, written: Any, place: str) -> str:
@@ -38,14 +37,10 @@ def canonical(kind: Kind, written: Any, place: str) -> str:
     Raises:
         UsageError: one line: the place, what was found and what is meant.
     """
-    where = _PLACES[kind]
     try:
-        tree = scenarios.in_full(scenarios.build(scenarios.with_changes(SMALLEST, {where: written}), place))
-    except UsageError as error:
-        raise UsageError(str(error).replace(f"{place}: {where}: ", f"{place}: ", 1)) from None
-    for step in where.split("."):
-        tree = tree[step]
-    return str(tree)
+        return _engine.quantity(kind, json.dumps(plain(written, place)))
+    except ValueError as error:
+        raise UsageError(f"{place}: {error}") from None
 
 
 def in_seconds(told: str) -> float:

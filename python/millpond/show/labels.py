@@ -7,33 +7,11 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from millpond.engine import presets
 from millpond.measure.metrics import ALIASES, METRICS
 
 CONTROLLERS = {
-    "rfc7252": "Default CoAP",
-    "default-fb1": "Default + Full Backoff 1",
-    "default-fb2": "Default + Full Backoff 2",
-    "cocoa-03": "CoCoA",
-    "cocoa-fb1": "CoCoA + Full Backoff 1",
-    "cocoa-fb2": "CoCoA + Full Backoff 2",
-    "cocoa-s": "CoCoA-S",
-    "cocoa-weak-all": "modified CoCoA",
-    "cocoa-echo": "CoCoA, echoed times",
-    "cocoa-number": "CoCoA, echoed numbers",
-    "cocoa-flag": "CoCoA, echoed flag",
-    "cocoa-00": "CoCoA draft 0",
-    "cocoa-plus": "CoCoA+",
-    "fasor": "FASOR",
-    "fasor-token": "FASOR + token",
-    "fasor-count": "FASOR + count",
-    "linux-rto": "Linux RTO",
-    "peak-hopper": "Peak-Hopper",
-    "basic-rto": "Basic RTO",
-    "coap-plus-rate": "CoAP+ rate",
-    "coap-plus-rate-responsive": "CoAP+ rate, responsive",
-    "bbr-con": "BBR, confirmable",
-    "tfrc-non": "TFRC, non-confirmable",
-    "calm": "Calm",
+    **{preset.name: preset.label for preset in presets()},
     "tcp-new-reno": "TCP New Reno",
     "tcp-bbr": "TCP BBR",
     "coap-over-tcp": "CoAP over TCP",

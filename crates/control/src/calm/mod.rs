@@ -33,6 +33,7 @@ use parts::{
 presets! { Calm {
     CALM = 128, Parts::CALM, {
         name: "calm",
+        label: "Calm",
         source: "docs/calm.md",
         readings: &["D2"],
         summary: "named copies, graded evidence, and a backoff that only proven congestion keeps",

@@ -50,12 +50,14 @@ laid_out!(Phase = Probe | StartUp | Steady | Backoff | Restart);
 presets! { CoapPlusRate {
     COAP_PLUS_RATE = 112, Parts::PRINTED, {
         name: "coap-plus-rate",
+        label: "CoAP+ rate",
         source: "CoAP+, the rate control of the study burst23 (2023), sections 3.1 and 3.2",
         readings: &["D2", "D4", "P1", "P2", "P3", "P4", "P5", "P6", "P7", "P8", "P9", "P10", "P11", "P12", "P13", "P14"],
         summary: "a paced rate: one message per RTT more in each RTT, halved when a message is given up",
     };
     COAP_PLUS_RATE_RESPONSIVE = 113, Parts::RESPONSIVE, {
         name: "coap-plus-rate-responsive",
+        label: "CoAP+ rate, responsive",
         source: "CoAP+, the rate control of the study burst23 (2023), with losses marked by the first timeout",
         readings: &["D2", "D4", "P1", "P2", "P3", "P4", "P5", "P6", "P7", "P8", "P9", "P10", "P11", "P12", "P13", "P14"],
         summary: "coap-plus-rate that halves its rate when a message times out for the first time",

@@ -89,60 +89,70 @@ impl Parts {
 presets! { Cocoa {
     COCOA_00 = 16, Parts::DRAFT_00, {
         name: "cocoa-00",
+        label: "CoCoA draft 0",
         source: "draft-bormann-core-cocoa-00 (2012), as \"CoCoA+\" (Ad Hoc Networks 33, 2015), section 2, describes it",
         readings: &["D1", "D2", "D3", "D4", "D5", "D9", "E2", "E14", "E15"],
         summary: "doubling up to 32 s; weak samples count as much as strong ones, after any number of copies",
     };
     COCOA_PLUS = 17, Parts::COCOA_PLUS, {
         name: "cocoa-plus",
+        label: "CoCoA+",
         source: "CoCoA+: An Advanced Congestion Control Mechanism for CoAP (Ad Hoc Networks 33, 2015), section 3",
         readings: &["D1", "D2", "D3", "D4", "D5", "D7", "E3", "E14", "E15"],
         summary: "one factor of 3, 2 or 1.3 for each exchange, no cap, weak samples after one retransmission only",
     };
     COCOA_03 = 18, Parts::DRAFT_03, {
         name: "cocoa-03",
+        label: "CoCoA",
         source: "draft-ietf-core-cocoa-03, section 4 and appendix B",
         readings: &["D1", "D2", "D3", "D4", "D5", "D8", "D9", "D10", "E14", "E15"],
         summary: "a factor of 3, 2 or 1.5 chosen at every expiry, up to 32 s; weak samples up to two retransmissions",
     };
     COCOA_S = 19, Parts::STRONG_ONLY, {
         name: "cocoa-s",
+        label: "CoCoA-S",
         source: "Eclipse Californium (CocoaStrong) over draft-ietf-core-cocoa-03",
         readings: &["D1", "D2", "D3", "D4", "D5", "D8", "D9", "D10", "E4", "E14", "E15"],
         summary: "cocoa-03 without weak samples",
     };
     COCOA_WEAK_ALL = 20, Parts::WEAK_ALL, {
         name: "cocoa-weak-all",
+        label: "modified CoCoA",
         source: "L. Aldana Parra: Advanced Congestion Control Mechanisms for Internet of Things (2019), section 3.2",
         readings: &["D1", "D2", "D3", "D4", "D5", "D9", "D10", "D11", "E1", "E5", "E14", "E15"],
         summary: "CoCoA as Eclipse Californium runs it, with weak samples up to 20 retransmissions",
     };
     COCOA_ECHO = 21, Parts::ECHO, {
         name: "cocoa-echo",
+        label: "CoCoA, echoed times",
         source: "L. Aldana Parra: Advanced Congestion Control Mechanisms for Internet of Things (2019), section 4.2.5",
         readings: &["D1", "D2", "D3", "D4", "D5", "D9", "D10", "E1", "E6", "E14", "E15"],
         summary: "copies carry the time they left; every answer that names one is a strong sample",
     };
     COCOA_NUMBER = 22, Parts::NUMBER, {
         name: "cocoa-number",
+        label: "CoCoA, echoed numbers",
         source: "L. Aldana Parra: Advanced Congestion Control Mechanisms for Internet of Things (2019), section 7.2.1",
         readings: &["D1", "D2", "D3", "D4", "D5", "D9", "D10", "E1", "E7", "E14", "E15"],
         summary: "copies carry their number; an answer to the first one after retransmissions means congestion",
     };
     COCOA_FLAG = 23, Parts::FLAG, {
         name: "cocoa-flag",
+        label: "CoCoA, echoed flag",
         source: "L. Aldana Parra: Advanced Congestion Control Mechanisms for Internet of Things (2019), section 7.2.2",
         readings: &["D1", "D2", "D3", "D4", "D5", "D9", "D10", "D12", "E1", "E7", "E8", "E14", "E15"],
         summary: "one bit tells a further copy from the first; congestion as in cocoa-number, else a guess",
     };
     COCOA_FB1 = 24, Parts::FULL_BACKOFF_1, {
         name: "cocoa-fb1",
+        label: "CoCoA + Full Backoff 1",
         source: "Is CoAP Congestion Safe? (ANRW 2018), section 4.2: Full Backoff 1 over draft-ietf-core-cocoa-03",
         readings: &["D1", "D2", "D3", "D4", "D5", "D8", "D9", "D10", "E14", "E15"],
         summary: "cocoa-03 that keeps a backed-off wait until an answer comes without a retransmission",
     };
     COCOA_FB2 = 25, Parts::FULL_BACKOFF_2, {
         name: "cocoa-fb2",
+        label: "CoCoA + Full Backoff 2",
         source: "Is CoAP Congestion Safe? (ANRW 2018), section 4.2: Full Backoff 2 over draft-ietf-core-cocoa-03",
         readings: &["D1", "D2", "D3", "D4", "D5", "D8", "D9", "D10", "D14", "E14", "E15"],
         summary: "cocoa-03 that keeps a wait rebuilt from the larger estimate until an answer comes without a retransmission",

@@ -47,6 +47,7 @@ impl Parts {
 presets! { TfrcNon {
     TFRC_NON = 176, Parts::STANDARD, {
         name: "tfrc-non",
+        label: "TFRC, non-confirmable",
         source: "TFRC (RFC 5348), sections 3 to 7, applied to non-confirmable requests by us",
         readings: &["T1", "T2", "T3", "T4", "T5", "T6", "T7", "T8"],
         summary: "non-confirmable requests paced at the rate of TCP on a path with such losses, from their answers",

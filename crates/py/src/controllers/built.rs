@@ -18,7 +18,18 @@ use super::values::{Cx, ENDS, Exchange, Sample, View, Wait, Wishes};
 /// A setting: its name, the value in force, what it takes.
 type SettingRow = (&'static str, String, String);
 /// A preset: name, source, number, summary, readings, bytes of state, settings.
-type PresetRow = (&'static str, &'static str, u16, &'static str, Vec<&'static str>, usize, Vec<SettingRow>);
+/// Name, source, number, summary, readings, bytes of state, settings, label, family.
+type PresetRow = (
+    &'static str,
+    &'static str,
+    u16,
+    &'static str,
+    Vec<&'static str>,
+    usize,
+    Vec<SettingRow>,
+    &'static str,
+    &'static str,
+);
 
 /// The controller of one peer. It is watched: a call that breaks the contract raises ValueError, and if the controller is a
 /// built-in one, changes nothing.
@@ -284,9 +295,10 @@ fn mend(violation: Violation) -> &'static str {
 pub(crate) fn presets() -> Vec<PresetRow> {
     let row = |preset: Preset| {
         let built = preset.build();
-        let (name, source, id) = (preset.name(), preset.source(), preset.id());
+        let (name, source, id, summary) = (preset.name(), preset.source(), preset.id(), preset.summary());
         let readings = preset.readings().to_vec();
-        (name, source, id, preset.summary(), readings, built.state_bytes(), setting_rows(&built))
+        let (bytes, settings) = (built.state_bytes(), setting_rows(&built));
+        (name, source, id, summary, readings, bytes, settings, preset.label(), preset.family())
     };
     Preset::all().map(row).collect()
 }

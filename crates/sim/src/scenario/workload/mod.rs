@@ -185,12 +185,14 @@ impl Workload {
     }
 
     /// Whether it never ends by itself.
-    pub(crate) fn is_endless(&self) -> bool {
+    #[must_use]
+    pub fn is_endless(&self) -> bool {
         self.lasts.is_none() && self.requests(1).is_none()
     }
 
     /// Whether the next request waits for the end of the one before.
-    pub(crate) const fn is_closed(&self) -> bool {
+    #[must_use]
+    pub const fn is_closed(&self) -> bool {
         matches!(
             self.births,
             Births::Continuous { .. } | Births::FreshBatches | Births::Backlog | Births::AfterEvent { .. }
