@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from millpond.given_files import printable
-from millpond.show.text import as_json
 
 if TYPE_CHECKING:
     from millpond.api import Run
@@ -44,6 +43,8 @@ def say(text: str, err: bool = False, nl: bool = True) -> None:
 
 def print_json(content: Any) -> None:
     """Print JSON and nothing else."""
+    from millpond.show.text import as_json
+
     text = as_json(content)
     if not _is_unicode(getattr(sys.stdout, "encoding", None)):
         text = re.sub(r"[^\x00-\x7f]+", lambda found: json.dumps(found[0])[1:-1], text)
