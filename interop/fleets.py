@@ -185,8 +185,8 @@ def picture(into: Path, file: Path) -> None:
     from matplotlib.figure import Figure
 
     from millpond.results.store import write_text
-    from millpond.show.report import style
     from millpond.show.drawing import svg
+    from millpond.show.report import style
 
     runs = [one for one in (told(fleet, into) for fleet in fleets()) if one is not None]
     panels = list(dict.fromkeys((one.fleet.peer, one.fleet.buffer) for one in runs))
