@@ -77,22 +77,19 @@ fn calls(criterion: &mut Criterion) {
 /// The calm server's, of a path on which answers wait in a queue and copies come.
 fn server(criterion: &mut Criterion) {
     let (mut path, mut peer) = (CalmPath::new(), CalmPeer::new());
-    let voter = Some(Voter::MIN);
     let mut now = Instant::ORIGIN;
-    for number in 0..400 {
-        path.asked(&mut peer, voter, now);
-        peer.answered(now);
-        let copy = now.after(Span::from_millis(500));
-        path.asked_again(&mut peer, voter, copy);
-        now = now.after(Span::from_millis(1_000 + 10 * number));
-    }
+    peer.asked();
+    path.pings(&mut peer, now);
+    now = now.after(Span::from_millis(8_000));
+    path.rejected(&mut peer, Voter::MIN, now);
     let mut group = criterion.benchmark_group("calm server");
     group.warm_up_time(Duration::from_millis(100)).measurement_time(Duration::from_millis(300));
     group.bench_function("asked and answered", |bencher| {
         let (mut path, mut peer, mut now) = (path, peer, now);
         bencher.iter(|| {
             now = now.after(Span::from_millis(4_000));
-            black_box(&mut path).asked(black_box(&mut peer), voter, now);
+            black_box(&mut peer).asked();
+            black_box(&mut path).pings(black_box(&mut peer), now);
             black_box(&mut peer).answered(now);
         });
     });
@@ -100,7 +97,7 @@ fn server(criterion: &mut Criterion) {
         let (mut path, mut peer, mut now) = (path, peer, now);
         bencher.iter(|| {
             now = now.after(Span::from_micros(1));
-            black_box(&mut path).asked_again(black_box(&mut peer), voter, black_box(now))
+            black_box(&mut path).asked_again(black_box(&mut peer), black_box(now))
         });
     });
     group.finish();

@@ -174,15 +174,15 @@ typedef struct {
 
 /* What it knows of a path that peers share, such as those of one network. */
 typedef struct {
-  uint64_t w[10]; /* opaque */
+  uint64_t w[9]; /* opaque */
 } millpond_calm_path;
 
 /* What millpond_calm_asked_again answers. Only the first one means silence. */
 enum {
   MILLPOND_AGAIN_WITHHOLD = 0, /* stay silent: an answer is on its way */
-  MILLPOND_AGAIN_CALM = 1,     /* answer: nothing suggests a queue */
+  MILLPOND_AGAIN_UNKNOWN = 1,  /* answer: nothing is known of the path */
   MILLPOND_AGAIN_DUE = 2,      /* answer: the last answer is likely to be lost */
-  MILLPOND_AGAIN_ALLOWED = 3,  /* answer: out of the allowance for copies */
+  MILLPOND_AGAIN_LOST = 3,     /* answer: a message that left after the last answer was rejected */
   MILLPOND_AGAIN_THIRD = 4     /* answer: every third copy of a request is */
 };
 
@@ -286,12 +286,8 @@ int32_t millpond_calm_path_init(millpond_calm_path *path, uint32_t sizes);
  * was forgotten. */
 int32_t millpond_calm_peer_init(millpond_calm_peer *peer);
 
-/* A new confirmable request of a peer came. voter is 0 unless its address is known to be its
- * own, which a peer shows that has acknowledged or rejected something of ours or has a session
- * of DTLS: what others tell about the path is not believed. Then it is a number of its own from
- * 1 to 65535, such as a hash of its address. */
-int32_t millpond_calm_asked(millpond_calm_path *path, millpond_calm_peer *peer, uint32_t voter,
-                            uint64_t now_us);
+/* A new confirmable request of a peer came. */
+int32_t millpond_calm_asked(millpond_calm_peer *peer);
 
 /* The answer to the newest request of a peer leaves for the first time. */
 int32_t millpond_calm_answered(millpond_calm_peer *peer, uint64_t now_us);
@@ -299,9 +295,20 @@ int32_t millpond_calm_answered(millpond_calm_peer *peer, uint64_t now_us);
 /* A copy of the newest request of a peer came: is it answered once more? Answers a
  * MILLPOND_AGAIN_; unless that is MILLPOND_AGAIN_WITHHOLD, or if the call refuses, the answer
  * leaves now. Compare token and payload with those of the request before you ask: another
- * request under the same message ID is no copy. voter is as in millpond_calm_asked. */
+ * request under the same message ID is no copy. */
 int32_t millpond_calm_asked_again(millpond_calm_path *path, millpond_calm_peer *peer,
-                                  uint32_t voter, uint64_t now_us);
+                                  uint64_t now_us);
+
+/* After each millpond_calm_asked and millpond_calm_asked_again: 1 if an empty confirmable
+ * message is to leave for the peer now, before an answer does, under a message ID that nobody
+ * guesses; else 0. */
+int32_t millpond_calm_pings(millpond_calm_path *path, millpond_calm_peer *peer, uint64_t now_us);
+
+/* The peer rejected the last of these messages, by its message ID. voter is a number of its own
+ * from 1 to 65535, such as a hash of its address: each peer has as much to say about its path as
+ * any other. */
+int32_t millpond_calm_rejected(millpond_calm_path *path, millpond_calm_peer *peer, uint32_t voter,
+                               uint64_t now_us);
 
 /* A copy of an older request of a peer came, which was answered at first_us for the first time;
  * how many copies of it came, this one included, or 0 if you do not count them: then the third

@@ -48,27 +48,18 @@ pub unsafe extern "C" fn millpond_calm_peer_init(peer: *mut millpond_calm_peer) 
     })
 }
 
-/// A new confirmable request of a peer came. voter is 0 unless its address is known to be its own, which a peer shows that has
-/// acknowledged or rejected something of ours or has a session of DTLS: what others tell about the path is not believed. Then
-/// it is a number of its own from 1 to 65535, such as a hash of its address.
+/// A new confirmable request of a peer came.
 ///
 /// # Safety
 ///
 /// See the module.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn millpond_calm_asked(
-    path: *mut millpond_calm_path,
-    peer: *mut millpond_calm_peer,
-    voter: u32,
-    now_us: u64,
-) -> i32 {
+pub unsafe extern "C" fn millpond_calm_asked(peer: *mut millpond_calm_peer) -> i32 {
     answer(|| {
         // SAFETY: see the module.
         unsafe {
-            let of_path: &mut CalmPath = record::find(path, CALM_PATH, PATH)?;
             let of_peer: &mut CalmPeer = record::find(peer, CALM_PEER, PEER)?;
-            of_path.asked(of_peer, voice(voter), Instant::from_micros(now_us));
-            record::seal(path, CALM_PATH, PATH);
+            of_peer.asked();
             record::seal(peer, CALM_PEER, PEER);
         }
         Ok(0)
@@ -95,7 +86,7 @@ pub unsafe extern "C" fn millpond_calm_answered(peer: *mut millpond_calm_peer, n
 
 /// A copy of the newest request of a peer came: is it answered once more? Answers a MILLPOND_AGAIN_; unless that is
 /// MILLPOND_AGAIN_WITHHOLD, or if the call refuses, the answer leaves now. Compare token and payload with those of the
-/// request before you ask: another request under the same message ID is no copy. voter is as in millpond_calm_asked.
+/// request before you ask: another request under the same message ID is no copy.
 ///
 /// # Safety
 ///
@@ -104,19 +95,64 @@ pub unsafe extern "C" fn millpond_calm_answered(peer: *mut millpond_calm_peer, n
 pub unsafe extern "C" fn millpond_calm_asked_again(
     path: *mut millpond_calm_path,
     peer: *mut millpond_calm_peer,
+    now_us: u64,
+) -> i32 {
+    answer(|| {
+        // SAFETY: see the module.
+        unsafe {
+            let (of_path, of_peer) = find(path, peer)?;
+            let verdict = of_path.asked_again(of_peer, Instant::from_micros(now_us));
+            seal(path, peer);
+            Ok(told(verdict))
+        }
+    })
+}
+
+/// After each millpond_calm_asked and millpond_calm_asked_again: 1 if an empty confirmable message is to leave for the peer now,
+/// before an answer does, under a message ID that nobody guesses; else 0.
+///
+/// # Safety
+///
+/// See the module.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn millpond_calm_pings(
+    path: *mut millpond_calm_path,
+    peer: *mut millpond_calm_peer,
+    now_us: u64,
+) -> i32 {
+    answer(|| {
+        // SAFETY: see the module.
+        unsafe {
+            let (of_path, of_peer) = find(path, peer)?;
+            let pings = of_path.pings(of_peer, Instant::from_micros(now_us));
+            seal(path, peer);
+            Ok(i32::from(pings))
+        }
+    })
+}
+
+/// The peer rejected the last of these messages, by its message ID. voter is a number of its own from 1 to 65535, such as a
+/// hash of its address: each peer has as much to say about its path as any other.
+///
+/// # Safety
+///
+/// See the module.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn millpond_calm_rejected(
+    path: *mut millpond_calm_path,
+    peer: *mut millpond_calm_peer,
     voter: u32,
     now_us: u64,
 ) -> i32 {
     answer(|| {
         // SAFETY: see the module.
         unsafe {
-            let of_path: &mut CalmPath = record::find(path, CALM_PATH, PATH)?;
-            let of_peer: &mut CalmPeer = record::find(peer, CALM_PEER, PEER)?;
-            let verdict = of_path.asked_again(of_peer, voice(voter), Instant::from_micros(now_us));
-            record::seal(path, CALM_PATH, PATH);
-            record::seal(peer, CALM_PEER, PEER);
-            Ok(told(verdict))
+            let (of_path, of_peer) = find(path, peer)?;
+            let voter = Voter::new(voter as u16).unwrap_or(Voter::MAX);
+            of_path.rejected(of_peer, voter, Instant::from_micros(now_us));
+            seal(path, peer);
         }
+        Ok(0)
     })
 }
 
@@ -139,23 +175,45 @@ pub unsafe extern "C" fn millpond_calm_asked_late(
         unsafe {
             let of_path: &mut CalmPath = record::find(path, CALM_PATH, PATH)?;
             let [first, now] = [first_us, now_us].map(Instant::from_micros);
-            let verdict = of_path.asked_late(first, copies as u8, now);
-            record::seal(path, CALM_PATH, PATH);
-            Ok(told(verdict))
+            Ok(told(of_path.asked_late(first, copies as u8, now)))
         }
     })
 }
 
-const fn voice(voter: u32) -> Option<Voter> {
-    Voter::new(voter as u16)
+/// A path and a peer.
+///
+/// # Safety
+///
+/// See the module.
+#[inline(never)]
+unsafe fn find<'r>(
+    path: *mut millpond_calm_path,
+    peer: *mut millpond_calm_peer,
+) -> Result<(&'r mut CalmPath, &'r mut CalmPeer), millpond_error> {
+    // SAFETY: so says the caller; records of different kinds are not in one place.
+    unsafe { Ok((record::find(path, CALM_PATH, PATH)?, record::find(peer, CALM_PEER, PEER)?)) }
+}
+
+/// Makes them vouch for what they are now.
+///
+/// # Safety
+///
+/// They were found.
+#[inline(never)]
+unsafe fn seal(path: *mut millpond_calm_path, peer: *mut millpond_calm_peer) {
+    // SAFETY: so says the caller.
+    unsafe {
+        record::seal(path, CALM_PATH, PATH);
+        record::seal(peer, CALM_PEER, PEER);
+    }
 }
 
 const fn told(verdict: Again) -> i32 {
     let again = match verdict {
         Again::Withhold => millpond_again::MILLPOND_AGAIN_WITHHOLD,
-        Again::Calm => millpond_again::MILLPOND_AGAIN_CALM,
+        Again::Unknown => millpond_again::MILLPOND_AGAIN_UNKNOWN,
         Again::Due => millpond_again::MILLPOND_AGAIN_DUE,
-        Again::Allowed => millpond_again::MILLPOND_AGAIN_ALLOWED,
+        Again::Lost => millpond_again::MILLPOND_AGAIN_LOST,
         Again::Third => millpond_again::MILLPOND_AGAIN_THIRD,
     };
     again as i32

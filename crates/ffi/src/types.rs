@@ -252,7 +252,7 @@ pub struct millpond_calm_peer {
 #[repr(C)]
 pub struct millpond_calm_path {
     /// Opaque.
-    pub w: [u64; 10],
+    pub w: [u64; 9],
 }
 
 /// What millpond_calm_asked_again answers. Only the first one means silence.
@@ -261,12 +261,12 @@ pub struct millpond_calm_path {
 pub enum millpond_again {
     /// Stay silent: an answer is on its way.
     MILLPOND_AGAIN_WITHHOLD = 0,
-    /// Answer: nothing suggests a queue.
-    MILLPOND_AGAIN_CALM = 1,
+    /// Answer: nothing is known of the path.
+    MILLPOND_AGAIN_UNKNOWN = 1,
     /// Answer: the last answer is likely to be lost.
     MILLPOND_AGAIN_DUE = 2,
-    /// Answer: out of the allowance for copies.
-    MILLPOND_AGAIN_ALLOWED = 3,
+    /// Answer: a message that left after the last answer was rejected.
+    MILLPOND_AGAIN_LOST = 3,
     /// Answer: every third copy of a request is.
     MILLPOND_AGAIN_THIRD = 4,
 }

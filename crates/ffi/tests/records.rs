@@ -93,7 +93,7 @@ const STRIDE: usize = if cfg!(miri) { 11 } else { 1 };
 #[test]
 fn records_stay_small() {
     assert_eq!((size_of::<millpond_peer>(), size_of::<millpond_exchange>()), (96, 32));
-    assert_eq!((size_of::<millpond_calm_peer>(), size_of::<millpond_calm_path>()), (32, 80));
+    assert_eq!((size_of::<millpond_calm_peer>(), size_of::<millpond_calm_path>()), (32, 72));
 }
 
 #[test]

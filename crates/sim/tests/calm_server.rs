@@ -53,8 +53,8 @@ fn queued(outcome: &Outcome, at: u64) -> u64 {
 }
 
 /// A server that turns calm in the middle of a collapse knows nothing of the time before. Requests that are left take
-/// the time of the link, and what is in its queue already once more. It takes a sixth longer: until clients have rejected a ping,
-/// which stands in that queue, and asked anew, all copies are answered, and every third as long as the queue is longer than timers.
+/// the time of the link, and what is in its queue already once more. It takes a tenth longer: until clients have rejected a ping,
+/// which stands in that queue, all copies are answered.
 #[test]
 fn a_collapse_is_over_within_the_time_of_the_link_once_the_server_is_calm() {
     let (controller, workload) = (DEFAULT, "continuous");
@@ -71,7 +71,7 @@ fn a_collapse_is_over_within_the_time_of_the_link_once_the_server_is_calm() {
          needs {left:.1} s for what is left, and {queue:.1} s stood in the queue"
     );
     assert!(done < all / 2, "{controller}: no collapse");
-    assert!(took < 1.2 * (left + queue), "{controller}: {took} s");
+    assert!(took < 1.15 * (left + queue), "{controller}: {took} s");
 }
 
 /// Ten clients and nothing to wait for: what is lost is asked for again, and answered.

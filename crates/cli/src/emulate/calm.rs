@@ -40,14 +40,13 @@ impl Gate for Calm {
     }
 
     fn rows(&self) -> Vec<GateRow> {
-        let Repeats { calm, due, allowed, third, unknown, withheld } = self.0.repeats();
+        let Repeats { due, lost, third, unknown, withheld } = self.0.repeats();
         [
             ("withheld", "copies held back, their answers being on their way", withheld),
-            ("no_queue", "copies handed on, nothing suggesting a queue", calm),
             ("due", "copies handed on, the answer before being likely to be lost", due),
-            ("allowed", "copies handed on out of the allowance", allowed),
+            ("lost", "copies handed on, a later ping having come back", lost),
             ("third", "copies handed on, being every third of their request", third),
-            ("unknown", "copies handed on, no answer having been seen", unknown),
+            ("unknown", "copies handed on, nothing being known of their answer or path", unknown),
             ("unreadable", "datagrams handed on that cannot be read, such as those of DTLS", self.0.unreadable()),
         ]
         .map(|(name, what, datagrams)| GateRow { name, what, datagrams })

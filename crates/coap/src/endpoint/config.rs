@@ -165,9 +165,7 @@ pub enum Duplicates {
     /// As `Stored`, but a copy of a confirmable request is not answered while the answer before is still on its way
     /// through a queue ([`CalmPath`](millpond_control::CalmPath)). That ends the collapse of clients whose timers
     /// are too short for the queue. [`Endpoint::with_paths`](super::Endpoint::with_paths) says which peers share a path.
-    /// Only validated peers tell anything about theirs: those that have acknowledged or answered something, those that the
-    /// application knows ([`Endpoint::validated`](super::Endpoint::validated)), and those that reject a ping, which leaves with
-    /// the first answer to a peer.
+    /// How long answers take is measured by pings, which every device rejects (RFC 7252 §4.3).
     Calm,
 }
 

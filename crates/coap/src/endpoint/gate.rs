@@ -2,9 +2,13 @@
 
 use core::{fmt, hash::Hash};
 
-use millpond_control::{CalmPath, CalmPeer, Instant};
+use millpond_control::{Again, CalmPath, CalmPeer, Instant};
 
-use super::{Identities, Repeats, recent::Recent, validation::Validation};
+use super::{
+    Identities, Repeats,
+    ping::{Ping, voter},
+    recent::Recent,
+};
 use crate::message::{Kind, Message, MessageId};
 
 /// The first byte of an empty confirmable message.
@@ -22,7 +26,7 @@ struct Newest {
     print: Option<u64>,
     /// The server answered it, inside an acknowledgement.
     answered: bool,
-    validation: Validation,
+    pinged: Ping,
     state: CalmPeer,
 }
 
@@ -89,32 +93,45 @@ impl<A: Copy + Eq + Hash> CalmGate<A> {
         };
         let (identities, most) = (self.identities, self.most);
         if matches!(message.kind, Kind::Reset | Kind::Acknowledgement) && message.code.is_empty() {
-            let peer = self.peers.get(&from, identities.hash(&from));
-            return !peer.is_some_and(|peer| peer.validation.rejected(message.id));
+            return !self.rejected(now, from, message.id);
         }
         if message.kind != Kind::Confirmable || !message.code.is_request() {
             return true;
         }
-        let (print, hash) = (identities.hash(&without_token(datagram)), identities.hash(&from));
+        let print = identities.hash(&without_token(datagram));
         let path = self.paths.of((self.path_of)(&from), |path| identities.hash(path), most);
         let peer = self.peers.of(from, |from| identities.hash(from), most);
         let (Some(path), Some(peer)) = (path, peer) else { return true };
         if peer.id != message.id || peer.print != Some(print) {
-            peer.validation.asked(false);
-            path.asked(&mut peer.state, peer.validation.voter(hash), now);
             *peer = Newest { id: message.id, print: Some(print), answered: false, ..*peer };
-            self.ping = peer.validation.first_ping(&from, message.id, &identities).map(|id| (from, id));
+            peer.state.asked();
+            self.ping =
+                path.pings(&mut peer.state, now).then(|| (from, peer.pinged.leaves(&from, message.id, &identities)));
             return true;
         }
         if !peer.answered {
             // The request or its answer may have been lost on the way behind.
-            self.repeats.unknown = self.repeats.unknown.saturating_add(1);
+            self.repeats.count(Again::Unknown);
             return true;
         }
-        self.ping = peer.validation.ping(&from, message.id, &identities).map(|id| (from, id));
-        let again = path.asked_again(&mut peer.state, peer.validation.voter(hash), now);
+        let again = path.asked_again(&mut peer.state, now);
+        self.ping =
+            path.pings(&mut peer.state, now).then(|| (from, peer.pinged.leaves(&from, message.id, &identities)));
         self.repeats.count(again);
         again.answers()
+    }
+
+    /// A message was rejected or acknowledged in the name of a peer: says whether that was a ping of ours.
+    fn rejected(&mut self, now: Instant, from: A, id: MessageId) -> bool {
+        let (path, hash) = ((self.path_of)(&from), self.identities.hash(&from));
+        let Some(peer) = self.peers.get(&from, hash) else { return false };
+        if !peer.pinged.is_rejected(id) {
+            return false;
+        }
+        if let Some(path) = self.paths.get(&path, self.identities.hash(&path)) {
+            path.rejected(&mut peer.state, voter(hash), now);
+        }
+        true
     }
 
     /// After each [`request`](Self::request): a datagram that is to leave for a peer, if there is one.

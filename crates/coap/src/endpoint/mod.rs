@@ -132,7 +132,7 @@ pub use lifetimes::Lifetimes;
 pub use output::{Cause, Event, Failure, Ignored, Output, SleepReason, Transmit};
 
 // Files below name these by what they are, wherever they lie.
-use incoming::{calm, duplicates, inbox, requests, validation};
+use incoming::{calm, duplicates, inbox, ping, requests};
 use outgoing::{admission, exchanges, finding, further, message_ids, naming, overdue, send, unanswered};
 pub(crate) use tables::{beside, queue, slots, timers};
 use tables::{leisure, paths, peers, recent, sharing};

@@ -6,7 +6,7 @@ use millpond_coap::{Duplicates, Endpoint};
 use millpond_control::Preset;
 
 use crate::{
-    calm::{LAST, queue, serve},
+    calm::{in_a_queue, pinged, request as hello, serve},
     pair::{Pair, SECOND, Side, endpoint},
 };
 
@@ -14,10 +14,6 @@ use crate::{
 fn request(id: u16, token: u8, path: &[u8; 5]) -> Vec<u8> {
     let [high, low] = id.to_be_bytes();
     [&[0x41, 1, high, low, token, 0xb5][..], path].concat()
-}
-
-fn hello(id: u16) -> Vec<u8> {
-    request(id, 7, b"hello")
 }
 
 fn calm(paths: usize) -> Endpoint<u32> {
@@ -28,32 +24,13 @@ fn calm(paths: usize) -> Endpoint<u32> {
     server.with_paths(|from| u64::from(*from / 100))
 }
 
-/// A validated peer finds a queue. When, and its last ID.
-fn in_a_queue(server: &mut Endpoint<u32>, peer: u32) -> (u64, u16) {
-    let mut now = 0;
-    for (moment, id, is_copied) in queue() {
-        now = moment;
-        assert_eq!(serve(server, now, peer, &hello(id)).len(), 1);
-        server.validated(peer);
-        if is_copied {
-            serve(server, now, peer, &hello(id));
-        }
-    }
-    // The allowance is used up by a neighbour.
-    for _ in 0..3 {
-        serve(server, now, peer + 50, &hello(0));
-    }
-    assert_eq!(serve(server, now, peer, &hello(LAST)).len(), 0, "a copy is withheld");
-    (now, LAST)
-}
-
 /// Whether an answer is among what leaves for a request or a copy of it.
 fn is_answered(server: &mut Endpoint<u32>, now: u64, peer: u32, id: u16) -> bool {
     serve(server, now, peer, &hello(id)).iter().any(|(bytes, _)| bytes[0] & 0x30 == 0x20)
 }
 
 /// Slow clients, each of which asks every thirty seconds, beside what an attacker does at each twentieth of a second: how many of
-/// the twenty have the answer to their last request repeated at once when its first copy comes, 2.5 s later.
+/// the twenty have the answer to their last request repeated at once when its first duplicate comes, 2.5 s later.
 fn repeated_beside(peers: core::ops::Range<u32>, mut attack: impl FnMut(&mut Endpoint<u32>, u64, u16)) -> usize {
     let mut server = calm(1 << 20);
     let (mut now, mut asked) = (0, 0_u16);
@@ -64,28 +41,36 @@ fn repeated_beside(peers: core::ops::Range<u32>, mut attack: impl FnMut(&mut End
             asked = asked.wrapping_add(1);
             if twentieth % 30 == 0 {
                 let peer = peers.start + (twentieth / 30) as u32;
-                assert!(is_answered(&mut server, now, peer, round as u16));
-                server.validated(peer);
+                if let Some(rejection) = pinged(&mut server, now, peer, &hello(round as u16)) {
+                    serve(&mut server, now + SECOND / 100, peer, &rejection);
+                }
             }
         }
     }
     peers.filter(|peer| is_answered(&mut server, now + 5 * SECOND / 2, *peer, 19)).count()
 }
 
-/// Twenty requests a second with a copy each, from an address that is its sender's own, in another network and in theirs.
+/// Twenty requests a second with a duplicate each, from an address that is its sender's own and takes its time to reject pings, in another
+/// network and in theirs.
 #[test]
 fn who_repeats_all_its_requests_silences_no_slow_clients() {
     for attacker in [7, 199] {
+        let mut rejections = std::collections::VecDeque::new();
         let answered = repeated_beside(100..120, |server, now, id| {
-            serve(server, now, attacker, &hello(id));
-            server.validated(attacker);
-            serve(server, now + 1, attacker, &hello(id));
+            for moment in [now, now + 1] {
+                let rejection = pinged(server, moment, attacker, &hello(id));
+                rejections.extend(rejection.map(|rejection| (now + 100 * SECOND, rejection)));
+            }
+            while rejections.front().is_some_and(|(due, _)| *due <= now) {
+                let (_, rejection) = rejections.pop_front().unwrap();
+                serve(server, now + 2, attacker, &rejection);
+            }
         });
         assert_eq!(answered, 20, "{attacker}");
     }
 }
 
-/// Twelve exchanges a second in the names of eighty neighbours, each with two copies and long pauses, and a guess at each ping.
+/// Twelve exchanges a second in the names of eighty neighbours, each with two duplicates, and a guess at each ping.
 #[test]
 fn forged_exchanges_in_the_names_of_neighbours_silence_nobody() {
     let mut forged = 0;
@@ -103,7 +88,7 @@ fn forged_exchanges_in_the_names_of_neighbours_silence_nobody() {
     assert_eq!(answered, 20);
 }
 
-/// Somebody sends requests of other message IDs in a peer's name: its times get shorter, and more is answered.
+/// Somebody sends requests of other message IDs in a peer's name: its own is no longer the newest, and as much is answered.
 #[test]
 fn abuse_by_forged_new_ids() {
     let mut server = calm(1 << 20);
@@ -112,9 +97,9 @@ fn abuse_by_forged_new_ids() {
         assert_eq!(serve(&mut server, now + u64::from(forged), 1, &hello(1_000 + forged)).len(), 1);
     }
     let now = now + SECOND;
-    assert_eq!(serve(&mut server, now, 1, &hello(id)).len(), 1, "the copy that it withheld before");
+    let of_three: Vec<usize> = (0..3).map(|copy| serve(&mut server, now + copy, 1, &hello(id)).len()).collect();
+    assert_eq!(of_three, [0, 0, 1], "its duplicates");
     assert_eq!(serve(&mut server, now, 1, &hello(id + 1)).len(), 1, "the peer's next request");
-    assert_eq!(serve(&mut server, now + 2 * SECOND, 1, &hello(id + 1)).len(), 1, "and its copy");
 }
 
 /// Somebody guesses the message ID that a peer uses next and is first: the peer's request looks like a copy, in this server
@@ -136,41 +121,31 @@ fn abuse_by_forged_copies_of_the_next_id() {
     assert_eq!(serve(&mut server, late + SECOND, 1, &hello(id + 2)).len(), 1);
 }
 
-/// Somebody has many addresses of a network, or ports, sends requests from them with copies and with long pauses, and shows that
-/// they are its own: the path looks like a queue. Two in three copies of its peers are withheld for as long as those pauses seem
-/// to be, two minutes at most. First answers are not touched, a device that repeats four times has one repeated, and in other
-/// networks every copy is answered.
+/// Somebody has many addresses of a network, or ports, and takes two minutes to reject pings: the path looks like a queue. Two in three
+/// duplicates of its peers are withheld for so long. First answers are not touched, a device that repeats four times has one
+/// repeated, one that rejects a ping when it repeats has the next one, and in other networks those that are due are answered.
 #[test]
-fn abuse_by_pauses_of_many_ports() {
+fn abuse_by_late_rejections_of_many_ports() {
     let mut server = calm(1 << 20);
-    for id in 0..20 {
-        for peer in [1, 101] {
-            assert_eq!(serve(&mut server, u64::from(id) * SECOND, peer, &hello(id)).len(), 1);
-            server.validated(peer);
-        }
+    let mut rejections = Vec::new();
+    for own in 10..70_u32 {
+        rejections.push((own, pinged(&mut server, 0, own, &hello(0)).unwrap()));
     }
-    for round in 0..3_u16 {
-        for own in 10..70_u32 {
-            let now = (30 + 100 * u64::from(round)) * SECOND + u64::from(own);
-            assert_eq!(serve(&mut server, now, own, &hello(round)).len(), 1, "new ones are answered");
-            server.validated(own);
-            serve(&mut server, now + 1, own, &hello(round));
-            serve(&mut server, now + 2, own, &hello(round));
-        }
+    let now = 110 * SECOND;
+    for (own, rejection) in rejections {
+        serve(&mut server, now, own, &rejection);
     }
-    let now = 300 * SECOND;
-    for peer in [1, 101] {
-        assert_eq!(serve(&mut server, now, peer, &hello(20)).len(), 1, "so is a request of a peer that is there");
+    for peer in [1, 2, 101] {
+        let rejection = pinged(&mut server, now, peer, &hello(20)).unwrap();
+        serve(&mut server, now + SECOND / 10, peer, &rejection);
     }
-    let answered = |server: &mut Endpoint<u32>, after: u64, peer| {
-        (0..6).map(|copy| serve(server, now + after * SECOND + copy, peer, &hello(20)).len()).sum::<usize>()
-    };
-    let before = server.counters().repeats.allowed;
-    let of_six = answered(&mut server, 5, 1);
-    assert_eq!(of_six - (server.counters().repeats.allowed - before) as usize, 2, "every third");
-    assert_eq!(answered(&mut server, 116, 1), 3, "it is due, and every third");
-    assert_eq!(server.counters().repeats.due, 1);
-    assert_eq!(answered(&mut server, 5, 101), 6, "in a network of which it has no address");
+    let of_both =
+        [2, 6, 14, 30].map(|after| [1, 101].map(|peer| is_answered(&mut server, now + after * SECOND, peer, 20)));
+    assert_eq!(of_both.map(|[here, _]| here), [false, false, true, false], "the third");
+    assert_eq!(of_both.map(|[_, there]| there), [true; 4], "in a network of which it has no address");
+    let rejection = pinged(&mut server, now + 40 * SECOND, 2, &hello(20)).unwrap();
+    serve(&mut server, now + 41 * SECOND, 2, &rejection);
+    assert!(is_answered(&mut server, now + 44 * SECOND, 2, 20), "its own ping came back");
 }
 
 /// Requests of very many networks: memory stays bounded, and those who are forgotten for it are answered.

@@ -216,14 +216,13 @@ impl Collector for Figures {
 impl Figures {
     /// What a calm server did with copies, and why.
     fn encode_repeats(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
-        let Repeats { calm, due, allowed, third, unknown, withheld } = self.stats.repeats;
+        let Repeats { due, lost, third, unknown, withheld } = self.stats.repeats;
         let help = "Copies of answered requests at a calm server, and what became of them";
         let kind = prometheus_client::metrics::MetricType::Counter;
         let mut metric = encoder.encode_descriptor("repeats", help, None, kind)?;
         for (became, count) in [
-            ("answered_no_queue", calm),
             ("answered_due", due),
-            ("answered_allowed", allowed),
+            ("answered_lost", lost),
             ("answered_third", third),
             ("answered_unknown", unknown),
             ("withheld", withheld),

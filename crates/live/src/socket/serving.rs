@@ -255,10 +255,6 @@ impl SocketTask {
             arrived.request.identify(Transport::Dtls, sessions.identity(from).cloned());
         }
         server.desk.arrived(now, arrived);
-        let endpoint = lane.host.endpoint_mut();
-        if endpoint.is_calm() && (from.session().is_some() || server.desk.reachability.is_validated(now, from.peer())) {
-            endpoint.validated(from);
-        }
     }
 
     /// Does what the desk wants done.

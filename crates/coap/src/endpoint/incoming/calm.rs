@@ -4,7 +4,13 @@ use core::{fmt, hash::Hash, ops::AddAssign};
 
 use millpond_control::{Again, CalmPath, CalmPeer, Instant};
 
-use crate::endpoint::{Endpoint, Identities, counters::Count, queue::What, recent::Recent, validation::Validation};
+use crate::endpoint::{
+    Endpoint, Identities,
+    counters::Count,
+    ping::{Ping, voter},
+    queue::What,
+    recent::Recent,
+};
 use crate::message::{Kind, MessageId, Writer};
 
 impl<A: Copy + Eq + Hash + fmt::Debug> Endpoint<A> {
@@ -19,30 +25,14 @@ impl<A: Copy + Eq + Hash + fmt::Debug> Endpoint<A> {
     fn note_calmly(&mut self, now: Instant, from: A, id: MessageId) {
         let crate::endpoint::Limits { bytes, duplicate_bytes, .. } = self.setup.config.limits;
         let room = bytes.saturating_sub(self.memory()).min(duplicate_bytes) / SHARE;
-        let is_validated = self.is_acquainted(from);
         let identities = self.setup.identities;
-        let ping = self.calm().and_then(|calm| calm.asked((from, id), is_validated, now, &identities, room));
+        let ping = self.calm().and_then(|calm| calm.asked((from, id), now, &identities, room));
         if let Some(ping) = ping {
             self.ping_calmly(from, ping);
         }
     }
 
-    /// Whether copies may be withheld ([`Duplicates::Calm`](crate::endpoint::Duplicates::Calm)).
-    #[must_use]
-    pub fn is_calm(&self) -> bool {
-        self.setup.config.duplicates == crate::endpoint::Duplicates::Calm
-    }
-
-    /// Input: the address of a peer is known to be its own, by what the application asked of it (RFC 9175) or by a secure
-    /// session. What requests of others tell about a path is not believed, see [`Duplicates::Calm`](crate::endpoint::Duplicates::Calm).
-    pub fn validated(&mut self, peer: A) {
-        let identities = self.setup.identities;
-        if let Some(newest) = self.calm().and_then(|calm| calm.peers.get(&peer, identities.hash(&peer))) {
-            newest.validation.is_known();
-        }
-    }
-
-    /// A peer is asked to show that it is where it says.
+    /// A round trip is measured.
     pub(in crate::endpoint) fn ping_calmly(&mut self, to: A, id: MessageId) {
         let start = self.queue.bytes.len();
         Writer::ping(&mut self.queue.bytes, id);
@@ -51,10 +41,9 @@ impl<A: Copy + Eq + Hash + fmt::Debug> Endpoint<A> {
     }
 
     /// A message of ours was rejected or acknowledged that no exchange knows: says whether that was a ping of a calm server.
-    pub(in crate::endpoint) fn is_pong(&mut self, from: A, id: MessageId) -> bool {
+    pub(in crate::endpoint) fn is_pong(&mut self, now: Instant, from: A, id: MessageId) -> bool {
         let identities = self.setup.identities;
-        let newest = self.calm().and_then(|calm| calm.peers.get(&from, identities.hash(&from)));
-        newest.is_some_and(|newest| newest.validation.rejected(id))
+        self.calm().is_some_and(|calm| calm.rejected((from, id), now, &identities))
     }
 
     fn calm(&mut self) -> Option<&mut Calm<A>> {
@@ -65,15 +54,13 @@ impl<A: Copy + Eq + Hash + fmt::Debug> Endpoint<A> {
 /// What became of copies of requests that had been answered, under [`Duplicates::Calm`](crate::endpoint::Duplicates::Calm).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Repeats {
-    /// Answered, because nothing suggested a queue.
-    pub calm: u64,
     /// Answered, because the answer before was likely to be lost.
     pub due: u64,
-    /// Answered out of the allowance for copies.
-    pub allowed: u64,
-    /// Answered, because every third copy of a request is.
+    /// Answered, because a ping that left after the answer before came back.
+    pub lost: u64,
+    /// Answered, because every third duplicate of a request is.
     pub third: u64,
-    /// Answered, because their peer or its path was not remembered.
+    /// Answered, because nothing is known of their peer or its path.
     pub unknown: u64,
     /// Not answered.
     pub withheld: u64,
@@ -81,10 +68,9 @@ pub struct Repeats {
 
 impl AddAssign for Repeats {
     fn add_assign(&mut self, other: Self) {
-        let Self { calm, due, allowed, third, unknown, withheld } = other;
-        self.calm = self.calm.saturating_add(calm);
+        let Self { due, lost, third, unknown, withheld } = other;
         self.due = self.due.saturating_add(due);
-        self.allowed = self.allowed.saturating_add(allowed);
+        self.lost = self.lost.saturating_add(lost);
         self.third = self.third.saturating_add(third);
         self.unknown = self.unknown.saturating_add(unknown);
         self.withheld = self.withheld.saturating_add(withheld);
@@ -98,7 +84,7 @@ const SHARE: usize = 8;
 #[derive(Clone, Copy, Debug, Default)]
 struct Newest {
     id: MessageId,
-    validation: Validation,
+    ping: Ping,
     state: CalmPeer,
 }
 
@@ -133,7 +119,7 @@ impl<A: Copy + Eq + Hash> Calm<A> {
             peers: Recent::new(),
             paths: Recent::new(),
             path_of,
-            repeats: Repeats { calm: 0, due: 0, allowed: 0, third: 0, unknown: 0, withheld: 0 },
+            repeats: Repeats { due: 0, lost: 0, third: 0, unknown: 0, withheld: 0 },
         }
     }
 
@@ -147,17 +133,15 @@ impl<A: Copy + Eq + Hash> Calm<A> {
     pub(in crate::endpoint) fn asked(
         &mut self,
         (from, id): (A, MessageId),
-        is_validated: bool,
         now: Instant,
         identities: &Identities,
         most: usize,
     ) -> Option<MessageId> {
         let path = self.paths.of((self.path_of)(&from), |path| identities.hash(path), most)?;
         let peer = self.peers.of(from, |from| identities.hash(from), most)?;
-        peer.validation.asked(is_validated);
-        path.asked(&mut peer.state, peer.validation.voter(identities.hash(&from)), now);
         peer.id = id;
-        peer.validation.first_ping(&from, id, identities)
+        peer.state.asked();
+        path.pings(&mut peer.state, now).then(|| peer.ping.leaves(&from, id, identities))
     }
 
     /// The answer to a request leaves for the first time.
@@ -179,12 +163,12 @@ impl<A: Copy + Eq + Hash> Calm<A> {
         let (path, hash) = ((self.path_of)(&from), identities.hash(&from));
         let known = (self.paths.get(&path, identities.hash(&path)), self.peers.get(&from, hash));
         let (Some(path), Some(peer)) = known else {
-            self.repeats.unknown = self.repeats.unknown.saturating_add(1);
+            self.repeats.count(Again::Unknown);
             return Verdict { answers: true, ping: None };
         };
         let (again, ping) = if peer.id == id {
-            let ping = peer.validation.ping(&from, id, identities);
-            (path.asked_again(&mut peer.state, peer.validation.voter(hash), now), ping)
+            let again = path.asked_again(&mut peer.state, now);
+            (again, path.pings(&mut peer.state, now).then(|| peer.ping.leaves(&from, id, identities)))
         } else {
             // Known by how long the answer is kept. Where that has become less since, nothing is known: answer.
             (path.asked_late(if first <= now { first } else { Instant::ORIGIN }, copies, now), None)
@@ -192,15 +176,28 @@ impl<A: Copy + Eq + Hash> Calm<A> {
         self.repeats.count(again);
         Verdict { answers: again.answers(), ping }
     }
+
+    /// A message under this ID was rejected: says whether it was the ping.
+    fn rejected(&mut self, (from, id): (A, MessageId), now: Instant, identities: &Identities) -> bool {
+        let (path, hash) = ((self.path_of)(&from), identities.hash(&from));
+        let Some(peer) = self.peers.get(&from, hash) else { return false };
+        if !peer.ping.is_rejected(id) {
+            return false;
+        }
+        if let Some(path) = self.paths.get(&path, identities.hash(&path)) {
+            path.rejected(&mut peer.state, voter(hash), now);
+        }
+        true
+    }
 }
 
 impl Repeats {
     /// One more copy met this.
     pub(in crate::endpoint) const fn count(&mut self, again: Again) {
         let count = match again {
-            Again::Calm => &mut self.calm,
+            Again::Unknown => &mut self.unknown,
             Again::Due => &mut self.due,
-            Again::Allowed => &mut self.allowed,
+            Again::Lost => &mut self.lost,
             Again::Third => &mut self.third,
             Again::Withhold => &mut self.withheld,
         };

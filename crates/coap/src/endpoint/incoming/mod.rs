@@ -4,6 +4,6 @@ pub(in crate::endpoint) mod calm;
 mod changes;
 pub(in crate::endpoint) mod duplicates;
 pub(in crate::endpoint) mod inbox;
+pub(in crate::endpoint) mod ping;
 pub(in crate::endpoint) mod receive;
 pub(in crate::endpoint) mod requests;
-pub(in crate::endpoint) mod validation;

@@ -309,7 +309,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// RFC 7252 §4.2, §5.2.1, §5.3.2.
     fn acknowledgement_came(&mut self, now: Instant, from: A, message: &Message<'_>, datagram: &[u8]) {
         let Some(slot) = self.with_id(from, message.id) else {
-            return if message.code.is_empty() && self.is_pong(from, message.id) {
+            return if message.code.is_empty() && self.is_pong(now, from, message.id) {
             } else {
                 self.late(from, message, datagram);
             };
@@ -380,7 +380,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
                     self.queue.push(from, What::Rejected { exchange }, &[]);
                     self.peer_at(from)
                 }
-                None if self.is_pong(from, message.id) => return,
+                None if self.is_pong(now, from, message.id) => return,
                 None => return self.late(from, message, datagram),
             },
         };
