@@ -35,8 +35,7 @@ fn peak_of_exchanges(count: u32, exchanges: u32) -> usize {
 fn a_client_weighs_one_kibibyte() {
     let (few, many) = (peak(1_000), peak(6_000));
     let each = (many - few) / 5_000;
-    // Eight bytes of its account say how many exchanges are on record, and whether an index has them.
-    assert!(each <= 1_024 + WATCHED + 8, "{each} bytes, of which {WATCHED} are for watching its controller");
+    assert!(each <= 1_024 + WATCHED, "{each} bytes, of which {WATCHED} are for watching its controller");
     // What it is at least: the test would notice if the heap were not counted.
     assert!(each > 512, "{each} bytes");
     // Nor does it weigh more the more it does. What grows are the times at which blocks of message IDs were used last, as

@@ -11,10 +11,6 @@ pub(super) struct Account {
     pub(super) group: u32,
     /// Its newest exchange on record.
     pub(super) newest: u32,
-    /// How many are on record.
-    pub(super) on_record: u32,
-    /// They are in the index, since they are or were many.
-    pub(super) is_indexed: bool,
     pub(super) born: u32,
     pub(super) answered: u32,
     pub(super) requests_failed: u32,
@@ -36,8 +32,6 @@ impl Account {
         Self {
             group,
             newest: NOWHERE,
-            on_record: 0,
-            is_indexed: false,
             born: 0,
             answered: 0,
             requests_failed: 0,

@@ -28,29 +28,39 @@ impl Ledger {
             first_useful: NONE,
             first_batch,
             is_open: true,
+            is_indexed: false,
         };
         let place = self.records.put(record);
         account.newest = place;
-        account.on_record += 1;
-        let is_many = account.is_indexed || account.on_record > MANY;
         if let Some(before) = self.records.get_mut(older) {
             before.newer = place;
         }
-        if is_many {
-            self.indexed(flow, place, &record);
+        if self.is_indexed(older) || self.are_many(place) {
+            self.indexed(flow, place);
         }
     }
 
-    /// One more record of a client that has many: all of them are in the index from now on, until none is left.
-    fn indexed(&mut self, flow: u32, place: u32, record: &Record) {
-        let Some(account) = self.accounts.get_mut(flow as usize) else { return };
-        self.index.put(flow, place, record);
-        let mut older = if account.is_indexed { NOWHERE } else { record.older };
-        account.is_indexed = true;
-        while let Some(record) = self.records.get(older) {
-            self.index.put(flow, older, record);
-            older = record.older;
+    /// Whether these records, from the newest on, are too many to be searched one by one.
+    fn are_many(&self, newest: u32) -> bool {
+        let places = core::iter::successors(Some(newest), |&place| self.records.get(place).map(|record| record.older));
+        // The last place is none.
+        places.take(MANY + 2).count() == MANY + 2
+    }
+
+    /// All records of a client, from the newest on, are in the index from now on, until none is left.
+    fn indexed(&mut self, flow: u32, newest: u32) {
+        let mut place = newest;
+        while let Some(record) = self.records.get_mut(place).filter(|record| !record.is_indexed) {
+            record.is_indexed = true;
+            self.index.put(flow, place, record);
+            place = record.older;
         }
+    }
+
+    /// Whether a record is in the index: with the newest of a client, all are.
+    #[inline]
+    fn is_indexed(&self, place: u32) -> bool {
+        self.records.get(place).is_some_and(|record| record.is_indexed)
     }
 
     /// The open exchange of a client with this id: its number and its request.
@@ -63,11 +73,11 @@ impl Ledger {
     /// Where the same is on record.
     #[inline]
     pub(crate) fn open_place(&self, flow: u32, id: ExchangeId) -> Option<u32> {
-        let account = self.accounts.get(flow as usize)?;
-        if account.is_indexed {
+        let newest = self.accounts.get(flow as usize)?.newest;
+        if self.is_indexed(newest) {
             return self.index.id(flow, id).filter(|&place| self.records.get(place).is_some_and(|r| r.is_open));
         }
-        self.find(account.newest, |record| record.id == Some(id) && record.is_open)
+        self.find(newest, |record| record.id == Some(id) && record.is_open)
     }
 
     /// When the first copy of an exchange left.
@@ -78,12 +88,12 @@ impl Ledger {
 
     /// The oldest exchange of a client of which no copy has left.
     pub(crate) fn unsent(&self, flow: u32) -> Option<u32> {
-        let account = self.accounts.get(flow as usize)?;
-        if account.is_indexed {
+        let newest = self.accounts.get(flow as usize)?.newest;
+        if self.is_indexed(newest) {
             let is_open = |place: u32| self.records.get(place).is_some_and(|record| record.is_open);
             return self.index.unsent(flow).find(|&number| self.index.number(flow, number).is_some_and(is_open));
         }
-        let mut place = account.newest;
+        let mut place = newest;
         let mut oldest = None;
         while let Some(record) = self.records.get(place) {
             if record.copies == 0 && record.is_open {
@@ -130,12 +140,13 @@ impl Ledger {
         let Some(record) = self.records.get_mut(place) else { return };
         record.first_send = tag.sent;
         record.first_wait = wait;
+        let is_indexed = record.is_indexed;
         let Some(request) = self.requests.get_mut(record.request) else { return };
         let is_first = request.first_send == Instant::NEVER;
         if is_first {
             request.first_send = tag.sent;
         }
-        if self.accounts.get(tag.flow as usize).is_some_and(|account| account.is_indexed) {
+        if is_indexed {
             self.index.sent(tag.flow, tag.exchange);
         }
         if request.counts {
@@ -276,11 +287,11 @@ impl Ledger {
     /// The record of a client's exchange.
     #[inline]
     fn numbered(&self, flow: u32, number: u32) -> Option<u32> {
-        let account = self.accounts.get(flow as usize)?;
-        if account.is_indexed {
+        let newest = self.accounts.get(flow as usize)?.newest;
+        if self.is_indexed(newest) {
             return self.index.number(flow, number);
         }
-        self.find(account.newest, |record| record.number == number)
+        self.find(newest, |record| record.number == number)
     }
 
     /// The newest record that is like this, from one on. The newest are looked for most.
@@ -307,7 +318,6 @@ impl Ledger {
     pub(super) fn fold(&mut self, flow: u32, place: u32) {
         let Some(&record) = self.records.get(place) else { return };
         let Some(account) = self.accounts.get_mut(flow as usize) else { return };
-        account.on_record -= 1;
         if account.newest == place {
             account.newest = record.older;
         } else if let Some(newer) = self.records.get_mut(record.newer) {
@@ -316,9 +326,8 @@ impl Ledger {
         if let Some(older) = self.records.get_mut(record.older) {
             older.newer = record.newer;
         }
-        if account.is_indexed {
+        if record.is_indexed {
             self.index.take(flow, &record);
-            account.is_indexed = account.on_record > 0;
         }
         self.records.free(place);
         if record.copies > 0 && record.first_send >= self.warm_up {

@@ -7,7 +7,7 @@ use millpond_coap::ExchangeId;
 use super::Record;
 
 /// A client's records are searched one by one up to so many.
-pub(super) const MANY: u32 = 16;
+pub(super) const MANY: usize = 16;
 
 /// The records of some flows, by what they are looked for.
 #[derive(Debug, Default)]

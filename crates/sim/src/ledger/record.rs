@@ -29,6 +29,8 @@ pub(super) struct Record {
     pub(super) first_useful: u8,
     pub(super) first_batch: bool,
     pub(super) is_open: bool,
+    /// It is in the index, as are all of its client then.
+    pub(super) is_indexed: bool,
 }
 
 impl Record {

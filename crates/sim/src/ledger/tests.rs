@@ -199,7 +199,7 @@ fn requests_are_told_by_the_second_of_their_birth_counted_from_the_event() {
 #[test]
 fn exchanges_of_a_client_that_has_many_are_found_as_those_of_one_that_has_few() {
     // Begun all at once, sent in order, answered the newest first, every third never: what is left is folded in the end.
-    const COUNT: u32 = 4 * index::MANY;
+    const COUNT: u32 = 4 * index::MANY as u32;
     let mut ledger = ledger(&[u64::from(COUNT)]);
     for number in 0..COUNT {
         let request = ledger.born(0, 0, 0, Instant::ORIGIN);

@@ -205,7 +205,7 @@ impl Scenario {
     /// Reads and checks a scenario. `origin` names the source in errors.
     ///
     /// # Errors
-    /// One line with the place and the mend.
+    /// One line with the place and the fix.
     pub fn from_toml(text: &str, origin: &str) -> Result<Self, ScenarioError> {
         let mut scenario: Self =
             toml::from_str(text).map_err(|error| ScenarioError::from_toml(origin, text, &error))?;
@@ -217,7 +217,7 @@ impl Scenario {
     /// The same from JSON, as [`to_json`](Self::to_json) writes it.
     ///
     /// # Errors
-    /// One line with the place and the mend.
+    /// One line with the place and the fix.
     pub fn from_json(text: &str, origin: &str) -> Result<Self, ScenarioError> {
         let mut scenario: Self = serde_json::from_str(text).map_err(|error| {
             let told = error.to_string();

@@ -1,4 +1,4 @@
-//! What a scenario must not say, and what the user is told: one line with the place and the mend.
+//! What a scenario must not say, and what the user is told: one line with the place and the fix.
 
 mod keys;
 mod workloads;
