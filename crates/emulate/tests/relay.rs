@@ -277,28 +277,17 @@ impl millpond_emulate::Gate for Refuses {
 #[test]
 fn a_gate_keeps_from_the_server_what_it_refuses_and_sees_every_answer() {
     let (to, server) = echo(1);
-    let options = RelayOptions {
-        listen: LOCAL.parse().expect("an address"),
-        to,
-        from: Vec::new(),
-        seed: 1,
-        most_clients: 8,
-        bound: None,
-    };
     let answers = std::sync::Arc::default();
     let gate = Box::new(Refuses(b'n', std::sync::Arc::clone(&answers)));
-    let relay = Relay::bind(&path(QUICK, QUICK), options).expect("a free port").with_gate(gate);
-    let (at, stop) = (relay.local_addr().expect("bound"), relay.stop());
-    let run = thread::spawn(move || relay.run());
+    let relay = Running::start_as(&path(QUICK, QUICK), to, |relay| relay.with_gate(gate));
     let client = socket();
-    client.send_to(b"no", at).expect("sent");
-    client.send_to(b"yes", at).expect("sent");
+    client.send_to(b"no", relay.at).expect("sent");
+    client.send_to(b"yes", relay.at).expect("sent");
     let mut answer = [0; 16];
     let (length, _) = client.recv_from(&mut answer).expect("an answer");
     assert_eq!(&answer[..length], b"yes");
     server.join().expect("no panic");
-    stop.stop();
-    let report = run.join().expect("no panic").expect("no fault");
+    let report = relay.end();
     assert_eq!(*answers.lock().expect("nobody panicked"), [b"yes".to_vec()]);
     assert_eq!(report.left_out.iter().map(|left_out| left_out.packets).sum::<u64>(), 1);
 }
@@ -315,24 +304,14 @@ impl millpond_emulate::Likeness for FirstByte {
 #[test]
 fn a_copy_is_dropped_while_the_one_before_it_waits() {
     let (to, server) = echo(5);
-    let options = RelayOptions {
-        listen: LOCAL.parse().expect("an address"),
-        to,
-        from: Vec::new(),
-        seed: 1,
-        most_clients: 8,
-        bound: None,
-    };
     // A datagram takes 0.3 s.
     let slow = "rate = \"800 bit/s\"\ndelay = \"1 ms\"\nqueue = \"64 kB\"";
-    let relay = Relay::bind(&path(slow, QUICK), options).expect("a free port").queueing_once(Box::new(FirstByte));
-    let (at, stop) = (relay.local_addr().expect("bound"), relay.stop());
-    let run = thread::spawn(move || relay.run());
+    let relay = Running::start_as(&path(slow, QUICK), to, |relay| relay.queueing_once(Box::new(FirstByte)));
     let (one, other) = (socket(), socket());
     for datagram in [b"a1", b"a2", b"b1", b"?1", b"?2", b"a3"] {
-        one.send_to(datagram, at).expect("sent");
+        one.send_to(datagram, relay.at).expect("sent");
     }
-    other.send_to(b"a4", at).expect("sent");
+    other.send_to(b"a4", relay.at).expect("sent");
     let mut answer = [0; 16];
     let mut answers = |from: &UdpSocket, count: usize| -> Vec<Vec<u8>> {
         let mut next = || from.recv_from(&mut answer).map(|(length, _)| answer[..length].to_vec()).expect("an answer");
@@ -342,8 +321,7 @@ fn a_copy_is_dropped_while_the_one_before_it_waits() {
     assert_eq!(answers(&one, 4), [b"a1", b"b1", b"?1", b"?2"]);
     assert_eq!(answers(&other, 1), [b"a4"]);
     server.join().expect("no panic");
-    stop.stop();
-    let report = run.join().expect("no panic").expect("no fault");
+    let report = relay.end();
     let told: Vec<_> = report.left_out.iter().map(|left_out| (left_out.why, left_out.packets)).collect();
     assert_eq!(told, [("withheld: the copy before it waits in the queue", 2)]);
 }

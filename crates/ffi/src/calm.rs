@@ -97,15 +97,9 @@ pub unsafe extern "C" fn millpond_calm_asked_again(
     peer: *mut millpond_calm_peer,
     now_us: u64,
 ) -> i32 {
-    answer(|| {
-        // SAFETY: see the module.
-        unsafe {
-            let (of_path, of_peer) = find(path, peer)?;
-            let verdict = of_path.asked_again(of_peer, Instant::from_micros(now_us));
-            seal(path, peer);
-            Ok(told(verdict))
-        }
-    })
+    let ask = |path: &mut CalmPath, peer: &mut CalmPeer| told(path.asked_again(peer, Instant::from_micros(now_us)));
+    // SAFETY: see the module.
+    unsafe { changed(path, peer, ask) }
 }
 
 /// After each millpond_calm_asked and millpond_calm_asked_again: 1 if an empty confirmable message is to leave for the peer now,
@@ -120,15 +114,9 @@ pub unsafe extern "C" fn millpond_calm_pings(
     peer: *mut millpond_calm_peer,
     now_us: u64,
 ) -> i32 {
-    answer(|| {
-        // SAFETY: see the module.
-        unsafe {
-            let (of_path, of_peer) = find(path, peer)?;
-            let pings = of_path.pings(of_peer, Instant::from_micros(now_us));
-            seal(path, peer);
-            Ok(i32::from(pings))
-        }
-    })
+    let ask = |path: &mut CalmPath, peer: &mut CalmPeer| i32::from(path.pings(peer, Instant::from_micros(now_us)));
+    // SAFETY: see the module.
+    unsafe { changed(path, peer, ask) }
 }
 
 /// The peer rejected the last of these messages, by its message ID. voter is a number of its own from 1 to 65535, such as a
@@ -144,16 +132,13 @@ pub unsafe extern "C" fn millpond_calm_rejected(
     voter: u32,
     now_us: u64,
 ) -> i32 {
-    answer(|| {
-        // SAFETY: see the module.
-        unsafe {
-            let (of_path, of_peer) = find(path, peer)?;
-            let voter = Voter::new(voter as u16).unwrap_or(Voter::MAX);
-            of_path.rejected(of_peer, voter, Instant::from_micros(now_us));
-            seal(path, peer);
-        }
-        Ok(0)
-    })
+    let tell = |path: &mut CalmPath, peer: &mut CalmPeer| {
+        let voter = Voter::new(voter as u16).unwrap_or(Voter::MAX);
+        path.rejected(peer, voter, Instant::from_micros(now_us));
+        0
+    };
+    // SAFETY: see the module.
+    unsafe { changed(path, peer, tell) }
 }
 
 /// A copy of an older request of a peer came, which was answered at first_us for the first time; how many copies of it came,
@@ -176,6 +161,27 @@ pub unsafe extern "C" fn millpond_calm_asked_late(
             let of_path: &mut CalmPath = record::find(path, CALM_PATH, PATH)?;
             let [first, now] = [first_us, now_us].map(Instant::from_micros);
             Ok(told(of_path.asked_late(first, copies as u8, now)))
+        }
+    })
+}
+
+/// The answer of a call that changes a path and a peer.
+///
+/// # Safety
+///
+/// See the module.
+unsafe fn changed(
+    path: *mut millpond_calm_path,
+    peer: *mut millpond_calm_peer,
+    call: impl FnOnce(&mut CalmPath, &mut CalmPeer) -> i32,
+) -> i32 {
+    answer(|| {
+        // SAFETY: so says the caller; both are found before they are sealed.
+        unsafe {
+            let (of_path, of_peer) = find(path, peer)?;
+            let told = call(of_path, of_peer);
+            seal(path, peer);
+            Ok(told)
         }
     })
 }
