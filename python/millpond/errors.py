@@ -1,4 +1,4 @@
-"""Errors a user can mend: each is one line that names the place and the mend."""
+"""Errors a user can fix: each is one line that names the place and the fix."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def unknown(what: str, word: str, known: Iterable[str]) -> str:
 
 @contextmanager
 def telling_of_flags() -> Iterator[None]:
-    """Whoever is told of errors wrote flags."""
+    """Errors are told to a user who wrote flags."""
     before = _OF_FLAGS.set(True)
     try:
         yield

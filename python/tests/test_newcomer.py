@@ -1,4 +1,4 @@
-"""What newcomers get wrong: each is told in one line, with the place and the mend."""
+"""What newcomers get wrong: each is told in one line, with the place and the fix."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ impl Direction {
     /// Whether a link can be built from it.
     ///
     /// # Errors
-    /// One line with the place and the mend.
+    /// One line with the place and the fix.
     pub fn check(&self, key: &str, origin: &str) -> Result<(), InputError> {
         let refuse = |name: &str, problem: String| Err(InputError::at_key(origin, &format!("{key}.{name}"), problem));
         if let Err(error) = self.config().check() {

@@ -1,8 +1,8 @@
-//! One line for what cannot be used as it is written: the place and the mend.
+//! One line for what cannot be used as it is written: the place and the fix.
 
 use std::fmt;
 
-/// Why a file was refused. Its text is one line that names the place and the mend.
+/// Why a file was refused. Its text is one line that names the place and the fix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InputError {
     place: String,

@@ -1,7 +1,7 @@
 //! Paths as people write them, and packets as people look at them.
 //!
 //! A [`Path`] is the `[path]` section of a file: an uplink and a downlink, each with a rate, a delay, a queue and losses,
-//! every quantity with its unit. What is misspelt or out of range is answered with one line that names the place and the mend
+//! every quantity with its unit. What is misspelt or out of range is answered with one line that names the place and the fix
 //! ([`InputError`]). [`Direction::config`] turns a direction into the configuration of a [`millpond_link::Link`], so that a
 //! simulator and an emulator read the very same text. [`capture`] writes packets for Wireshark.
 //!

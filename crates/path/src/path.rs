@@ -25,7 +25,7 @@ impl Path {
     /// of a file that holds a path alone. `origin` names the source in errors.
     ///
     /// # Errors
-    /// One line with the place and the mend.
+    /// One line with the place and the fix.
     pub fn from_toml(text: &str, origin: &str) -> Result<Self, InputError> {
         let refused = |error: toml::de::Error| InputError::from_toml(origin, text, &error);
         let table: toml::Table = toml::from_str(text).map_err(refused)?;
@@ -55,7 +55,7 @@ impl Path {
     /// Whether links can be built from it. `key` is the path's own place inside `origin`, as errors tell it.
     ///
     /// # Errors
-    /// One line with the place and the mend.
+    /// One line with the place and the fix.
     pub fn check(&self, key: &str, origin: &str) -> Result<(), InputError> {
         let at = |name: &str| if key.is_empty() { name.to_owned() } else { format!("{key}.{name}") };
         self.uplink.check(&at("uplink"), origin)?;

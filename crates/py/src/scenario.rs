@@ -14,7 +14,7 @@ create_exception!(
     millpond._engine,
     ScenarioError,
     PyValueError,
-    "A scenario that cannot be run. Its text is one line: the place and the mend."
+    "A scenario that cannot be run. Its text is one line: the place and the fix."
 );
 
 /// A validated scenario. Immutable; cheap to hand to many runs.

@@ -14,7 +14,7 @@ impl Scenario {
     /// Reads a scenario from TOML; `origin` names it in errors, as a rule the file's name.
     ///
     /// # Errors
-    /// One line with the place and the mend.
+    /// One line with the place and the fix.
     #[wasm_bindgen(js_name = fromToml)]
     pub fn from_toml(text: &str, origin: &str) -> Result<Self, String> {
         millpond_sim::Scenario::from_toml(text, origin).map(Self).map_err(|error| error.to_string())
@@ -23,7 +23,7 @@ impl Scenario {
     /// Reads a scenario from JSON, as [`to_json`](Self::to_json) writes it.
     ///
     /// # Errors
-    /// One line with the place and the mend.
+    /// One line with the place and the fix.
     #[wasm_bindgen(js_name = fromJson)]
     pub fn from_json(text: &str, origin: &str) -> Result<Self, String> {
         millpond_sim::Scenario::from_json(text, origin).map(Self).map_err(|error| error.to_string())

@@ -36,7 +36,7 @@ def write(folder: Path, found: Sequence[Score], told: Sequence[Summary], shown: 
 
 
 def document(found: Sequence[Score], told: Sequence[Summary], candidates: Sequence[str], version: str) -> Document:
-    """All that is shown of an arena, whoever renders it."""
+    """All that is shown of an arena, in every format."""
     footer = "Drawn from scores.parquet in the same directory."
     return Document("Arena", f"Run by millpond {version}", footer, partial(sections, found, told, candidates))
 

@@ -99,7 +99,7 @@ class Choice:
         return f"{short(self.name)}{f' with {told}' if told else ''}"
 
     def maker(self) -> Make:
-        """What makes it, tried once. Raises `UsageError` with one line: the place and the mend."""
+        """What makes it, tried once. Raises `UsageError` with one line: the place and the fix."""
         with in_one_line():
             if is_own(self.name):
                 make = watched(self.name, self.settings)

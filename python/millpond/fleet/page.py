@@ -28,7 +28,7 @@ _TONES: dict[Verdict, Tone] = {
 
 
 def document(answer: Answer) -> Document:
-    """All that is shown of an answer, whoever renders it."""
+    """All that is shown of an answer, in every format."""
     by = f"Fleet question, answered by millpond {answer.version}: {len(answer.seeds)} runs of each setting"
     return Document(told.headline(answer), by, FOOTER, partial(sections, answer))
 

@@ -5,8 +5,8 @@ series of runs one number with its interval (`millpond.measure.estimate`), by wh
 
 Who never finishes is counted and not invented. A value speaks of the `n` clients (requests, runs) that have one, and
 `missing` beside it says how many have none. What asks about all clients says so by its name: of the metrics
-`clients_done_*` a run in which so many never are has no value, and a statistic that ends in `-of-all` takes whoever has
-no value for later than everybody, so that it may have no end itself (infinite).
+`clients_done_*` a run in which so many never are has no value, and a statistic that ends in `-of-all` takes those with
+no value as later than everybody, so that it may have no end itself (infinite).
 """
 
 from __future__ import annotations

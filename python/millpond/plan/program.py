@@ -1,7 +1,7 @@
 """Programs: everything that is to be run, as cells, however it was described.
 
 A *cell* is one scenario, run once per replication. The seed of a run depends on the program and the number of the
-replication alone, so that every controller meets the same luck.
+replication alone, so that every controller gets the same random numbers.
 """
 
 from __future__ import annotations

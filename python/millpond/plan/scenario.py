@@ -26,7 +26,7 @@ _STEPS = re.compile(r"[^.\[\]]+")
 
 
 def load(file: Path | str | Mapping[str, Any], own: OwnControllers | None = None) -> Scenario:
-    """Read and check a scenario file, or its keys as a tree. Raises `UsageError` with one line: the place and the mend.
+    """Read and check a scenario file, or its keys as a tree. Raises `UsageError` with one line: the place and the fix.
 
     Files of controllers of one's own are looked for beside it, unless `own` says where.
     """

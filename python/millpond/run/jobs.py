@@ -50,7 +50,7 @@ class Done:
 
 
 class Place(Protocol):
-    """Runs under way. Whoever asks for finished ones drives it."""
+    """Runs under way. Asking for finished ones drives them."""
 
     def next(self, timeout: float) -> Done | None:
         """Runs that are finished; None if there are none within so many seconds."""
@@ -72,7 +72,7 @@ class Place(Protocol):
 
 
 def finished(place: Place, is_over: Callable[[], bool] = lambda: False) -> Iterator[Done | None]:
-    """Runs as they finish; None where none did for a while. They end with whoever goes through this."""
+    """Runs as they finish; None where none did for a while. They end when the caller stops going through this."""
     try:
         while not place.done and not is_over():
             yield place.next(POLL_SECONDS)

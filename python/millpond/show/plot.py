@@ -66,7 +66,7 @@ def plot(frame: Frame, x: str, series: str = "algorithm", width: float = COLUMN)
         axes.grid(alpha=0.4, linewidth=0.4)
         if len(names) > 1:
             axes.legend(fontsize=7, frameon=False)
-    # drawn by whoever shows it: a notebook would show it a second time
+    # drawn where it is shown: a notebook would show it a second time
     plt.close(figure)
     return figure
 

@@ -38,7 +38,7 @@ def check(name: str, file: Path) -> None:
 
 
 def document(results: Results, comparison: Comparison | None = None) -> Document:
-    """All that is shown of these results, whoever renders it."""
+    """All that is shown of these results, in every format."""
     title = str(results.manifest.get("title") or results.manifest.get("name") or "results")
     return Document(title, _subtitle(results), FOOTER, partial(sections, results, comparison))
 

@@ -30,7 +30,7 @@ pub struct ClientCredentials {
     /// The pre-shared key for coaps is in this file, a line IDENTITY:KEY.
     #[arg(long, value_name = "FILE")]
     pub psk_file: Option<PathBuf>,
-    /// Accept any certificate of a server. Whoever is on the path can read and change everything: for trials alone.
+    /// Accept any certificate of a server. Anybody on the path can read and change everything: for trials alone.
     #[arg(long, conflicts_with = "ca")]
     pub insecure: bool,
 }

@@ -16,7 +16,7 @@ pub struct OverPath {
     /// A profile's name, such as nbiot-anrw18, or a TOML file with the sections uplink and downlink, or path.
     #[arg(value_name = "PATH")]
     pub path: String,
-    /// Where the luck of jitter and losses comes from: with the same seed and the same packets it is the simulator's.
+    /// What jitter and losses are drawn from: with the same seed and the same packets it is the simulator's.
     #[arg(long, default_value_t = 1, value_name = "N")]
     pub seed: u64,
     /// The run is not valid if 1 % of the packets are later than this, or one five times as late [by the path's rate:
@@ -47,7 +47,7 @@ pub struct Relay {
     /// Where the server is.
     #[arg(long, value_name = "HOST:PORT")]
     pub to: String,
-    /// As many clients have a way to the server at a time; whoever is silent for 5 minutes loses it. Each takes an open
+    /// As many clients have a way to the server at a time; one that is silent for 5 minutes loses it. Each takes an open
     /// file, whose limit is raised as far as the system lets it (ulimit -Hn), and a port: 64512 of each address of --from.
     #[arg(long, default_value_t = millpond_emulate::MOST_CLIENTS, value_name = "N", value_parser = clients)]
     pub clients: usize,

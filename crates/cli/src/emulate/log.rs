@@ -1,4 +1,4 @@
-//! What whoever operates a relay is told: a line for each client that comes and goes, when there is no room, and now and then
+//! What the operator of a relay is told: a line for each client that comes and goes, when there is no room, and now and then
 //! what was dropped.
 
 use std::net::SocketAddr;

@@ -24,7 +24,7 @@ pub(super) fn none() -> Path {
 /// The path of a profile's name, or of a file.
 ///
 /// # Errors
-/// One line with the place and the mend.
+/// One line with the place and the fix.
 pub(super) fn read(name: &str) -> Result<Path, Failure> {
     let is_file = name.ends_with(".toml") || name.contains(std::path::is_separator);
     if !is_file && let Ok(path) = Path::of_profile(name) {

@@ -133,7 +133,7 @@ fn announce(
         let instead = if cfg!(target_os = "linux") { "127.0.0.1" } else { "that of its network" };
         let warning = format!(
             "WARNING: to {to}, every client of {at} comes from the address of this machine, which a server may trust with long \
-             answers: whoever forges an address gets them sent there; relay to another address of this machine, such as {instead}"
+             answers: who forges an address gets them sent there; relay to another address of this machine, such as {instead}"
         );
         match flags.log {
             Some(LogFormat::Json) => lines.tell("warning", "", json!({ "text": warning })),

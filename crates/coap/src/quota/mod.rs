@@ -1,7 +1,7 @@
 //! Who may hold how much of what is not enough for everybody.
 //!
-//! Addresses can be forged, and whoever has one port or address often has many. So nothing here counts peers: a [`Source`] is the
-//! network of a peer, and whether its address is validated. Whoever wants more than its share takes it from itself; what is held for
+//! Addresses can be forged, and a sender with one port or address often has many. So nothing here counts peers: a [`Source`] is the
+//! network of a peer, and whether its address is validated. A source that wants more than its share takes it from itself; what is held for
 //! unvalidated addresses never keeps anybody else out.
 //!
 //! | policy | says | of |

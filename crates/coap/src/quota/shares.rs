@@ -53,7 +53,7 @@ pub struct Full {
 }
 
 impl Full {
-    /// What the addresses may have together that are not validated; whoever validates its own may have more.
+    /// What the addresses may have together that are not validated; one that is validated may have more.
     #[must_use]
     pub const fn is_unvalidated(&self) -> bool {
         self.unvalidated || self.unvalidated_of_network

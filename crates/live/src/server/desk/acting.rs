@@ -64,7 +64,7 @@ impl Desk {
                     let outcome = AccessOutcome::Answered { code: Code::INTERNAL_SERVER_ERROR, bytes: 0 };
                     self.ended(id, outcome, &host.sent());
                 }
-                // Whoever asked gets nothing, and its request keeps no place. It may be gone altogether.
+                // The client gets nothing, and its request keeps no place. It may be gone altogether.
                 Err(_) => self.actions.push_front(Action::Reject(id)),
             },
             Action::Observe { id, response, observed } => {
