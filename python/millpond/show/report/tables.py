@@ -15,7 +15,7 @@ from millpond.measure.population import Population, path_in_words
 from millpond.measure.reported import Course, Outcome
 from millpond.measure.workloads import with_an_end
 from millpond.results import provenance
-from millpond.results.directory import Cell, Value
+from millpond.results.directory import Cell, Group, Value
 from millpond.show import labels
 from millpond.show.document import Listing, Rows
 from millpond.show.factors import SERIES
@@ -154,7 +154,7 @@ def requests(data: Data) -> Listing:
 def completion(data: Data) -> Listing:
     """How long the clients of each group of a single scenario took, or where none came to an end, single requests."""
     cell = data.cells[0]
-    spans = {group: data.values("flows", "fct_us", cell, group) for group in cell.groups}
+    spans = {group: _times_of_who_asked(data, group) for group in cell.groups}
     if not any(np.isfinite(times).any() for times in spans.values()) and (delays := _answer_delays(data)) is not None:
         return delays
     statistics = ("min", "median", "p90", "max")
@@ -171,6 +171,12 @@ def completion(data: Data) -> Listing:
         f"Flow completion times, of the clients whose last request was answered.{several}",
         numeric=tuple(range(2, 8)),
     )
+
+
+def _times_of_who_asked(data: Data, group: Group) -> Floats:
+    """Completion times of a group of a single scenario, without clients that had nothing to ask."""
+    times, born = (data.values("flows", column, data.cells[0], group) for column in ("fct_us", "born"))
+    return times[~(born == 0)]
 
 
 def _answer_delays(data: Data) -> Listing | None:
