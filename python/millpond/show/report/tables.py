@@ -176,7 +176,8 @@ def completion(data: Data) -> Listing:
 def _times_of_who_asked(data: Data, group: Group) -> Floats:
     """Completion times of a group of a single scenario, without clients that had nothing to ask."""
     times, born = (data.values("flows", column, data.cells[0], group) for column in ("fct_us", "born"))
-    return times[~(born == 0)]
+    asked: Floats = times[~(born == 0)]
+    return asked
 
 
 def _answer_delays(data: Data) -> Listing | None:
