@@ -62,7 +62,7 @@ pub struct Serve {
     /// Take datagrams of up to this size; a request in a longer one is answered with 4.13 [1452 bytes].
     #[arg(long, value_name = "SIZE", value_parser = crate::values::datagram)]
     pub max_datagram: Option<u16>,
-    /// Take tokens of up to this length (RFC 8974) [8].
+    /// Take tokens of up to this length (RFC 8974) [8 bytes].
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(8..=65_000))]
     pub longest_token: Option<u16>,
     /// A network of one's own, which gets long answers at once; may be repeated.

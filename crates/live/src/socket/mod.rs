@@ -54,7 +54,13 @@ pub(crate) struct Inputs {
 impl Inputs {
     /// What a client wants.
     pub(crate) fn of_client(commands: mpsc::UnboundedReceiver<Command>) -> Self {
-        Self { commands: Some(commands), ..Self::default() }
+        Self {
+            commands: Some(commands),
+            #[cfg(feature = "server")]
+            orders: None,
+            #[cfg(feature = "server")]
+            is_ending: false,
+        }
     }
 }
 
