@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -54,10 +55,20 @@ class Heard(Watcher):
     def finished(self, job: Job) -> None:  # noqa: ARG002
         self.done += 1
         if self.done == self.stop_after:
+            _let_workers_go_on()
             os.kill(os.getpid(), signal.SIGINT)
 
     def say(self, line: str) -> None:
         self.said.append(line)
+
+
+def _let_workers_go_on() -> None:
+    """Until they have worked for longer than a run takes, or cannot go on because nobody takes what they have done."""
+    began = time.process_time()
+    for _ in range(200):
+        if time.process_time() - began > 0.1:
+            return
+        time.sleep(0.01)
 
 
 def rerun(
