@@ -131,6 +131,24 @@ def test_the_cell_may_be_a_file_as_of_emulate(tmp_path: Path, monkeypatch: pytes
         fleet(cell__profile="cell.toml")
 
 
+def test_buffer_loss_and_delay_may_differ_between_the_directions() -> None:
+    each = fleet(
+        cell__buffer={"uplink": "2 kB", "downlink": "30 kB"},
+        cell__loss={"downlink": "5 %"},
+        cell__delay={"uplink": "1 s"},
+    )
+    full = scenarios.in_full(scenarios.build(scenario.tree(each, AS_IT_IS), "tree"))["path"]
+    named = scenarios.in_full(scenarios.build(scenario.tree(fleet(), AS_IT_IS), "tree"))["path"]
+    assert (full["uplink"]["queue"], full["downlink"]["queue"]) == ("2000 B", "30000 B")
+    assert full["uplink"]["loss"] == named["uplink"]["loss"]
+    assert full["downlink"]["loss"]["rate"] == 0.05
+    assert (full["uplink"]["delay"], full["downlink"]["delay"]) == ("1 s", named["downlink"]["delay"])
+    with pytest.raises(UsageError, match=r"cell\.buffer\.uplink: "):
+        fleet(cell__buffer={"uplink": "much"})
+    with pytest.raises(UsageError, match=r"cell\.loss\.downlink: 2 is no share"):
+        fleet(cell__loss={"downlink": "2"})
+
+
 def test_two_changes_at_once_reach_whom_both_reach() -> None:
     server = Change("calm-server", "a calm server", Effort.SERVER, duplicates="calm")
     devices = Change("patient", "patient", Effort.DEVICES, max_retransmit=8, reach=0.5)

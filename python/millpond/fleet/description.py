@@ -17,8 +17,7 @@ import msgspec
 from millpond.controllers.own import OwnControllers, is_own
 from millpond.engine import presets
 from millpond.errors import UsageError, unknown
-from millpond.fleet import paths
-from millpond.plan import parts, quantity
+from millpond.plan import parts, path_files, quantity
 from millpond.plan.scenario import with_changes
 from millpond.plan.toml_file import Declared, checked, read_tree, where
 
@@ -27,6 +26,8 @@ Event = Literal["power-cut", "hourly", "command", "firmware"]
 #: What a device sends before it may ask for anything.
 Handshake = Literal["none", "dtls-psk"]
 Duplicates = Literal["stored", "afresh", "calm"]
+Link = Literal["uplink", "downlink"]
+LINKS: tuple[Link, ...] = ("uplink", "downlink")
 
 #: Reconnect rules that have a name; others are written as arrivals of a scenario are.
 RECONNECT = ("at-once", "by-load", "capped-exponential", "lwm2m")
@@ -52,18 +53,30 @@ _Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 _Arrival: Any = str | dict[str, Any]
 
 
+class Each(Declared):
+    """A value for each direction; one that is left out is as the profile has it."""
+
+    uplink: float | str | None = None
+    downlink: float | str | None = None
+
+
 class CellKeys(Declared):
     """The keys of `[cell]`: a named path or the file of one, and what is laid over it."""
 
     profile: str = "nbiot-anrw18"
     uplink: str | None = None
     downlink: str | None = None
-    #: Of a round trip on the idle cell.
-    delay: str | None = None
+    #: Of a round trip on the idle cell, half of it each way; or of each direction.
+    delay: str | Each | None = None
     #: Of the base station, each way.
-    buffer: str | None = None
+    buffer: str | Each | None = None
     #: At random, each way.
-    loss: float | str | None = None
+    loss: float | str | Each | None = None
+
+    def of(self, key: Literal["delay", "buffer", "loss"], link: Link) -> Any:
+        """What is laid over the profile's value of a direction; None: nothing."""
+        told = getattr(self, key)
+        return getattr(told, link) if isinstance(told, Each) else told
 
 
 class GroupKeys(Declared):
@@ -227,9 +240,9 @@ def read(file: Path | None, changes: Mapping[str, Any], options: Mapping[str, st
         # a path that is named on the command line lies where that is typed
         found = understood(tree, origin, folder)
         near = Path() if "cell.profile" in places else folder
-        path = paths.read(found.keys.cell.profile, near, where(origin, "cell", "profile"))
+        file = path_files.found(found.keys.cell.profile, near, where(origin, "cell", "profile"))
         _check_with_the_engine(found)
-        return replace(found, path=path)
+        return replace(found, path=None if file is None else path_files.read(file))
 
     here: Mapping[str, Any] = tree
     for place, value in changes.items():
@@ -338,8 +351,9 @@ def _changed(tree: Mapping[str, Any], place: str, value: Any) -> dict[str, Any]:
 def _check_with_the_engine(fleet: Fleet) -> None:
     """Look at what else is told by the scenario's place, or by none: what the engine alone knows, and shares."""
     keys, own = fleet.keys, OwnControllers(fleet.folder)
-    if keys.cell.loss is not None:
-        share(keys.cell.loss, where(fleet.origin, "cell", "loss"))
+    for link in LINKS:
+        if (loss := keys.cell.of("loss", link)) is not None:
+            share(loss, where(fleet.origin, "cell", "loss", link if isinstance(keys.cell.loss, Each) else ""))
     if keys.event.arrival is not None:
         parts.check_arrival(keys.event.arrival, where(fleet.origin, "event", "arrival"))
     for at, group in enumerate(keys.group):
@@ -380,12 +394,22 @@ def _canonical(keys: Keys, origin: str) -> Keys:
     for table, kinds in _QUANTITIES.items():
         told = getattr(keys, table)
         read = {
-            key: quantity.canonical(kind, getattr(told, key), where(origin, table, key))
+            key: _as_written_back(kind, getattr(told, key), where(origin, table, key))
             for key, kind in kinds.items()
             if getattr(told, key) not in (None, REPORTING, NEVER)
         }
         found[table] = msgspec.structs.replace(told, **read)
     return msgspec.structs.replace(keys, **found)
+
+
+def _as_written_back(kind: quantity.Kind, told: Any, place: str) -> Any:
+    if not isinstance(told, Each):
+        return quantity.canonical(kind, told, place)
+    each = {link: getattr(told, link) for link in LINKS}
+    read = {
+        link: quantity.canonical(kind, value, f"{place}.{link}") for link, value in each.items() if value is not None
+    }
+    return Each(**read)
 
 
 def _among(known: tuple[str, ...], word: str, place: str) -> None:

@@ -8,8 +8,19 @@ from functools import cache
 from typing import Any
 
 from millpond.fleet.change import Change, Effort
-from millpond.fleet.description import NEVER, OTHERS, REPORTING, CellKeys, Fleet, GroupKeys, share
-from millpond.plan import quantity
+from millpond.fleet.description import (
+    LINKS,
+    NEVER,
+    OTHERS,
+    REPORTING,
+    CellKeys,
+    Each,
+    Fleet,
+    GroupKeys,
+    Link,
+    share,
+)  # fmt: skip
+from millpond.plan import path_files, quantity
 from millpond.plan import scenario as scenarios
 from millpond.plan.toml_file import where
 
@@ -17,7 +28,6 @@ from millpond.plan.toml_file import where
 LEAD_S = 60
 #: Bytes of a token.
 TOKEN = 2
-LINKS = ("uplink", "downlink")
 #: Told apart from groups of the description.
 CHANGED = ", changed"
 
@@ -92,24 +102,12 @@ def path(fleet: Fleet, buffer: str | None = None) -> dict[str, Any]:
     """The cell: a named path, or that of a file, with what the description lays over it."""
     cell = fleet.keys.cell
     told: dict[str, Any] = dict(fleet.path) if fleet.path is not None else {"profile": cell.profile}
-    both: dict[str, Any] = {}
-    if buffer or cell.buffer:
-        both["queue"] = buffer or cell.buffer
-    if cell.loss is not None:
-        rate = share(cell.loss, where(fleet.origin, "cell", "loss"))
-        both |= {"loss": {"kind": "bernoulli", "rate": rate} if rate else "none", "loss_of": "each-client"}
-    if cell.delay is not None:
-        both["delay"] = f"{round(5e5 * quantity.in_seconds(cell.delay))} us"
     if fleet.keys.waking.handshake != "none":
         # every later message travels in a record
         header = quantity.in_bytes(str(told.get("header", HEADER)))
         told["header"] = f"{header + RECORD:g} B"
-    for link, rate_of in zip(LINKS, (cell.uplink, cell.downlink), strict=True):
-        laid = {**both, **({"rate": rate_of} if rate_of else {})}
-        if laid:
-            # what is laid over replaces a key whole: half of one loss and half of another is none
-            told[link] = {**told.get(link, {}), **laid}
-    return told
+    laid = {link: _direction(fleet, link, buffer) for link in LINKS}
+    return path_files.laid_over(told, {link: keys for link, keys in laid.items() if keys})
 
 
 def alone(fleet: Fleet) -> dict[str, Any]:
@@ -132,6 +130,23 @@ def one_report(fleet: Fleet) -> dict[str, Any]:
 
 
 # ----------------------------------------------------------------------------------------------- helpers
+
+
+def _direction(fleet: Fleet, link: Link, buffer: str | None) -> dict[str, Any]:
+    """What the description lays over one direction of its path."""
+    cell, keys = fleet.keys.cell, dict[str, Any]()
+    if (rate := getattr(cell, link)) is not None:
+        keys["rate"] = rate
+    if (queue := buffer or cell.of("buffer", link)) is not None:
+        keys["queue"] = queue
+    if (loss := cell.of("loss", link)) is not None:
+        lost = share(loss, where(fleet.origin, "cell", "loss"))
+        keys |= {"loss": {"kind": "bernoulli", "rate": lost} if lost else "none", "loss_of": "each-client"}
+    if (delay := cell.of("delay", link)) is not None:
+        # one value is of the round trip
+        part = 1.0 if isinstance(cell.delay, Each) else 0.5
+        keys["delay"] = f"{round(1e6 * part * quantity.in_seconds(delay))} us"
+    return keys
 
 
 def _clients(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from millpond._engine import Scenario
@@ -105,7 +106,8 @@ def changed(
     tree = here = _open_counts(tree, [place for places in changes.values() for place in places])
     for option, places in changes.items():
         try:
-            here = scenarios.with_changes(here, places)
+            # what is typed lies where that is typed
+            here = scenarios.with_files(scenarios.with_changes(here, places), Path())
         except UsageError as error:
             raise UsageError(f"{option.split()[0]}: {error}") from None
     try:

@@ -23,8 +23,3 @@ def check_arrival(written: Any, place: str) -> None:
 def check_controller(written: Any, place: str, own: OwnControllers) -> None:
     """A controller of clients."""
     scenarios.build({**SMALLEST, "clients": [{"count": 1, "controller": written}]}, place, own)
-
-
-def check_path(written: Any, place: str) -> None:
-    """A path."""
-    scenarios.build({**SMALLEST, "path": written}, place)

@@ -15,12 +15,14 @@ from millpond._engine import Scenario
 from millpond.controllers.own import OwnControllers
 from millpond.errors import UsageError
 from millpond.given_files import read_text
+from millpond.plan import path_files
 from millpond.plan.toml_file import parse, read_tree
 from millpond.plan.values import plain
 
 #: What a scenario has any number of.
 LISTS = ("clients", "relays", "proxies", "timeline")
-_FILE = re.compile(r"\bfile\b")
+#: Where a text may name a file.
+_FILE = re.compile(r"\b(file|path|profile)\b")
 _PLAN = re.compile(r"^\s*(\[+matrix\b|matrix\s*=)", re.MULTILINE)
 _STEPS = re.compile(r"[^.\[\]]+")
 
@@ -35,15 +37,18 @@ def load(file: Path | str | Mapping[str, Any], own: OwnControllers | None = None
     path = Path(file)
     own = own or OwnControllers(path.parent)
     text = read_text(path)
-    if _FILE.search(text) and named_files(tree := parse(text, str(path))):
+    tree: dict[str, Any] = {}
+    if _FILE.search(text):
+        with contextlib.suppress(UsageError):  # what is no TOML at all is told by the engine
+            tree = parse(text, str(path))
+    if named_files(tree, path.parent):
         return build(with_files(tree, path.parent), str(path), own)
     try:
         return _engine.Scenario.from_toml(text, str(path), own)
     except ValueError as error:
         if _PLAN.search(text) and "clients" not in parse(text, str(path)):
             raise UsageError(f"{path}: a plan of many runs, which `millpond sweep` takes") from None
-        tree = {}
-        with contextlib.suppress(UsageError):  # what is no TOML at all is told by the engine
+        with contextlib.suppress(UsageError):
             tree = parse(text, str(path))
         _several(tree, str(path), "write [[{0}]], with two brackets")
         raise UsageError(str(error)) from error.__cause__
@@ -54,20 +59,21 @@ def load_tree(file: Path) -> dict[str, Any]:
     return with_files(read_tree(file), file.parent)
 
 
-def named_files(tree: Mapping[str, Any], *, held: bool = False) -> tuple[str, ...]:
-    """The files that a scenario names: that of a mesh's topology, unless it is read already, or `held`."""
-    mesh = tree.get("mesh")
-    topology = mesh.get("topology") if isinstance(mesh, Mapping) else None
-    if not isinstance(topology, Mapping) or not isinstance(topology.get("file"), str):
-        return ()
-    return (topology["file"],) if held or "nodes" not in topology else ()
+def named_files(tree: Mapping[str, Any], folder: Path) -> tuple[str, ...]:
+    """The files that a scenario names: that of a mesh's topology, unless it is read already, and that of its path."""
+    topology = _topology_file(tree)
+    path = _path_file(tree, folder)
+    return tuple(str(file) for file in (topology, path) if file is not None)
 
 
 def with_files(tree: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     """The tree with what its files say, which are looked for from `folder` on. Raises `UsageError` without them."""
     here = copy.deepcopy(dict(tree))
-    for name in named_files(tree):
-        here["mesh"]["topology"]["nodes"] = read_text(folder / name)
+    if (topology := _topology_file(tree)) is not None:
+        here["mesh"]["topology"]["nodes"] = read_text(folder / topology)
+    if (path := _path_file(tree, folder)) is not None:
+        above = {} if isinstance(tree["path"], str) else {k: v for k, v in tree["path"].items() if k != "profile"}
+        here["path"] = path_files.laid_over(path_files.read(folder / path), above)
     return here
 
 
@@ -143,6 +149,19 @@ def in_full(scenario: Scenario) -> dict[str, Any]:
 
 
 # ----------------------------------------------------------------------------------------------- helpers
+
+
+def _topology_file(tree: Mapping[str, Any]) -> str | None:
+    mesh = tree.get("mesh")
+    topology = mesh.get("topology") if isinstance(mesh, Mapping) else None
+    file = topology.get("file") if isinstance(topology, Mapping) and "nodes" not in topology else None
+    return file if isinstance(file, str) else None
+
+
+def _path_file(tree: Mapping[str, Any], folder: Path) -> str | None:
+    path = tree.get("path")
+    word = path.get("profile") if isinstance(path, Mapping) else path
+    return word if isinstance(word, str) and path_files.file_of(word, folder) is not None else None
 
 
 def _below(table: dict[str, Any], step: str) -> Any:

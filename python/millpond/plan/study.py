@@ -318,7 +318,7 @@ def _on_path(plan: Plan, point: _Point, tree: Mapping[str, Any]) -> dict[str, An
             where = f"{plan.file}: path {point.path.name}: {place}"
             raise UsageError(f"{where}: {value!r} names no factor: known: {', '.join(point.columns)}") from None
     try:
-        return scenarios.with_changes(tree, changes)
+        return scenarios.with_files(scenarios.with_changes(tree, changes), plan.folder)
     except UsageError as error:
         raise UsageError(f"{plan.file}: path {point.path.name}: {error}") from None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from millpond.controllers.own import OwnControllers
 from millpond.errors import MillpondError, UsageError
@@ -15,8 +16,10 @@ from millpond.judge.published import Published, Row
 from millpond.judge.published import read as read_published
 from millpond.measure.measures import Measures
 from millpond.plan import study
+from millpond.plan.plan import Matrix
 from millpond.plan.scenario import named_files
 from millpond.plan.study import Plan
+from millpond.plan.toml_file import read_tree
 from millpond.real.description import LIVE
 from millpond.results.directory import MANIFEST, Results, read_manifest
 from millpond.studies import pages
@@ -90,18 +93,23 @@ def kept_files(plan: Plan) -> dict[str, Path]:
     published = [] if plan.published is None else [plan.published]
     claims = [] if plan.claims is None else [plan.claims]
     live = [file for file in [plan.file.parent / LIVE] if file.is_file()]
-    # maps lie where the scenarios find them
-    maps = [
+    # maps and paths lie where the scenarios find them
+    named = [
         (name, matrix.scenario_file.parent / name)
         for matrix in study.load(plan.file).matrices
-        for name in named_files(matrix.scenario, held=True)
+        for name in named_files(_as_written(plan, matrix), matrix.scenario_file.parent)
     ]
     files = (file for file in (*scenarios, *published, *claims, *live) if file != plan.file)
     return {
         f"{KEPT}/{study.PLAN}": plan.file,
         **{f"{KEPT}/{file.name}": file for file in files},
-        **{f"{KEPT}/{name}": file for name, file in maps},
+        **{f"{KEPT}/{name}": file for name, file in named},
     }
+
+
+def _as_written(plan: Plan, matrix: Matrix) -> Mapping[str, Any]:
+    """The scenario of a matrix before its files were read."""
+    return matrix.scenario if matrix.scenario_file == plan.file else read_tree(matrix.scenario_file)
 
 
 def _verdicts(
