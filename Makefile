@@ -147,10 +147,12 @@ test-rust: export PROPTEST_RNG_SEED ?= 7252
 test-rust: | $(BIN)/python
 	$(CARGO) test --workspace --locked --no-fail-fast
 
-# The programs in C run with the Rust tests; here the library is installed and used as a stranger would.
+# The programs in C run with the Rust tests; here calm as one file stands alone, and the library is installed and used as a
+# stranger would.
 C_TRIAL := $(abspath $(C_BUILT))/trial
 test-c: C_FLAGS := -std=c99 -Wall -Wextra -Werror -pedantic -I$(C_TRIAL)/include
 test-c:
+	c/check $(C_TRIAL)/calm
 	$(MAKE) --no-print-directory install-c DESTDIR= PREFIX=$(C_TRIAL)
 	$(CC) $(C_FLAGS) crates/ffi/examples/adopt.c $(C_TRIAL)/lib/libmillpond.a -o $(C_TRIAL)/static
 	$(C_TRIAL)/static
@@ -256,8 +258,8 @@ advisories: $(CARGO_DENY) ## known security advisories of the dependencies (need
 	$(CARGO_DENY) --locked check advisories
 
 lint-python: $(VENV)/.dev
-	$(BIN)/ruff check python interop crates/py/benches crates/web
-	$(BIN)/ruff format --check python interop crates/py/benches crates/web
+	$(BIN)/ruff check python interop crates/py/benches crates/web c/sizes
+	$(BIN)/ruff format --check python interop crates/py/benches crates/web c/sizes
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest millpond._engine
 	$(BIN)/codespell

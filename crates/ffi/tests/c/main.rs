@@ -51,7 +51,15 @@ fn the_call_lists_of_the_oracle_come_out_in_c() {
     for printed in runs("tests/c/vectors.c", &files) {
         // The count, for whoever runs this with --nocapture.
         println!("{}", printed.trim_end());
+        // Of calm.json all cases but those that leave a rule out; of rfc7252.json those of the RFC, without factors of their own.
+        assert!(printed.contains("; 53 cases in calm.c"), "{printed}");
     }
+}
+
+#[test]
+fn random_call_lists_come_out_alike_in_calm_as_one_file() {
+    let lists = env::var_os("MILLPOND_CALM_LISTS").unwrap_or_else(|| "20000".into());
+    println!("{}", run("tests/c/calm_random.c", Link::Static, &[lists]).trim_end());
 }
 
 #[test]
@@ -104,29 +112,31 @@ fn the_package_description_names_what_a_program_needs() {
 /// What a C compiler may complain about, and that complaints are errors.
 const STRICT: [&str; 5] = ["-Wall", "-Wextra", "-Wshadow", "-Werror", "-pedantic"];
 
+/// Calm as one file, which needs no library and is held to what this one answers.
+const CALM_FILE: &str = "../../c/calm.c";
+
 /// Compiles a program, links it both ways, runs it, and hands back what it printed.
 fn runs(source: &str, arguments: &[OsString]) -> Vec<String> {
-    [Link::Static, Link::Shared]
-        .into_iter()
-        .map(|link| {
-            let name = Path::new(source).file_stem().expect("a file name").to_string_lossy();
-            let program = scratch(&format!("{name}-{link:?}")).join("program");
-            let library = library(link);
-            let mut command = Command::new(c());
-            command.args(STRICT).args(["-std=c99", "-O1", "-g"]).arg(include_folder());
-            command.arg(crate_folder().join(source)).arg("-o").arg(&program).arg(&library);
-            match link {
-                Link::Static => command.args(NATIVE),
-                Link::Shared => {
-                    let folder = library.parent().expect("the library lies in a folder");
-                    command.arg(format!("-Wl,-rpath,{}", folder.display()))
-                }
-            };
-            done(&mut command, &format!("{source}, {link:?} library"));
-            let run = done(Command::new(&program).args(arguments), &format!("{name} with the {link:?} library"));
-            String::from_utf8_lossy(&run.stdout).into_owned()
-        })
-        .collect()
+    [Link::Static, Link::Shared].map(|link| run(source, link, arguments)).into()
+}
+
+fn run(source: &str, link: Link, arguments: &[OsString]) -> String {
+    let name = Path::new(source).file_stem().expect("a file name").to_string_lossy();
+    let program = scratch(&format!("{name}-{link:?}")).join("program");
+    let library = library(link);
+    let mut command = Command::new(c());
+    command.args(STRICT).args(["-std=c99", "-O1", "-g"]).arg(include_folder());
+    command.arg(crate_folder().join(source)).arg(crate_folder().join(CALM_FILE)).arg("-o").arg(&program).arg(&library);
+    match link {
+        Link::Static => command.args(NATIVE),
+        Link::Shared => {
+            let folder = library.parent().expect("the library lies in a folder");
+            command.arg(format!("-Wl,-rpath,{}", folder.display()))
+        }
+    };
+    done(&mut command, &format!("{source}, {link:?} library"));
+    let run = done(Command::new(&program).args(arguments), &format!("{name} with the {link:?} library"));
+    String::from_utf8_lossy(&run.stdout).into_owned()
 }
 
 /// What the library wants of the system when it is built for tests, with Rust's standard library in it.

@@ -1,12 +1,13 @@
 /* Plays the call lists of the exact oracle (vectors/) through the C interface.
  *
  * The files are JSON in a fixed layout: one header of a case a line, one call a line, keys always in the same order. So
- * they are read line by line, and a value is found by its key. */
+ * they are read line by line, and a value is found by its key.
+ *
+ * Where c/calm.c has the algorithm and the settings of a case, its calls are made there, too (beside.h). */
 #include <stdlib.h>
 #include <string.h>
 
-#include "expect.h"
-#include "millpond.h"
+#include "beside.h"
 
 #define EXCHANGES 512
 
@@ -21,7 +22,8 @@ static const char *const numbers_by_bit[] = {"rto", "srtt", "rttvar", "weak_srtt
 #define COUNT(list) (sizeof(list) / sizeof(list)[0])
 
 static const char *file, *line;
-static unsigned long line_number, calls, cases;
+static unsigned long line_number, calls, cases, cases_beside;
+static int is_beside;
 
 static void unreadable(const char *what) {
   printf("%s:%lu: %s: %.120s\n", file, line_number, what, line);
@@ -88,6 +90,8 @@ static void begin_case(millpond_peer *peer) {
   preset = millpond_preset_id(word);
   accepted(preset);
   accepted(millpond_peer_init(peer, MILLPOND_SIZES, (uint16_t)preset));
+  is_beside = preset == MILLPOND_PRESET_CALM || preset == MILLPOND_PRESET_RFC7252;
+  beside_begin(preset == MILLPOND_PRESET_CALM);
   if (*at++ != '{') unreadable("settings");
   while (*at == '"') {
     uint32_t to;
@@ -105,6 +109,7 @@ static void begin_case(millpond_peer *peer) {
       if (!digits) unreadable("settings");
       to = (uint32_t)number_at(digits + 2);
     }
+    if (is_beside && !beside_set(name, to)) is_beside = 0;
     /* Until the last one is set they may contradict each other; then the first call says so. */
     setting = millpond_peer_set(peer, (uint16_t)setting, to);
     accepted(setting == MILLPOND_E_CONFLICT ? 0 : setting);
@@ -114,6 +119,10 @@ static void begin_case(millpond_peer *peer) {
     if (strncmp(at, ", ", 2) == 0) at += 2;
   }
   cases++;
+  if (is_beside) {
+    SAME(calm_init(&beside.peer, &beside.settings), 0);
+    cases_beside++;
+  }
 }
 
 static void check_wait(const millpond_wait *wait) {
@@ -148,9 +157,11 @@ static void check_view(const millpond_peer *peer) {
 }
 
 static void play_call(millpond_peer *peer, millpond_exchange *exchanges) {
+  static calm_exchange exchanges_beside[EXCHANGES];
   millpond_cx cx;
   millpond_wait wait;
   millpond_exchange *exchange = exchanges;
+  calm_exchange *same = exchanges_beside;
   char call[16];
   copy_word(value("call"), call, sizeof call);
   cx.now_us = number("now");
@@ -161,12 +172,15 @@ static void play_call(millpond_peer *peer, millpond_exchange *exchanges) {
     uint64_t place = number("exchange");
     if (place >= EXCHANGES) unreadable("too many exchanges");
     exchange = &exchanges[place];
+    same = &exchanges_beside[place];
   }
   if (strcmp(call, "start") == 0) {
     accepted(millpond_on_start(peer, exchange, (uint16_t)number("len"), &cx, &wait));
+    if (is_beside) beside_start(same, &cx, &wait);
     check_wait(&wait);
   } else if (strcmp(call, "timeout") == 0) {
     accepted(millpond_on_timeout(peer, exchange, &cx, &wait));
+    if (is_beside) beside_timeout(same, &cx, &wait);
     check_wait(&wait);
   } else if (strcmp(call, "reply") == 0) {
     millpond_sample sample;
@@ -184,12 +198,16 @@ static void play_call(millpond_peer *peer, millpond_exchange *exchanges) {
       sample.since_named_us = (uint32_t)number("since_named");
     }
     accepted(millpond_on_reply(peer, exchange, &sample, &cx));
+    if (is_beside) beside_reply(same, &sample, &cx);
     check_view(peer);
   } else if (strcmp(call, "end") == 0) {
-    accepted(millpond_on_end(peer, exchange, one_of("why", ends, COUNT(ends)), &cx));
+    uint8_t why = one_of("why", ends, COUNT(ends));
+    accepted(millpond_on_end(peer, exchange, why, &cx));
+    if (is_beside) beside_end(same, why, &cx);
     check_view(peer);
   } else if (strcmp(call, "plain") == 0) {
     accepted(millpond_on_plain_send(peer, (uint16_t)number("len"), &cx));
+    if (is_beside) beside_plain(&cx);
   } else if (strcmp(call, "feedback") == 0) {
     millpond_feedback known;
     memset(&known, 0, sizeof known);
@@ -203,12 +221,15 @@ static void play_call(millpond_peer *peer, millpond_exchange *exchanges) {
     check_view(peer);
   } else if (strcmp(call, "admit") == 0) {
     uint64_t at_us = 0;
-    int32_t admission = millpond_admit(peer, one_of("class", classes, COUNT(classes)), (uint16_t)number("len"), &cx, &at_us);
+    uint8_t message_class = one_of("class", classes, COUNT(classes));
+    int32_t admission = millpond_admit(peer, message_class, (uint16_t)number("len"), &cx, &at_us);
+    if (is_beside) beside_admit(message_class, &cx, admission, at_us);
     SAME(admission, one_of("admit", admissions, COUNT(admissions)));
     if (admission == MILLPOND_ADMIT_AT) near("the instant", at_us, number("at") * 1000, number("within_ns"));
   } else {
     unreadable("no such call");
   }
+  if (is_beside) beside_view(peer);
   calls++;
 }
 
@@ -246,6 +267,6 @@ int main(int count, char **files) {
     file = files[i];
     play();
   }
-  printf("vectors: %d files, %lu cases, %lu calls\n", count - 1, cases, calls);
+  printf("vectors: %d files, %lu cases, %lu calls; %lu cases in calm.c, too\n", count - 1, cases, calls, cases_beside);
   return verdict("vectors");
 }
