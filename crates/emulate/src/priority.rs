@@ -55,9 +55,11 @@ pub(crate) fn raise() -> (Attention, Option<Processors>) {
 #[expect(unsafe_code, reason = "a call of the system that no safe crate here has")]
 fn real_time() -> bool {
     // Low among real-time priorities: above programs, below the kernel's own threads.
-    let low = libc::sched_param { sched_priority: 10 };
-    // SAFETY: it reads the one record that it is handed, which outlives the call; 0 is this thread.
-    unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, &raw const low) == 0 }
+    let low: libc::c_int = 10;
+    let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
+    // By number, since musl's function of this name refuses always. To the kernel a `sched_param` is one int.
+    // SAFETY: it reads the one int that it is handed, which outlives the call; 0 is this thread.
+    unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, policy, &raw const low) == 0 }
 }
 
 /// Binds this thread to one of its processors, and gives the others; none if there is but one. Programs that run at the same

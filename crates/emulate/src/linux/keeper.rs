@@ -144,7 +144,8 @@ fn first_process(waits: &OwnedFd, alive: &OwnedFd) -> io::Result<i32> {
                 libc::close(alive);
                 libc::dup2(waits, 0);
                 // Whoever reads our output shall not wait for this process.
-                libc::close_range(1, libc::c_uint::MAX, 0);
+                // By number: musl has no such function.
+                libc::syscall(libc::SYS_close_range, 1, libc::c_uint::MAX, 0);
                 let mut byte = 0_u8;
                 while libc::read(0, (&raw mut byte).cast(), 1) < 0 && *libc::__errno_location() == libc::EINTR {}
                 libc::_exit(0)
