@@ -40,7 +40,7 @@ fn calls(criterion: &mut Criterion) {
         let (controller, now) = mid_life(preset);
         let cx = Cx::new(now, Chance::MIDDLE);
         let mut group = criterion.benchmark_group(preset.name());
-        // Calls of a few nanoseconds need no longer to be told apart.
+        // Calls of a few nanoseconds need no longer to be distinguished.
         group.warm_up_time(Duration::from_millis(100)).measurement_time(Duration::from_millis(300));
 
         let (mut peer, mut exchange) = (controller, Exchange::new());

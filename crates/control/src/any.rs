@@ -211,7 +211,7 @@ impl AnyController {
     }
 
     /// Sets a parameter, meant for before the first use: what was already learnt stays as it is. Once all are set,
-    /// [`check`](Self::check) tells whether they go together.
+    /// [`check`](Self::check) reports whether they go together.
     ///
     /// # Errors
     ///

@@ -65,7 +65,7 @@ pub enum Mode {
     Probe,
     /// The rate doubles in each round until it no longer brings more.
     StartUp,
-    /// What the start-up queued is let go.
+    /// What the start-up queued drains.
     Drain,
     /// Around the delivery rate: a round-trip time above, one below, six at it.
     ProbeRate,
@@ -192,7 +192,7 @@ impl Controller for BbrCon {
 
     fn on_reply(&mut self, exchange: &Exchange, sample: Sample, cx: Cx) {
         self.delivered = self.delivered.wrapping_add(1);
-        // Karn's rule; copies are not told apart.
+        // Karn's rule; copies are not distinguished.
         let exact = sample.exact().filter(|_| sample.retransmissions() == 0);
         let mut round_starts = false;
         if let Some(rtt) = exact {

@@ -186,7 +186,7 @@ impl BulkPace {
         let queue = self.waits(round_trip).minus(drain);
         let (above, below) = (queue.minus(Self::TARGET), Self::TARGET.minus(queue));
         if above > Span::ZERO {
-            // Only where messages wait it is the path that tells how far they are apart.
+            // Only where messages wait it is the path that reports how far they are apart.
             (self.starts, self.link) = (false, Some(drain));
         }
         let (shortest, longest) = (gap.scaled(4, 5), gap.scaled(4, 3));
@@ -407,7 +407,7 @@ mod tests {
         assert_eq!(pace.round_trip(), ms(110));
     }
 
-    /// Whoever measured answers of which copies were lost has a least round trip that is too long, and finds out.
+    /// An estimate from answers to messages of which copies were lost has a least round trip that is too long, and finds out.
     #[test]
     fn what_arrived_sooner_corrects_the_least_round_trip() {
         let mut pace = known();

@@ -19,8 +19,8 @@ pub enum Carry {
     /// Full Backoff 1: the next exchange starts from the wait in force when the answer came, until an answer comes
     /// without a retransmission ("Is CoAP Congestion Safe?", ANRW 2018, §4.2).
     FullBackoff1,
-    /// Full Backoff 2: as 1, but over a fixed timeout a clean answer halves the kept wait, and over CoCoA the kept
-    /// wait is built from the larger estimate (same source).
+    /// Full Backoff 2: as 1, but over a fixed timeout a clean answer halves the persisted backoff, and over CoCoA the persisted
+    /// one is built from the larger estimate (same source).
     FullBackoff2,
 }
 
@@ -44,7 +44,7 @@ impl Carried {
     /// Nothing carried.
     pub const NOTHING: Self = Self(Span::ZERO);
 
-    /// The carried wait.
+    /// The persisted backoff.
     #[must_use]
     pub const fn wait(self) -> Option<Span> {
         if self.0.as_micros() == 0 { None } else { Some(self.0) }
@@ -64,7 +64,7 @@ impl Carried {
         }
     }
 
-    /// Halves the carried wait and drops it once it is down to `least`.
+    /// Halves the persisted backoff and drops it once it is down to `least`.
     pub const fn halve(&mut self, least: Span) {
         let half = self.0.halved();
         self.0 = if half.as_micros() > least.as_micros() { half } else { Span::ZERO };

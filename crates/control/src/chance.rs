@@ -1,7 +1,7 @@
 //! Chance as an argument.
 //!
 //! A word of chance is *addressed*, not drawn in sequence: it is a keyed hash of what it is for. Two
-//! algorithms in one scenario therefore meet the same luck, and adding a node shifts nobody else's.
+//! algorithms in one scenario therefore meet the same random numbers, and adding a node shifts nobody else's.
 
 use crate::time::Span;
 

@@ -82,7 +82,7 @@ impl Reason {
 /// What follows when a wait runs out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Then {
-    /// A further copy leaves, if the endpoint's limit allows one.
+    /// A retransmission leaves, if the endpoint's limit allows one.
     Retransmit,
     /// The exchange ends without an answer.
     Abandon,
@@ -100,7 +100,7 @@ pub struct Wait {
 }
 
 impl Wait {
-    /// Wait this long, then send a further copy.
+    /// Wait this long, then send a retransmission.
     #[must_use]
     pub const fn then_retransmit(span: Span, reason: Reason) -> Self {
         Self { span, then: Then::Retransmit, reason }
@@ -119,7 +119,7 @@ pub enum End {
     Cancelled,
 }
 
-/// How the copies of a request are told apart, so that a reply can name the one it answers.
+/// How the copies of a request are distinguished, so that a reply can name the one it answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 #[repr(u8)]
 #[non_exhaustive]
@@ -131,7 +131,7 @@ pub enum Naming {
     Token = 1,
     /// The number of the copy travels in the option Rexmit-Cnt, which the server must know (same section).
     Count = 2,
-    /// One bit in an option tells a further copy from the first; the server must know the option (L. Aldana Parra:
+    /// One bit in an option distinguishes a retransmission from the first transmission; the server must know the option (L. Aldana Parra:
     /// Advanced Congestion Control Mechanisms for Internet of Things, 2019, §7.2.2).
     Flag = 3,
     /// Every copy carries the time it left, which the server echoes (same source, §4.2.5).
@@ -143,7 +143,7 @@ laid_out!(Naming = None | Token | Count | Flag | Timestamp);
 /// What an algorithm asks of the endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub struct Wishes {
-    /// How copies of a request are to be told apart.
+    /// How copies of a request are to be distinguished.
     pub naming: Naming,
     /// Among this many consecutive unacknowledged messages, make one confirmable; zero: no wish.
     pub confirmable_every: u8,
@@ -184,8 +184,8 @@ pub struct View {
     pub carried: Option<Span>,
 }
 
-/// The scratch record of one confirmable exchange. Whoever keeps the message keeps this beside it and
-/// hands it back unread; only controllers read and write it.
+/// The scratch record of one confirmable exchange. It is kept beside the message and
+/// handed back unread; only controllers read and write it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Exchange {
     started: Instant,
@@ -220,7 +220,7 @@ impl Exchange {
         *self = Self { started: now, current: first, base: first, ticket: self.ticket, ..Self::new() };
     }
 
-    /// For controllers, in `on_timeout`: a further copy leaves and waits this long.
+    /// For controllers, in `on_timeout`: a retransmission leaves and waits this long.
     pub const fn advance(&mut self, wait: Span) {
         self.retransmissions = self.retransmissions.saturating_add(1);
         self.current = wait;
@@ -252,7 +252,7 @@ impl Exchange {
         self.base
     }
 
-    /// Copies sent after the first.
+    /// Retransmissions.
     #[must_use]
     pub const fn retransmissions(&self) -> u8 {
         self.retransmissions
@@ -310,7 +310,7 @@ pub trait Controller {
     /// The first copy of a confirmable message of `len` bytes leaves now. How long until the second?
     fn on_start(&mut self, exchange: &mut Exchange, len: u16, cx: Cx) -> Wait;
 
-    /// The wait ran out and a further copy leaves now. How long this time? Also asked for the last copy.
+    /// The wait ran out and a retransmission leaves now. How long this time? Also asked for the last copy.
     fn on_timeout(&mut self, exchange: &mut Exchange, cx: Cx) -> Wait;
 
     /// The exchange ended with an answer.

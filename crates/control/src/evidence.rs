@@ -69,7 +69,7 @@ pub enum Evidence {
         at_most: Span,
         /// From the last copy: the shortest it can have been.
         at_least: Span,
-        /// Copies sent after the first.
+        /// Retransmissions.
         retransmissions: u8,
     },
     /// The reply says nothing about the path (a separate response).
@@ -155,7 +155,7 @@ impl Sample {
         self.since_first
     }
 
-    /// Copies sent after the first before the reply came.
+    /// Retransmissions before the reply came.
     #[must_use]
     pub const fn retransmissions(&self) -> u8 {
         self.retransmissions
@@ -173,13 +173,13 @@ impl Sample {
         self.since_last
     }
 
-    /// The length of one copy of the message, bytes of CoAP; zero if whoever tells does not know.
+    /// The length of one copy of the message, bytes of CoAP; zero if the caller does not know.
     #[must_use]
     pub const fn message_len(&self) -> u16 {
         self.len
     }
 
-    /// The length of the reply, bytes of CoAP; zero if whoever tells does not know.
+    /// The length of the reply, bytes of CoAP; zero if the caller does not know.
     #[must_use]
     pub const fn reply_len(&self) -> u16 {
         self.reply_len

@@ -108,7 +108,7 @@ pub struct Parts {
     pub spread: Spread,
     /// What giving up does.
     pub giving_up: GivingUp,
-    /// How copies are told apart.
+    /// How copies are distinguished.
     pub naming: Naming,
     /// Whether a reply that names a copy before the last is believed.
     pub echo: Echo,

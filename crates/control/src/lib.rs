@@ -13,12 +13,12 @@
 //! | word | is |
 //! |---|---|
 //! | wait | how long until the next copy, or until the message is given up; with its [`Reason`] |
-//! | copy | a transmission of one message; the first is copy 0. To name a copy is to tell it from the others, which its reply repeats |
+//! | copy | a transmission of one message; the first is copy 0. To name a copy is to distinguish it from the others, which its reply repeats |
 //! | blind | about a peer of which nothing was measured yet |
 //! | dither | what spreads first waits, so that peers do not keep step (ACK_RANDOM_FACTOR) |
 //! | to carry | to let a backed-off wait outlive its exchange, as Full Backoff does |
 //! | ageing | what silence does to an estimate |
-//! | plain message | one that nobody acknowledges |
+//! | non-confirmable message | one that nobody acknowledges |
 //! | to wish | to ask of the message layer, not to order: how copies are named, NSTART |
 //!
 //! # Layers
@@ -42,7 +42,7 @@
 //! | [`Checked`] | watches that caller and controller keep the contract; for debug builds and tests |
 //!
 //! State has three owners. A controller holds what is known about *one peer*. An [`Exchange`] is the scratch record
-//! of one message; whoever keeps the message keeps it too. Everything else (ids, tokens, queues, how many copies
+//! of one message; code that keeps the message keeps it too. Everything else (ids, tokens, queues, how many copies
 //! there may be) is the caller's.
 //!
 //! # The calls
@@ -84,7 +84,7 @@
 //!         controller.on_end(&exchange, End::GaveUp, Cx::new(now, chance(0)));
 //!         break;
 //!     }
-//!     // … a further copy leaves here …
+//!     // … a retransmission leaves here …
 //!     copies += 1;
 //!     last = now;
 //!     wait = controller.on_timeout(&mut exchange, Cx::new(now, chance(copies.into())));
@@ -93,7 +93,7 @@
 //! assert_eq!(controller.violation(), None);
 //! ```
 //!
-//! # A controller of one's own
+//! # A custom controller
 //!
 //! [`Controller`] can be implemented outside and used as `dyn Controller`. It tells the exchange record its waits with
 //! [`Exchange::begin`] and [`Exchange::advance`], keeps to its own [`shortest_wait`](Controller::shortest_wait) and

@@ -1,4 +1,4 @@
-//! Controllers of one's own beside the built-in ones.
+//! Custom controllers beside the built-in ones.
 
 use alloc::boxed::Box;
 use core::fmt::Debug;
@@ -11,7 +11,7 @@ use crate::{
     time::Span,
 };
 
-/// A controller of one's own. Every [`Controller`] that can be cloned and shared between threads is one.
+/// A custom controller. Every [`Controller`] that can be cloned and shared between threads is one.
 pub trait OwnController: Controller + Debug + Send + Sync {
     /// A copy that knows what this one knows; from now on each goes its own way.
     fn fork(&self) -> Box<dyn OwnController>;
@@ -28,7 +28,7 @@ impl<C: Controller + Clone + Debug + Send + Sync + 'static> OwnController for C 
 pub enum PeerController {
     /// A built-in one.
     Built(AnyController),
-    /// One's own.
+    /// A custom controller.
     Own(Box<dyn OwnController>),
 }
 

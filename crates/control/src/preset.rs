@@ -6,7 +6,7 @@
 use crate::any::{AnyController, Family};
 use core::fmt;
 
-/// A controller as one source describes it: a small handle, which tells what it is and builds it.
+/// A controller as one source describes it: a small handle, which reports what it is and builds it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Preset {
     pub(crate) family: Family,

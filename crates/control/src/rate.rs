@@ -17,7 +17,7 @@ laid_out!(Rate { 0 });
 impl Rate {
     /// No message, ever.
     pub const ZERO: Self = Self(0);
-    /// The highest rate that can be told.
+    /// The highest rate that can be expressed.
     pub const MAX: Self = Self(u32::MAX);
 
     /// So many millionths of a message per second, saturating.

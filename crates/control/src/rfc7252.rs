@@ -144,7 +144,7 @@ impl Controller for Rfc7252 {
 impl Rfc7252 {
     /// The first wait and where it comes from.
     ///
-    /// A carried wait is not dithered again. Full Backoff 2 takes the longer of the carried wait and a fresh draw;
+    /// A persisted backoff is not dithered again. Full Backoff 2 takes the longer of the persisted backoff and a fresh draw;
     /// once the draw wins, nothing is carried any more.
     fn first_wait(&mut self, cx: Cx) -> (Span, Reason) {
         let draw = self.parts.dither.spread(self.parts.ack_timeout, cx.chance);

@@ -1,6 +1,6 @@
 //! Parameters of controllers by name, with legal ranges.
 //!
-//! Times are [`Span`]s and ratios whole thousandths, so that the core stays free of floats: whoever reads a scenario
+//! Times are [`Span`]s and ratios whole thousandths, so that the core stays free of floats: code that reads a scenario
 //! asks a setting for its [`kind`](Setting::kind) and converts the text.
 //!
 //! An algorithm lists its settings and says in one function, `place`, where it keeps each; reading and writing is the
@@ -60,7 +60,7 @@ macro_rules! settings {
             /// word among the legal ones. The longest length stands for none where that is legal.
             #[must_use]
             pub const fn range(self) -> (u32, u32) {
-                // Worked out beforehand, so that whoever has no use for words links none.
+                // Worked out beforehand, so that a program without use for words links none.
                 match self { $(Self::$setting => const { $kind.range() },)* }
             }
         }
@@ -112,7 +112,7 @@ settings! {
     ]);
     /// what an answer after retransmissions teaches.
     LearnsFrom = 21, "learns-from": SettingKind::Word(&["copies", "echo", "number", "flag"]);
-    /// how copies are told apart.
+    /// how copies are distinguished.
     FasorNaming = 22, "naming": SettingKind::Word(&["none", "token", "count"]);
     /// how the first sample of FASOR becomes a timeout: by its draft's text or pseudo-code.
     FasorInit = 23, "fasor-init": SettingKind::Word(&["text", "pseudocode"]);

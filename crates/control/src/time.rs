@@ -1,7 +1,7 @@
 //! Points in time and lengths of time, both in whole microseconds.
 //!
 //! A point is 64 bits wide, a length 32, because only lengths are multiplied and small cores have no
-//! 64-bit multiplier. Neither type can read a clock: whoever drives a state machine hands time in.
+//! 64-bit multiplier. Neither type can read a clock: code that drives a state machine hands time in.
 
 use crate::{division, layout::laid_out};
 use core::fmt;
@@ -89,7 +89,7 @@ laid_out!(Span { 0 });
 impl Span {
     /// No time at all.
     pub const ZERO: Self = Self(0);
-    /// The longest length that can be told, 4294.967295 s.
+    /// The longest length that can be expressed, 4294.967295 s.
     pub const MAX: Self = Self(u32::MAX);
 
     /// A length of `micros` microseconds.

@@ -1,5 +1,5 @@
 //! What gives links real time: a thread that waits for packets and deadlines, and where real-time priority is granted a second
-//! one on another processor, for when the first is kept from its work, by a kernel that does not let go of the processor or
+//! one on another processor, for when the first is kept from its work, by a kernel that does not release the processor or
 //! by a host that stops it.
 
 use std::{
@@ -42,7 +42,7 @@ pub(crate) trait Links: Send + 'static {
         None
     }
 
-    /// Hands on what is due.
+    /// Forwards what is due.
     fn hand_on(&mut self);
 
     /// How many places there are.
@@ -65,7 +65,7 @@ pub(crate) trait Links: Send + 'static {
 /// Links and what is known of their places.
 struct Driven<L> {
     links: L,
-    /// Places where something may wait that no event will tell of.
+    /// Places where something may wait that no event will report.
     ready: Vec<usize>,
 }
 
@@ -75,7 +75,7 @@ impl<L: Links> Driven<L> {
         Self { ready: (0..links.places()).collect(), links }
     }
 
-    /// Hands on what is due, and takes what events tell of.
+    /// Forwards what is due, and takes what events report.
     fn turn(&mut self, events: &Events) {
         for place in events.iter().filter_map(|event| event.token().0.checked_sub(FIRST)) {
             self.is_ready(place);
@@ -85,7 +85,7 @@ impl<L: Links> Driven<L> {
         self.links.turned();
     }
 
-    /// Hands on what is due, takes what waits anywhere, and hands on what is due then.
+    /// Forwards what is due, takes what waits anywhere, and forwards what is due then.
     fn stand_in(&mut self) {
         self.read(0..self.links.places());
     }
@@ -247,7 +247,7 @@ mod tests {
 
     use super::*;
 
-    /// One packet, which only the thread that stands by hands on.
+    /// One packet, which only the thread that stands by forwards.
     struct One {
         due: Option<Instant>,
         told: SyncSender<Option<Instant>>,

@@ -1,4 +1,4 @@
-//! Why something cannot be emulated, each in one line that names the mend.
+//! Why something cannot be emulated, each in one line that names the fix.
 
 use std::{
     io,

@@ -6,10 +6,10 @@ use millpond_control::Instant;
 
 use crate::FlowRow;
 
-/// As many clients are told apart; further ones share the links and have no row.
+/// As many clients are distinguished; further ones share the links and have no row.
 const MOST: usize = 10_000;
 
-/// The clients seen, by whatever tells them apart.
+/// The clients seen, by whatever distinguishes them.
 #[derive(Debug)]
 pub(crate) struct Flows<K> {
     places: HashMap<K, u32>,

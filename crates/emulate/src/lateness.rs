@@ -1,4 +1,4 @@
-//! How late packets were handed on, and whether a run can be believed.
+//! How late packets were forwarded, and whether a run can be believed.
 
 use std::{fmt, time::Duration};
 
@@ -7,7 +7,7 @@ use millpond_control::Instant;
 use millpond_path::Path;
 use serde::Serialize;
 
-/// The longest lateness that is told apart, µs.
+/// The longest lateness that is distinguished, µs.
 const LONGEST: u64 = 60_000_000;
 /// Below this share of the lateness of a packet lies the 99th percentile.
 const SHARE: f64 = 0.99;
@@ -65,13 +65,13 @@ impl Lateness {
         Self { bound, seen, standby: 0 }
     }
 
-    /// A packet due at `due` was handed on at `now`.
+    /// A packet due at `due` was forwarded at `now`.
     pub fn record(&mut self, due: Instant, now: Instant) {
         let late = now.as_micros().saturating_sub(due.as_micros());
         self.seen.saturating_record(late.min(LONGEST));
     }
 
-    /// Of the packets so many were handed on by the standby.
+    /// Of the packets so many were forwarded by the standby.
     pub(crate) fn stood_in(&mut self, packets: u64) {
         self.standby += packets;
     }
@@ -109,7 +109,7 @@ impl Lateness {
 /// Lateness of all packets of a run, µs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct LatenessRow {
-    /// Packets handed on.
+    /// Packets forwarded.
     pub packets: u64,
     /// Of these, by the thread that stands by on another processor, because the first was kept from its work.
     pub standby_packets: u64,

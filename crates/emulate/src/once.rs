@@ -5,7 +5,7 @@ use millpond_link::QueuedNames;
 
 use crate::{Shaper, Toward};
 
-/// Tells which datagrams can stand for each other.
+/// Reports which datagrams can stand for each other.
 pub trait Likeness: Send {
     /// What datagrams of one client and one direction have in common if any of them will do; `None` of one that nothing can
     /// stand for.

@@ -15,10 +15,10 @@ use crate::{
     clock::Clock, flows::Flows, priority::Attention, reader::Reading,
 };
 
-/// How often a driver tells how it stands, µs.
+/// How often a driver reports how it stands, µs.
 const TOLD_EVERY: u64 = 250_000;
 
-/// How a run stands, for whoever watches.
+/// How a run stands, for observers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Standing {
     /// Time since it began, µs.
@@ -155,7 +155,7 @@ impl<K: Copy + Eq + Hash + Display, P> Passage<K, P> {
         self.is_untold.then_some(self.told)
     }
 
-    /// Tells how it stands, if it is time. Never waits for whoever reads it.
+    /// Reports how it stands, if it is time. Never waits for its reader.
     pub(crate) fn tell(&mut self, clients: ClientStanding, gate: impl FnOnce() -> Vec<GateRow>) {
         let now = self.clock.now();
         self.is_untold = now.as_micros() < self.told.as_micros();

@@ -23,7 +23,7 @@ use crate::{
 /// As many clients have a way to the server at a time, unless the options say otherwise: each takes a socket, made when it
 /// comes.
 pub const MOST_CLIENTS: usize = 100_000;
-/// Whoever neither sent nor got anything for so long loses it: longer than EXCHANGE_LIFETIME of CoAP (RFC 7252, section
+/// A client that neither sent nor got anything for so long loses it: longer than EXCHANGE_LIFETIME of CoAP (RFC 7252, section
 /// 4.8.2), 247 s.
 const IDLE: u64 = 300_000_000;
 /// How often that is looked at, µs.
@@ -45,11 +45,11 @@ const BACK: usize = FIRST + 1;
 pub struct RelayOptions {
     /// Where clients reach it.
     pub listen: SocketAddr,
-    /// Where it hands on to.
+    /// Where it forwards to.
     pub to: SocketAddr,
     /// The addresses of this machine from which it does; none: whichever the system chooses, or to this machine several of its own.
     pub from: Vec<IpAddr>,
-    /// Where luck comes from.
+    /// Where random numbers come from.
     pub seed: u64,
     /// As many clients have a way to the server at a time.
     pub most_clients: usize,
@@ -59,7 +59,7 @@ pub struct RelayOptions {
 
 /// Something before the server that sees every datagram, and may keep those to the server from it.
 pub trait Gate: Send {
-    /// A datagram for the server came out of the path: is it handed on?
+    /// A datagram for the server came out of the path: is it forwarded?
     fn request(&mut self, now: Instant, client: SocketAddr, datagram: &[u8]) -> bool;
 
     /// A datagram of its own for a client, after each [`request`](Self::request): it goes into the path as those of the server.
@@ -108,7 +108,7 @@ struct Between {
     changes: Option<Box<ClientHook>>,
 }
 
-/// Who is told of clients that come and go.
+/// Who is notified of clients that come and go.
 type ClientHook = dyn FnMut(&ClientChange) + Send;
 
 impl std::fmt::Debug for Relay {
@@ -172,7 +172,7 @@ impl Relay {
         self
     }
 
-    /// The same with a hook that is told of each client that comes or goes, from the relay's thread: it is not to wait for anything.
+    /// The same with a hook that is notified of each client that comes or goes, from the relay's thread: it is not to wait for anything.
     #[must_use]
     pub fn telling_clients(mut self, hook: impl FnMut(&ClientChange) + Send + 'static) -> Self {
         self.between.changes = Some(Box::new(hook));
@@ -206,7 +206,7 @@ impl Relay {
         self.driver.stop.clone()
     }
 
-    /// What tells how it stands.
+    /// What reports how it stands.
     #[must_use]
     pub fn watch(&self) -> Watch {
         self.between.passage.watch.clone()

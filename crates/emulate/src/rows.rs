@@ -10,9 +10,9 @@ use crate::LatenessRow;
 pub struct Report {
     /// How long it lasted.
     pub elapsed_us: u64,
-    /// Where its luck came from.
+    /// Where random numbers came from.
     pub seed: u64,
-    /// How late packets were handed on.
+    /// How late packets were forwarded.
     pub lateness: LatenessRow,
     /// What kept it from being timed as well as this machine can, if anything did.
     pub hindrances: Vec<String>,
@@ -26,7 +26,7 @@ pub struct Report {
     pub left_out: Vec<LeftOut>,
     /// What retransmissions of messages that a [`Reader`](crate::Reader) could read were good for; nothing without one.
     pub retransmissions: Option<Retransmissions>,
-    /// Devices that sent something; nothing where clients are told apart by their ports alone.
+    /// Devices that sent something; nothing where clients are distinguished by their ports alone.
     pub devices: Option<usize>,
     /// What the gate before the server counted; nothing without one.
     #[serde(skip_serializing_if = "Vec::is_empty")]

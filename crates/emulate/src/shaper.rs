@@ -41,8 +41,8 @@ pub struct Outgoing<P> {
     pub lost: bool,
 }
 
-/// The two links of a path. The uplink's luck has number 0 and the downlink's number 1, as in the simulator, so that packet
-/// *n* of either meets the same luck here and there.
+/// The two links of a path. The uplink's random stream has number 0 and the downlink's number 1, as in the simulator, so that packet
+/// *n* of either meets the same random numbers here and there.
 ///
 /// A link reckons when packets leave from when they were offered and from when those before them left, never from when its
 /// owner looked: an owner that is late with one packet is not later with the next.
@@ -98,7 +98,7 @@ impl<P> Shaper<P> {
                 (Some(_), _) => Toward::Server,
                 (None, _) => Toward::Clients,
             };
-            // A link may be looked at in vain, once for each packet inside; its next is then later.
+            // A link may be looked at without effect, once for each packet inside; its next is then later.
             let link = self.link(toward);
             if link.next().is_none_or(|next| next > now) {
                 return None;

@@ -22,13 +22,13 @@ impl Stop {
         Ok(Self { asked: Arc::default(), waker: Arc::new(Waker::new(registry, token)?) })
     }
 
-    /// The run ends at once; what is inside the links is not handed on.
+    /// The run ends at once; what is inside the links is not forwarded.
     pub fn stop(&self) {
         self.asked.store(true, Ordering::Release);
         self.wake();
     }
 
-    /// Wakes whoever waits, and ends nothing.
+    /// Wakes a waiting caller, and ends nothing.
     pub(crate) fn wake(&self) {
         // A run that is over cannot be woken.
         let _ = self.waker.wake();

@@ -17,7 +17,7 @@ const LOOKED_AT: usize = 256;
 pub(crate) struct Way<S> {
     pub(crate) socket: S,
     pub(crate) client: SocketAddr,
-    /// Tells it from those that had its place before.
+    /// Distinguishes it from those that had its place before.
     pub(crate) name: u64,
     used: Instant,
     /// What it sent, and what was for it.
@@ -60,7 +60,7 @@ pub enum ClientChange {
     },
 }
 
-/// How the places of clients stand, for whoever watches; zero where clients have none.
+/// How the places of clients stand, for observers; zero where clients have none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClientStanding {
     /// Clients that have one.

@@ -58,7 +58,7 @@ typedef struct {
 
 /* What follows when a wait runs out. */
 enum {
-  MILLPOND_THEN_RETRANSMIT = 0, /* a further copy leaves, if your limit allows one */
+  MILLPOND_THEN_RETRANSMIT = 0, /* a retransmission leaves, if your limit allows one */
   MILLPOND_THEN_ABANDON = 1     /* the exchange ends without an answer */
 };
 
@@ -77,7 +77,7 @@ typedef struct {
   uint32_t since_first_us; /* microseconds since the first copy left */
   uint32_t since_last_us;  /* microseconds since the last copy left */
   uint32_t since_named_us; /* microseconds since the copy that it names (MILLPOND_NAMES_COPY) */
-  uint8_t retransmissions; /* copies sent after the first */
+  uint8_t retransmissions; /* retransmissions */
   uint8_t kind;            /* a MILLPOND_KIND_ */
   uint8_t names;           /* a MILLPOND_NAMES_ */
   uint8_t named;           /* the number of that copy, 0 being the first (MILLPOND_NAMES_COPY) */
@@ -145,7 +145,7 @@ enum {
   MILLPOND_ADMIT_WHEN_ONE_ENDS = 2 /* ask again when an exchange with this peer ends */
 };
 
-/* How the algorithm wants the copies of a message to be told apart: the low byte of what
+/* How the algorithm wants the copies of a message to be distinguished: the low byte of what
  * millpond_wishes answers. */
 enum {
   MILLPOND_NAMING_NONE = 0,     /* not at all */
@@ -232,7 +232,8 @@ int32_t millpond_admit(const millpond_peer *peer, uint8_t message_class, uint16_
 int32_t millpond_on_start(millpond_peer *peer, millpond_exchange *exchange, uint16_t len,
                           const millpond_cx *cx, millpond_wait *wait);
 
-/* The wait ran out and a further copy leaves now. How long this time? Ask for the last copy too. */
+/* The wait ran out and a retransmission leaves now. How long this time? Ask for the last copy
+ * too. */
 int32_t millpond_on_timeout(millpond_peer *peer, millpond_exchange *exchange, const millpond_cx *cx,
                             millpond_wait *wait);
 
@@ -253,10 +254,10 @@ int32_t millpond_on_feedback(millpond_peer *peer, const millpond_feedback *feedb
                              const millpond_cx *cx);
 
 /* What the algorithm asks of your message layer: in the low byte a MILLPOND_NAMING_, in the next
- * one among how many plain messages one should be confirmable (0: no wish), and in the 14 bits
- * above how many exchanges may be open (NSTART; 0: as you are set). Bit 30 is set if the
+ * one among how many non-confirmable messages one should be confirmable (0: no wish), and in the
+ * 14 bits above how many exchanges may be open (NSTART; 0: as you are set). Bit 30 is set if the
  * algorithm governs plain requests by their answers, so that PROBING_RATE need not hold for
- * them; then do not ask it about other plain messages, nor tell it of them. */
+ * them; then do not ask it about other non-confirmable messages, nor tell it of them. */
 int32_t millpond_wishes(const millpond_peer *peer);
 
 /* Numbers for traces and reports. */

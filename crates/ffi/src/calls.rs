@@ -173,7 +173,7 @@ pub unsafe extern "C" fn millpond_on_start(
     })
 }
 
-/// The wait ran out and a further copy leaves now. How long this time? Ask for the last copy too.
+/// The wait ran out and a retransmission leaves now. How long this time? Ask for the last copy too.
 ///
 /// # Safety
 ///
@@ -298,9 +298,9 @@ pub unsafe extern "C" fn millpond_on_feedback(
 }
 
 /// What the algorithm asks of your message layer: in the low byte a MILLPOND_NAMING_, in the next one among how many
-/// plain messages one should be confirmable (0: no wish), and in the 14 bits above how many exchanges may be open (NSTART; 0:
+/// non-confirmable messages one should be confirmable (0: no wish), and in the 14 bits above how many exchanges may be open (NSTART; 0:
 /// as you are set). Bit 30 is set if the algorithm governs plain requests by their answers, so that PROBING_RATE need not hold for them; then do not
-/// ask it about other plain messages, nor tell it of them.
+/// ask it about other non-confirmable messages, nor tell it of them.
 ///
 /// # Safety
 ///

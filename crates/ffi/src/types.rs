@@ -53,7 +53,7 @@ pub struct millpond_wait {
 #[derive(Clone, Copy, Debug)]
 #[repr(u8)]
 pub enum millpond_then {
-    /// A further copy leaves, if your limit allows one.
+    /// A retransmission leaves, if your limit allows one.
     MILLPOND_THEN_RETRANSMIT = 0,
     /// The exchange ends without an answer.
     MILLPOND_THEN_ABANDON = 1,
@@ -87,7 +87,7 @@ pub struct millpond_sample {
     pub since_last_us: u32,
     /// Microseconds since the copy that it names (MILLPOND_NAMES_COPY).
     pub since_named_us: u32,
-    /// Copies sent after the first.
+    /// Retransmissions.
     pub retransmissions: u8,
     /// A MILLPOND_KIND_.
     pub kind: u8,
@@ -203,7 +203,7 @@ pub enum millpond_admission {
     MILLPOND_ADMIT_WHEN_ONE_ENDS = 2,
 }
 
-/// How the algorithm wants the copies of a message to be told apart: the low byte of what millpond_wishes answers.
+/// How the algorithm wants the copies of a message to be distinguished: the low byte of what millpond_wishes answers.
 #[derive(Clone, Copy, Debug)]
 #[repr(u8)]
 pub enum millpond_naming {

@@ -40,7 +40,7 @@ pub enum Rate {
 }
 
 impl Rate {
-    /// The highest rate that can be told, 10^15 bit/s: above it a byte takes less than 10 femtoseconds and
+    /// The highest rate that can be expressed, 10^15 bit/s: above it a byte takes less than 10 femtoseconds and
     /// [`Rate::Unlimited`] says the same.
     pub const HIGHEST: u64 = 1_000_000_000_000_000;
 }
@@ -146,7 +146,7 @@ impl Loss {
     }
 }
 
-/// Whose luck a packet has.
+/// Whose random numbers a packet has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LossOf {
     /// The link's: one loss process strikes everybody, so that all fade together.

@@ -27,7 +27,7 @@ impl Delay {
         self.order
     }
 
-    /// When a packet that left at `left` arrives at the earliest, whatever its luck.
+    /// When a packet that left at `left` arrives at the earliest, whatever its random numbers.
     pub(crate) const fn earliest(self, left: u64) -> u64 {
         left.saturating_add(self.least)
     }

@@ -6,7 +6,7 @@
 //!
 //! The same machine serves a simulator and a live emulator. It has no clock and no random source: time is an argument
 //! of every call and chance is addressed by link and packet number ([`millpond_control::ChanceSeed`]), so packet *n* of
-//! link *k* meets the same luck whatever else happens. There is exactly one queue and its limit is in the [`Config`].
+//! link *k* meets the same random numbers whatever else happens. There is exactly one queue and its limit is in the [`Config`].
 //!
 //! The owner keeps one wake-up per link, at [`Link::next`], and drains [`Link::deliver`] when it fires:
 //!

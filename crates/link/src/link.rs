@@ -70,7 +70,7 @@ impl<P> Link<P> {
     pub const BYTES_PER_PACKET: usize =
         if size_of::<Waiting<P>>() > size_of::<Flying<P>>() { size_of::<Waiting<P>>() } else { size_of::<Flying<P>>() };
 
-    /// An empty link. `number` names it: links with the same seed and different numbers have luck of their own.
+    /// An empty link. `number` names it: links with the same seed and different numbers have random streams of their own.
     ///
     /// # Errors
     /// What [`Config::check`] finds.

@@ -16,11 +16,11 @@ enum Draw {
     Origin = 2,
     /// The state at instant n, after a silence too long to be followed dwell by dwell.
     Silence = 3,
-    /// The luck of radio n.
+    /// The random stream of radio n.
     Radio = 4,
 }
 
-/// The luck of one link, or of one radio on it.
+/// The random stream of one link, or of one radio on it.
 #[derive(Clone, Copy, Debug)]
 struct Luck {
     seed: ChanceSeed,

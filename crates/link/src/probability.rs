@@ -37,7 +37,7 @@ impl Probability {
         self.0 as f64 / ONE as f64
     }
 
-    /// Whether an event of this probability happens with this luck.
+    /// Whether an event of this probability happens with this random number.
     #[must_use]
     pub const fn happens(self, chance: Chance) -> bool {
         (chance.word() as u64) < self.0

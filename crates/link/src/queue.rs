@@ -57,7 +57,7 @@ pub(crate) struct Waiting<P> {
     /// When its last bit is out.
     pub(crate) departs: u64,
     pub(crate) len: u32,
-    /// Whose luck it has.
+    /// Whose random numbers it has.
     pub(crate) radio: u32,
     pub(crate) payload: P,
 }

@@ -1,4 +1,4 @@
-//! Whose luck a packet has: the link's, or that of the radio that sends or hears it.
+//! Whose random numbers a packet has: the link's, or that of the radio that sends or hears it.
 
 use crate::config::{Loss, LossOf};
 use crate::loss::LossProcess;

@@ -57,7 +57,7 @@ fn preserved_order_is_that_of_departure_and_nobody_waits_in_vain() {
     let mut latest = 0;
     for (expected, &(number, left, at, _)) in outcome.packets.iter().enumerate() {
         assert_eq!(number, expected as u64);
-        // The same luck as without order, and no more waiting than the packets before it make necessary.
+        // The same random numbers as without order, and no more waiting than the packets before it make necessary.
         latest = undisturbed[expected].2.max(latest);
         assert_eq!((left, at), (undisturbed[expected].1, latest));
     }

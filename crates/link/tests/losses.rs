@@ -1,4 +1,4 @@
-//! Losses seen from outside: where they are decided, what they cost, and whose luck they are.
+//! Losses seen from outside: where they are decided, what they cost, and whose random numbers they are.
 
 use millpond_control::{ChanceSeed, Instant, Span};
 use millpond_link::{Config, Delivered, DropReason, Jitter, Limit, Link, Loss, LossAt, Order, Probability, Rate};
@@ -157,7 +157,7 @@ fn traffic_on_another_link_changes_nothing_here() {
         }
         let judged = 4_900;
         assert_eq!(lost[..judged], alone[..judged], "{loss:?}");
-        // And the neighbour's luck is its own.
+        // And the neighbour's random stream is its own.
         assert_ne!(run(config, 9, 2, 5_000).0, alone, "{loss:?}");
     }
 }

@@ -179,7 +179,7 @@ fn room(config: &Config, len: u32) -> u64 {
     if config.overhead_in_queue { charged(config, len) } else { u64::from(len) }
 }
 
-/// Accepted packets of a link without luck: arrival, departure (µs, rounded up), room, departure in parts of the rate.
+/// Accepted packets of a link without randomness: arrival, departure (µs, rounded up), room, departure in parts of the rate.
 type Accepted = (u64, u64, u64, u128);
 
 /// The model: every offer looks at the whole list before it.

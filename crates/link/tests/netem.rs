@@ -8,14 +8,14 @@ use proptest::prelude::*;
 /// Bytes of the Ethernet header, which netem's rate charges on an Ethernet interface.
 const ETHERNET: i32 = 14;
 
-/// netem's `sch_netem` with constant delay: a packet is let go at max(its arrival + delay, when the one before was let
-/// go) + length / rate, and until then it counts towards the limit in packets. Times in parts of the rate, so that nothing
+/// netem's `sch_netem` with constant delay: a packet departs at max(its arrival + delay, when the one before has
+/// departed) + length / rate, and until then it counts towards the limit in packets. Times in parts of the rate, so that nothing
 /// is rounded but the end.
 struct Netem {
     rate: u128,
     delay: u128,
     limit: usize,
-    /// When each packet taken is let go.
+    /// When each packet taken departs.
     departures: Vec<u128>,
 }
 

@@ -153,7 +153,7 @@ impl Outcome {
         self.0.tables.as_ref().err().map(String::as_str)
     }
 
-    /// What a controller of one's own raised, if that is why the run failed.
+    /// What a custom controller raised, if that is why the run failed.
     #[getter]
     fn cause<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
         self.0.cause.as_ref().map(|cause| cause.clone_ref(py).into_value(py).into_bound(py).into_any())

@@ -64,7 +64,7 @@ mod _engine {
         millpond_cli::GROUPS.iter().map(|(title, verbs)| (*title, verbs.to_vec())).collect()
     }
 
-    /// What they do unless told otherwise: the controller, its settings, the least wait.
+    /// What they do by default: the controller, its settings, the least wait.
     #[pyfunction]
     fn defaults() -> Vec<(&'static str, String)> {
         millpond_cli::defaults()
@@ -74,7 +74,7 @@ mod _engine {
     #[pymodule_export]
     const COLLAPSE: f64 = millpond_sim::COLLAPSE;
 
-    /// Runs one of them: `arguments` begin with the program's name. Completions and manual tell of the `further` verbs of the
+    /// Runs one of them: `arguments` begin with the program's name. Completions and manual report the `further` verbs of the
     /// program, too: JSON. Gives the exit code.
     #[pyfunction]
     #[pyo3(signature = (arguments, further = None))]

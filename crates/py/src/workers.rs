@@ -134,7 +134,7 @@ impl Shared {
         }
     }
 
-    /// Does all jobs, sites of one fleet. What goes wrong with one of them is told of it, and there are no others.
+    /// Does all jobs, sites of one fleet. A failure is reported for the site that had it, and there are no others.
     #[expect(clippy::disallowed_methods, reason = "the wall clock of a run is measured outside of the simulation")]
     fn work_together(&self, threads: usize, sender: &SyncSender<Finished>) {
         let began = Instant::now();
@@ -146,7 +146,7 @@ impl Shared {
             let wall = began.elapsed() / u32::try_from(self.jobs.len()).unwrap_or(u32::MAX).max(1);
             let job = &self.jobs[number];
             let tables = self.tables(job, &outcome, wall);
-            // Whoever waits no more has gone.
+            // The receiver may wait no more.
             _ = sender.send(Finished { run: job.run, tables, capture: None, cause: None });
         };
         let ended = catch_unwind(AssertUnwindSafe(|| millpond_sim::run_sites(&sites, threads, is_cancelled, each)));

@@ -51,7 +51,7 @@ pub(crate) fn done(scenario: &Scenario, outcome: &Outcome, step_us: u64, frames:
     done
 }
 
-/// When devices were waiting for an answer: of each copy that left, by whom, the how-manieth it was, from when to when.
+/// When devices were waiting for an answer: of each copy that left, by whom, the n-th it was, from when to when.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Waits {
     pub(crate) clients: Vec<u32>,

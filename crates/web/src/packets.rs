@@ -41,7 +41,7 @@ impl Packets {
     }
 }
 
-/// What packets have in common that nothing but their order tells apart.
+/// What packets have in common that nothing but their order distinguishes.
 type Likeness = (u32, u32, u32, u32, Option<u64>, Option<u64>);
 
 /// The packets of each link; of the links in their order, and of their propagation delays in microseconds.

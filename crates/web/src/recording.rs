@@ -10,7 +10,7 @@ use crate::{
     text::Text,
 };
 
-/// Moments of a run that a page is told of at most: more than there are pixels across a chart.
+/// Moments of a run that a page gets at most: more than there are pixels across a chart.
 const FRAMES: u64 = 1_200;
 /// Between two of them lies at least this, in microseconds.
 const SHORTEST_STEP: u64 = 1_000;
@@ -175,7 +175,7 @@ impl Recording {
         self.packet(link, |packets| packets.bytes.clone())
     }
 
-    /// What became of it: 0 useful, 1 carried in vain, 2 refused by the full queue, 3 lost by the radio, 4 still under way.
+    /// What became of it: 0 useful, 1 useless, 2 refused by the full queue, 3 lost by the radio, 4 still under way.
     #[must_use]
     pub fn fates(&self, link: usize) -> Vec<u8> {
         self.packet(link, |packets| packets.fates.clone())

@@ -1,4 +1,4 @@
-//! A congestion controller of one's own in the laboratory, beside built-in ones.
+//! A custom congestion controller in the laboratory, beside built-in ones.
 //!
 //! `cargo run --release -p millpond-example-own-controller` prints a small table. The controller is in `patient.rs`; here
 //! a scenario names it, and the run is handed what makes it.

@@ -1,4 +1,4 @@
-//! A controller of one's own: waits three seconds at first, then four times the last certain round-trip time.
+//! A custom controller: waits three seconds at first, then four times the last certain round-trip time.
 
 use millpond_control::{Controller, Cx, Exchange, Reason, Sample, Span, View, Wait};
 
@@ -59,7 +59,7 @@ impl Controller for Patient {
     }
 
     fn longest_wait(&self, _copy: u8, _previous: Span) -> Span {
-        // A round-trip time can be as long as can be told.
+        // A round-trip time can be as long as can be expressed.
         Span::MAX
     }
 }

@@ -260,7 +260,7 @@ impl Calm {
         if self.parts.lacks(Without::LastBound) { rto } else { longer(rto, LAST_BOUND.times(latest)) }
     }
 
-    /// Whether loss looks like congestion, if so many further copies are lost too: a high rate of it, and either a queue or
+    /// Whether loss looks like congestion, if so many retransmissions are lost too: a high rate of it, and either a queue or
     /// too few samples to exclude one.
     fn is_congested(&self, further: u8) -> bool {
         if self.samples == 0 {

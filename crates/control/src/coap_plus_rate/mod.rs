@@ -156,7 +156,7 @@ impl Controller for CoapPlusRate {
 
     fn on_reply(&mut self, exchange: &Exchange, sample: Sample, cx: Cx) {
         self.catch_up(cx.now);
-        // Karn's rule; copies are not told apart.
+        // Karn's rule; copies are not distinguished.
         let exact = sample.exact().filter(|_| sample.retransmissions() == 0);
         match self.phase {
             Phase::Restart => {}

@@ -44,7 +44,7 @@ pub enum LearnsFrom {
     /// Whether the answer names the first copy, which was not lost then: the path is congested, and the timeout becomes
     /// the longest round-trip time so far. The age of any other copy moves the strong estimator (same source, §7.2.1).
     Number,
-    /// The same where an answer tells a further copy only from the first: what is left of the time after the first
+    /// The same where an answer distinguishes a retransmission from the first transmission: what is left of the time after the first
     /// wait, held against the strong estimator, moves the weak one (same source, §7.2.2).
     Flag,
 }
@@ -351,7 +351,7 @@ impl Cocoa {
             _ if sample.retransmissions() == 0 => return self.carried.clear(),
             Carry::FullBackoff1 => exchange.current(),
             Carry::FullBackoff2 => {
-                // An exchange that began with a carried wait had that for its timeout, not the estimate.
+                // An exchange that began with a persisted backoff had that for its timeout, not the estimate.
                 let began_with = exchange.mark();
                 let current = if began_with == Span::ZERO { self.limited(before) } else { began_with };
                 let larger = if updated { longer(current, self.limited(self.rto)) } else { current };

@@ -82,7 +82,7 @@ impl Parts {
     /// The same where answers name the copy by its number (same source, §7.2.1).
     pub const NUMBER: Self = Self { learns_from: LearnsFrom::Number, ..Self::ECHO };
 
-    /// The same where answers tell a further copy from the first (same source, §7.2.2).
+    /// The same where answers distinguish a retransmission from the first transmission (same source, §7.2.2).
     pub const FLAG: Self = Self { learns_from: LearnsFrom::Flag, ..Self::ECHO };
 }
 

@@ -247,7 +247,7 @@ impl Play {
     }
 
     /// Whatever somebody may say of messages without acknowledgement: as a rule of one of the last, and at times of one that
-    /// never left, left before the beginning, or is told of twice.
+    /// never left, left before the beginning, or is reported twice.
     fn feedback(&mut self, source: &mut Source<'_>) {
         let cx = Cx { waiting: u16::from(source.some() & 1), ..self.cx(source) };
         let chosen = u32::from(source.some());

@@ -1,4 +1,4 @@
-//! What can be told of settings, and which values are legal.
+//! What can be expressed of settings, and which values are legal.
 
 use millpond_control::{
     Chance, Controller, Cx, Exchange, Instant, Preset, Setting, SettingError, SettingKind, SettingValue, Span,

@@ -169,7 +169,7 @@ fn while_loss_looks_like_congestion_one_request_is_open_at_a_time() {
     let lose = |peer: &mut Peer<Calm>, copies: u8, rtt: &str| {
         for _ in 0..6 {
             peer.series(Chance::LOWEST, usize::from(copies) + 1);
-            // No further copy leaves before the answer.
+            // No retransmission leaves before the answer.
             peer.wait.span = secs("11");
             let waited = peer.now.since(peer.started).plus(secs(rtt));
             let text = format!("{}.{:06}", waited.as_micros() / 1_000_000, waited.as_micros() % 1_000_000);

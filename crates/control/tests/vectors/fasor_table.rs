@@ -26,7 +26,7 @@ const EXACT_ONLY: Parts = Parts { echo: Echo::ExactOnly, ..NAMED };
 /// Kind of answer, copies after the first, the copy it names; then what it does without names, with names that are
 /// believed, and with names of which only the last is.
 const TABLE: &[(ReplyKind, u8, Named, [Does; 3])] = &[
-    // One copy: nothing to tell apart.
+    // One copy: nothing to distinguish.
     (ReplyKind::Piggybacked, 0, Named::Nothing, [Measure, Measure, Measure]),
     (ReplyKind::EmptyAck, 0, Named::Nothing, [Measure, Measure, Measure]),
     (ReplyKind::Piggybacked, 0, Named::Copy(0), [Measure, Measure, Measure]),

@@ -119,7 +119,7 @@ fn cocoa_after_four_retransmissions() {
     }
 }
 
-/// An exchange that began with a carried wait had that for its timeout.
+/// An exchange that began with a persisted backoff had that for its timeout.
 #[test]
 fn cocoa_full_backoff_2_goes_on_from_the_carried_wait() {
     let mut peer = cocoa_at_2_2125(cocoa::Parts::FULL_BACKOFF_2);
@@ -203,7 +203,7 @@ fn a_cancelled_exchange_keeps_what_was_backed_off() {
     check(&mut cocoa_at_2_2125(cocoa::Parts::FULL_BACKOFF_2), "4.425");
 }
 
-/// While an exchange that began with a carried wait is open, another one raises the estimate above that wait. Without a
+/// While an exchange that began with a persisted backoff is open, another one raises the estimate above that wait. Without a
 /// sample of its own the first exchange still goes on from what it began with.
 #[test]
 fn cocoa_full_backoff_2_minds_only_its_own_update() {
@@ -224,7 +224,7 @@ fn cocoa_full_backoff_2_minds_only_its_own_update() {
     assert_eq!(peer.controller.view().carried, Some(secs("9.95625")));
 }
 
-/// Where the factor is fixed for the exchange, the kept wait is pushed with that factor: 4.284375 by 2 and 2, not by
+/// Where the factor is fixed for the exchange, the persisted backoff is pushed with that factor: 4.284375 by 2 and 2, not by
 /// 1.5.
 #[test]
 fn cocoa_full_backoff_2_pushes_with_the_factor_of_the_exchange() {
@@ -273,7 +273,7 @@ fn the_longer_wait_stays_while_others_are_open() {
     assert_eq!(last_of_all.view().carried, Some(secs("4")));
 }
 
-/// A carried wait stands in for the estimate also where the factor is chosen by the estimate: 2.2125 s would double.
+/// A persisted backoff stands in for the estimate also where the factor is chosen by the estimate: 2.2125 s would double.
 #[test]
 fn a_carried_wait_chooses_the_factor() {
     let backoff = Variable { basis: Basis::Estimate, ..Variable::COCOA_03 };

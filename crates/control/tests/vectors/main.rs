@@ -98,7 +98,7 @@ impl<C: Controller> Peer<C> {
         self.wait.span
     }
 
-    /// The wait in force runs out and a further copy leaves.
+    /// The wait in force runs out and a retransmission leaves.
     fn expire(&mut self) -> Span {
         self.now = self.now.after(self.wait.span);
         let cx = self.cx(Chance::LOWEST, 1);

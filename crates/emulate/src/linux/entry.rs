@@ -1,4 +1,4 @@
-//! The rights that an emulation needs: those of root, or of root in a user namespace of one's own.
+//! The rights that an emulation needs: those of root, or of root in a user namespace.
 
 use std::{
     ffi::CString,

@@ -115,7 +115,7 @@ fn settle(hosts: &str) -> Result<(i32, OwnedFd), Error> {
     Ok((first, alive))
 }
 
-/// Puts a file of ours over another, for whoever is in this mount namespace.
+/// Puts a file of ours over another, for every process in this mount namespace.
 fn put_over(path: &str, text: &str) -> io::Result<()> {
     mount("millpond", WORKSHOP, "tmpfs", MountFlags::NOSUID | MountFlags::NODEV, None)?;
     let made = format!("{WORKSHOP}/made");
@@ -143,7 +143,7 @@ fn first_process(waits: &OwnedFd, alive: &OwnedFd) -> io::Result<i32> {
                 libc::signal(libc::SIGCHLD, libc::SIG_IGN);
                 libc::close(alive);
                 libc::dup2(waits, 0);
-                // Whoever reads our output shall not wait for this process.
+                // A reader of our output shall not wait for this process.
                 // By number: musl has no such function.
                 libc::syscall(libc::SYS_close_range, 1, libc::c_uint::MAX, 0);
                 let mut byte = 0_u8;

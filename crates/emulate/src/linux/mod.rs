@@ -32,7 +32,7 @@ use recorder::Recorder;
 /// The longest packet of IP.
 const MOST_MTU: u32 = 65_535;
 
-/// Hands on a Ctrl-C that a child did not hear.
+/// Forwards a Ctrl-C that a child did not hear.
 pub fn interrupt(child: &Child) {
     let process = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw);
     // One that is gone needs none.
@@ -46,7 +46,7 @@ pub struct EmulationOptions {
     pub devices: u16,
     /// The longest packet that the interfaces take, in bytes. Below [`LEAST_MTU_6`] there is no IPv6.
     pub mtu: u32,
-    /// Where luck comes from.
+    /// Where random numbers come from.
     pub seed: u64,
     /// How late it may be; none: what the path demands.
     pub bound: Option<LatenessBound>,
@@ -67,7 +67,7 @@ impl Emulation {
     /// Makes the namespaces and lets the links work; `reader` is told what arrives. Wants the rights that [`enter`] sees to.
     ///
     /// # Errors
-    /// What this machine lacks, with the mend; options and paths that cannot be used.
+    /// What this machine lacks, with the fix; options and paths that cannot be used.
     pub fn begin(path: &Path, options: &EmulationOptions, reader: Option<Box<dyn Reader>>) -> Result<Self, Error> {
         let &EmulationOptions { devices, mtu, seed, bound, .. } = options;
         if !(LEAST_MTU_4..=MOST_MTU).contains(&mtu) {
@@ -104,7 +104,7 @@ impl Emulation {
         bridge::has_socket(child.id()).unwrap_or(false)
     }
 
-    /// What tells how it stands.
+    /// What reports how it stands.
     #[must_use]
     pub fn watch(&self) -> Watch {
         self.watch.clone()
@@ -116,7 +116,7 @@ impl Emulation {
         self.run.as_ref().is_some_and(|run| !run.is_finished())
     }
 
-    /// Ends the links and every program inside, and tells what it came to. `children` are those that were started.
+    /// Ends the links and every program inside, and reports what it came to. `children` are those that were started.
     ///
     /// # Errors
     /// A fault of the links; a capture that cannot be written.

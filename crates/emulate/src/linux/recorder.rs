@@ -15,7 +15,7 @@ use millpond_path::capture::{Capture, Seen};
 /// Packets that may wait to be written.
 const WAITING: usize = 16_384;
 
-/// What is told of packets, in the order of time.
+/// What is reported of packets, in the order of time.
 #[derive(Debug)]
 pub(super) enum Told {
     /// One was seen. If it was offered to a link, it is written once its fate is told by this number.

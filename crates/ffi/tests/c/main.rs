@@ -49,7 +49,7 @@ fn the_call_lists_of_the_oracle_come_out_in_c() {
     assert!(!files.is_empty(), "{} holds no vectors", folder.display());
     let files: Vec<_> = files.iter().map(|file| file.as_os_str().to_owned()).collect();
     for printed in runs("tests/c/vectors.c", &files) {
-        // The count, for whoever runs this with --nocapture.
+        // The count, for those who run this with --nocapture.
         println!("{}", printed.trim_end());
         // Of calm.json all cases but those that leave a rule out; of rfc7252.json those of the RFC, without factors of their own.
         assert!(printed.contains("; 53 cases in calm.c"), "{printed}");

@@ -76,7 +76,7 @@ impl Controller {
         Ok(Self { kind: Kind::Own { name: name.to_owned(), failed }, watched })
     }
 
-    /// The preset's name, or that of one's own.
+    /// The preset's name, or that of a custom controller.
     #[getter]
     fn name(&self) -> &str {
         match &self.kind {
@@ -85,13 +85,13 @@ impl Controller {
         }
     }
 
-    /// Where it is described; empty for one's own.
+    /// Where it is described; empty for custom controllers.
     #[getter]
     fn source(&self) -> &'static str {
         self.preset().map_or("", Preset::source)
     }
 
-    /// What it does, in one line; empty for one's own.
+    /// What it does, in one line; empty for custom controllers.
     #[getter]
     fn summary(&self) -> &'static str {
         self.preset().map_or("", Preset::summary)
@@ -103,7 +103,7 @@ impl Controller {
         self.preset().map_or_else(Vec::new, |preset| preset.readings().to_vec())
     }
 
-    /// Bytes that it keeps for each peer, its parameters included; None for one's own.
+    /// Bytes that it keeps for each peer, its parameters included; None for custom controllers.
     #[getter]
     fn state_bytes(&self) -> Option<usize> {
         match &self.kind {
@@ -112,7 +112,7 @@ impl Controller {
         }
     }
 
-    /// The preset's number; None for one's own.
+    /// The preset's number; None for custom controllers.
     #[getter]
     fn id(&self) -> Option<u16> {
         self.preset().map(Preset::id)
@@ -159,7 +159,7 @@ impl Controller {
         Ok(Wait(wait))
     }
 
-    /// The wait ran out and a further copy leaves. How long this time?
+    /// The wait ran out and a retransmission leaves. How long this time?
     fn on_timeout(&mut self, py: Python<'_>, mut exchange: PyRefMut<'_, Exchange>, cx: &Cx) -> PyResult<Wait> {
         let mut record = exchange.record;
         let wait = self.call(py, "on_timeout", |watched| watched.on_timeout(&mut record, cx.0))?;
@@ -255,14 +255,14 @@ impl Controller {
         name: &str,
         call: impl FnOnce(&mut Checked<PeerController>) -> T,
     ) -> PyResult<T> {
-        // One's own cannot be set back: a copy of it may cost anything.
+        // A custom controller cannot be set back: a copy of it may cost anything.
         let before = self.preset().map(|_| self.watched.clone());
         let answer = call(&mut self.watched);
         let violation = self.watched.violation();
         if let (Some(_), Some(before)) = (violation, before) {
             self.watched = before;
         }
-        // First what the caller did wrong: one's own may have failed because of it.
+        // First what the caller did wrong: a custom controller may have failed because of it.
         if let Some(violation) = violation {
             return Err(PyValueError::new_err(format!("{name}: {violation}{}", mend(violation))));
         }
@@ -270,7 +270,7 @@ impl Controller {
         Ok(answer)
     }
 
-    /// What went wrong inside one's own, now or before.
+    /// What went wrong inside a custom controller, now or before.
     fn own_failure(&self, py: Python<'_>) -> PyResult<()> {
         match &self.kind {
             Kind::Own { failed, .. } => failed.get().map_or(Ok(()), |failure| Err(failure.raised(py))),

@@ -146,7 +146,7 @@ impl<'py> Trial<'_, 'py> {
 pub(crate) struct OwnClasses(Vec<(OwnChoice, Arc<OwnClass>)>);
 
 impl OwnClasses {
-    /// Asks `find` for the class behind every name of one's own, and tries it out. `find` takes name and settings and
+    /// Asks `find` for the class behind every custom name, and tries it out. `find` takes name and settings and
     /// gives a callable without arguments.
     ///
     /// # Errors

@@ -8,7 +8,7 @@ use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::types::PyInt;
 
-/// The runs under way. Whoever holds the lock must not wait for the interpreter lock.
+/// The runs under way. Code that holds the lock must not wait for the interpreter lock.
 static RUNS: Mutex<Vec<Entry>> = Mutex::new(Vec::new());
 /// One of them has ended.
 static ENDED: Condvar = Condvar::new();
@@ -43,7 +43,7 @@ impl Running {
         let thread =
             c_long::from_ne_bytes(ident.cast::<PyInt>().ok()?.extract::<std::ffi::c_ulong>().ok()?.to_ne_bytes());
         let mut runs = runs();
-        // Whoever cancels from now on finds this run in the list.
+        // Code that cancels from now on finds this run in the list.
         if CLOSING.load(Ordering::Relaxed) || cancelled.load(Ordering::Relaxed) {
             return None;
         }

@@ -93,7 +93,7 @@ impl Cx {
     }
 }
 
-/// The record of one exchange. `memory` is for controllers of one's own: anything, None at first.
+/// The record of one exchange. `memory` is for custom controllers: anything, None at first.
 #[pyclass(module = "millpond._engine")]
 #[derive(Debug, Default)]
 pub(crate) struct Exchange {
@@ -133,13 +133,13 @@ impl Exchange {
         self.record.first_wait().as_micros()
     }
 
-    /// Copies sent after the first.
+    /// Retransmissions.
     #[getter]
     fn retransmissions(&self) -> u8 {
         self.record.retransmissions()
     }
 
-    /// Whatever a controller of one's own keeps of this exchange.
+    /// Whatever a custom controller keeps of this exchange.
     #[getter]
     fn memory(&self, py: Python<'_>) -> Option<Py<PyAny>> {
         self.memory.as_ref().map(|memory| memory.clone_ref(py))
@@ -240,7 +240,7 @@ impl Sample {
         self.0.since_last().as_micros()
     }
 
-    /// Copies sent after the first before the reply came.
+    /// Retransmissions before the reply came.
     #[getter]
     fn retransmissions(&self) -> u8 {
         self.0.retransmissions()
@@ -433,7 +433,7 @@ impl Wishes {
         Ok(Self(control::Wishes { naming, confirmable_every: every, nstart, governs_requests, last_wait }))
     }
 
-    /// How copies of a request are to be told apart.
+    /// How copies of a request are to be distinguished.
     #[getter]
     fn naming(&self) -> &'static str {
         word_for(self.0.naming, NAMINGS)
