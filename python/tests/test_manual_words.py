@@ -14,7 +14,7 @@ DOCS = ROOT / "docs"
 COUNTED = sorted(DOCS.glob("*.md"))
 #: The appendix is lists, whose words and lines are those of the code.
 PAGES = sorted([*COUNTED, *DOCS.glob("studies/*.md"), *DOCS.glob("reports/*.md")])
-MOST_WORDS = 40_000
+MOST_WORDS = 41_000
 
 #: Words that nobody outside this project knows, each with the field's.
 PRIVATE = {

@@ -18,6 +18,7 @@
 pub mod answer;
 pub mod arguments;
 pub mod content_format;
+pub mod diagnose;
 pub mod discover;
 mod draft;
 pub mod emulate;

@@ -97,7 +97,7 @@ fn run(verb: Verb, arguments: &[OsString], further: Vec<FurtherVerb>) -> Result<
 
 #[tokio::main]
 async fn live(verb: Verb, arguments: &[OsString]) -> Result<(), Failure> {
-    use crate::{discover, emulate, load, observe, ping, request, serve};
+    use crate::{diagnose, discover, emulate, load, observe, ping, request, serve};
     let interrupt = &mut Interrupt::listen().map_err(no_signals)?;
     use millpond_live::Code;
     match verb {
@@ -115,6 +115,7 @@ async fn live(verb: Verb, arguments: &[OsString]) -> Result<(), Failure> {
         Verb::Load(flags) => load::load(flags, arguments, interrupt).await,
         Verb::Emulate(flags) => emulate::emulate(flags, interrupt).await,
         Verb::Relay(flags) => emulate::relay(flags, interrupt).await,
+        Verb::Diagnose(flags) => diagnose::diagnose(flags, interrupt).await,
         // They need no network and were done before.
         Verb::Completions { .. } | Verb::Manual { .. } => Ok(()),
     }

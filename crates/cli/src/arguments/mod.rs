@@ -2,6 +2,7 @@
 
 mod credentials;
 mod defaults;
+mod diagnose;
 mod discover;
 mod emulate;
 mod load;
@@ -17,6 +18,7 @@ use clap::{Parser, Subcommand};
 
 pub use credentials::{ClientCredentials, Hidden, ServerCredentials};
 pub use defaults::defaults;
+pub use diagnose::{Diagnose, Place as CapturedAt};
 pub use discover::Discover;
 pub use emulate::{Emulate, OverPath, Relay};
 pub use load::{Load, Method};
@@ -166,6 +168,14 @@ pub enum Verb {
         loss = { kind = \"bernoulli\", rate = \"1 %\" }\n\n\
         Exit code 3: it was too late too often for its figures to be believed.")]
     Relay(Relay),
+    /// Say from a capture which retransmissions were spurious, and what the path is like.
+    #[command(after_help = "Examples:\n  \
+        millpond diagnose server.pcap\n  \
+        millpond diagnose --side devices --times --devices gateway.pcapng\n  \
+        millpond diagnose --json --exchanges verdicts.csv server.pcap\n  \
+        tcpdump -i eth0 -w - udp port 5683 | millpond diagnose -\n\n\
+        A figure is exact, a bound (at least, at most), an estimate (about), or not visible from that side.")]
+    Diagnose(Diagnose),
     /// Print what makes a shell complete verbs and flags.
     #[command(after_help = "Examples:\n  \
         millpond completions bash > ~/.local/share/bash-completion/completions/millpond\n  \
@@ -189,7 +199,7 @@ pub enum Verb {
 pub const GROUPS: [(&str, &[&str]); 4] = [
     ("Ask a server", &["get", "put", "post", "delete", "fetch", "patch", "ipatch", "observe", "ping", "discover"]),
     ("Serve", &["serve"]),
-    ("Measure, and put a path between programs", &["load", "emulate", "relay"]),
+    ("Measure, and put a path between programs", &["load", "emulate", "relay", "diagnose"]),
     ("This program", &["completions", "manual"]),
 ];
 

@@ -1,0 +1,197 @@
+//! From files to a diagnosis.
+
+use std::io::Read;
+use std::net::SocketAddr;
+
+use millpond_coap::message::{MessageId, Token};
+
+use crate::device_side::device_side;
+use crate::exchanges::{Chapter, Gathering, is_settled};
+use crate::findings::Findings;
+use crate::judgement::Judged;
+use crate::reading::{Census, Contents, Ending, Frame, ReadError, Site, datagram, for_each_frame, message};
+use crate::server_side::server_side;
+use crate::summary::{Diagnosis, Summary};
+use crate::vantage::{Side, side};
+
+/// The ports of CoAP, and of CoAP over DTLS and TLS (RFC 7252 §6).
+const COAP: u16 = 5683;
+const COAPS: u16 = 5684;
+
+/// What is to be read, and from where it was captured.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Where it was captured; `None`: it is found out.
+    pub side: Option<Side>,
+    /// Ports of servers besides 5683.
+    pub ports: Vec<u16>,
+}
+
+/// Why there is no diagnosis.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DiagnoseError {
+    /// A file cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// There is no CoAP in it.
+    #[error("no CoAP over UDP on port 5683: {0}")]
+    NoCoap(String),
+    /// Only requests, or only answers.
+    #[error("only one direction was captured: {0}")]
+    OneDirection(&'static str),
+    /// The capture has no such end.
+    #[error(
+        "it was not captured at both ends: only the interfaces `clients` and `server` of one pcapng tell them apart"
+    )]
+    NoSuchSide,
+}
+
+/// A transmission of a request.
+#[derive(Clone, Copy, Debug)]
+pub struct Row {
+    /// The endpoint that asks.
+    pub client: SocketAddr,
+    /// The endpoint that answers.
+    pub server: SocketAddr,
+    /// Message ID.
+    pub id: MessageId,
+    /// Token.
+    pub token: Token,
+    /// 1 for the first that was seen, and so on.
+    pub number: usize,
+    /// Microseconds since 1970.
+    pub time: i64,
+    /// What it was.
+    pub judged: Judged,
+}
+
+/// Reads captures, one after the other as parts of one, and judges them; `rows` is given each transmission.
+///
+/// # Errors
+/// Nothing in them can be read, or nothing is CoAP.
+pub fn diagnose<R: Read + Send>(
+    sources: impl IntoIterator<Item = R>,
+    options: &Options,
+    rows: &mut dyn FnMut(&Row),
+) -> Result<Diagnosis, DiagnoseError> {
+    let mut reading =
+        Reading { options, rows, census: Census::default(), ends: Default::default(), summary: Summary::default() };
+    let mut endings = Vec::new();
+    for source in sources {
+        endings.push(for_each_frame(source, |frame| reading.take(&frame))?);
+    }
+    reading.finish(&endings)
+}
+
+struct Reading<'o> {
+    options: &'o Options,
+    rows: &'o mut dyn FnMut(&Row),
+    census: Census,
+    /// What was captured at the clients, at the server, and at a place without a name.
+    ends: [Gathering; 3],
+    summary: Summary,
+}
+
+const fn place(site: Site) -> usize {
+    match site {
+        Site::Clients => 0,
+        Site::Server => 1,
+        Site::Unnamed => 2,
+    }
+}
+
+impl Reading<'_> {
+    fn take(&mut self, frame: &Frame<'_>) {
+        self.census.packets += 1;
+        let found = match datagram(frame.link, frame.bytes) {
+            Contents::Udp(found) => found,
+            Contents::Tcp(from, to) => {
+                self.census.coap_over_tcp += u64::from([from, to].iter().any(|port| [COAP, COAPS].contains(port)));
+                return self.census.tcp((from, to));
+            }
+            Contents::LaterFragment => return self.census.fragments += 1,
+            Contents::Other(name) => return self.census.other(name),
+            Contents::UnknownLink(number) => return self.census.unknown_link(number),
+        };
+        let ports = (found.from.port(), found.to.port());
+        let is_of = |port: u16| port == COAP || self.options.ports.contains(&port);
+        if ports.0 == COAPS || ports.1 == COAPS {
+            self.census.dtls += 1;
+        }
+        if !is_of(ports.0) && !is_of(ports.1) {
+            return self.census.udp(ports, message(&found).is_some());
+        }
+        let Some(read) = message(&found) else { return self.census.malformed += 1 };
+        self.census.coap += 1;
+        let end = &mut self.ends[place(frame.site)];
+        end.take(frame.time, found.size, (found.from, found.to), &read);
+        if end.is_full() {
+            self.turn();
+        }
+    }
+
+    /// Where to look: the side, and the gathering that has it.
+    fn view(&self, chapter_of: impl Fn(usize) -> usize) -> Result<(Side, usize), DiagnoseError> {
+        let has = |site: Site| chapter_of(place(site)) > 0;
+        let named = has(Site::Clients) || has(Site::Server);
+        match self.options.side {
+            None if named && has(Site::Clients) => Ok((Side::Devices, place(Site::Clients))),
+            Some(Side::Server) | None if named => Ok((Side::Server, place(Site::Server))),
+            Some(Side::Devices) if named => Ok((Side::Devices, place(Site::Clients))),
+            Some(Side::Both) => Err(DiagnoseError::NoSuchSide),
+            Some(side) => Ok((side, place(Site::Unnamed))),
+            None => Ok((side(&self.ends[place(Site::Unnamed)].chapter), place(Site::Unnamed))),
+        }
+    }
+
+    fn turn(&mut self) {
+        let Ok((side, end)) = self.view(|end| self.ends[end].chapter.packets.len()) else { return };
+        let cut = self.ends[end].cut();
+        for other in 0..self.ends.len() {
+            let chapter = self.ends[other].turn(cut);
+            if other == end {
+                self.judge(side, end, &chapter, cut);
+            }
+        }
+    }
+
+    fn judge(&mut self, side: Side, end: usize, chapter: &Chapter, cut: f64) {
+        let findings: Findings = match side {
+            Side::Server => server_side(chapter),
+            Side::Devices | Side::Both => device_side(chapter),
+        };
+        let Gathering { names, origin, .. } = &self.ends[end];
+        for (exchange, judged) in chapter.exchanges.iter().zip(&findings.judged) {
+            let Some(&(client, server)) = names.get(exchange.peer as usize).filter(|_| is_settled(exchange, cut))
+            else {
+                continue;
+            };
+            for (index, (&at, &judged)) in exchange.sent.iter().zip(judged).enumerate() {
+                let time = origin.unwrap_or_default().saturating_add((at * 1e6).round() as i64);
+                let (id, token) = (exchange.id, exchange.token);
+                (self.rows)(&Row { client, server, id, token, number: index + 1, time, judged });
+            }
+        }
+        self.summary.add(side, chapter, &findings, cut);
+    }
+
+    fn finish(mut self, endings: &[Ending]) -> Result<Diagnosis, DiagnoseError> {
+        if self.census.coap == 0 {
+            return Err(DiagnoseError::NoCoap(self.census.in_words()));
+        }
+        let (side, end) = self.view(|end| self.ends[end].names.len())?;
+        let chapter = self.ends[end].turn(f64::INFINITY);
+        let any = |up: bool| chapter.packets.iter().any(|packet| packet.up == up);
+        if self.summary.is_empty() && !chapter.packets.is_empty() {
+            match (any(true), any(false)) {
+                (true, true) => {}
+                (true, false) => return Err(DiagnoseError::OneDirection("requests, and no answers to them")),
+                _ => return Err(DiagnoseError::OneDirection("answers, and not what they answer")),
+            }
+        }
+        self.judge(side, end, &chapter, f64::INFINITY);
+        let gathering = &self.ends[end];
+        Ok(self.summary.finish(&gathering.names, &gathering.oddities, &self.census, endings, gathering.origin))
+    }
+}

@@ -1,0 +1,334 @@
+//! Exchanges: every transmission and every answer of one request, and the packets between which they lie.
+//!
+//! What is kept is bounded: when a [`Chapter`] is full it is judged, and only exchanges that may still go on are kept.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use millpond_coap::message::{Kind, MessageId, Token};
+
+use crate::reading::{Message, Sort};
+
+/// EXCHANGE_LIFETIME of RFC 7252 §4.8.2, seconds: later the same message ID is another message.
+const EXCHANGE_LIFETIME: f64 = 247.0;
+/// MAX_TRANSMIT_WAIT of RFC 7252 §4.8.2, rounded up, seconds: an exchange without news for so long has ended.
+const SETTLED: f64 = 100.0;
+/// Packets of a chapter.
+const CHAPTER: usize = 1 << 18;
+/// As many pairs of endpoints are followed.
+const MOST_PEERS: usize = 1 << 18;
+/// So many of an endpoint's last exchanges are looked through for a token.
+const RECENT: usize = 16;
+/// The same bytes within so many seconds are one packet that was captured twice.
+const CAPTURED_TWICE: f64 = 0.001;
+
+/// A packet that passed the place of capture.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Passed {
+    /// Seconds since the first packet.
+    pub at: f64,
+    /// Bytes of the IP packet.
+    pub bytes: u32,
+    pub peer: u32,
+    /// From the endpoint that asks.
+    pub up: bool,
+}
+
+/// One request with all that was seen of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Exchange {
+    pub peer: u32,
+    pub id: MessageId,
+    pub token: Token,
+    pub confirmable: bool,
+    /// When its transmissions were seen, ascending.
+    pub sent: Vec<f64>,
+    /// When acknowledgements, resets and responses to it were seen, ascending.
+    pub answered: Vec<f64>,
+    /// When the same endpoint's next request was first seen.
+    pub next: Option<f64>,
+    /// Bytes of IP packets.
+    pub request_bytes: u32,
+    pub answer_bytes: u32,
+    pub request_payload: u32,
+    pub answer_payload: u32,
+    /// It was acknowledged empty: the response came by itself.
+    pub separate: bool,
+}
+
+impl Exchange {
+    pub(crate) fn began(&self) -> f64 {
+        self.sent.first().copied().unwrap_or_default()
+    }
+
+    pub(crate) fn last_sent(&self) -> f64 {
+        self.sent.last().copied().unwrap_or_default()
+    }
+
+    fn latest(&self) -> f64 {
+        self.last_sent().max(self.answered.last().copied().unwrap_or_default())
+    }
+}
+
+/// A confirmable message of the side that answers: notification or separate response.
+#[derive(Clone, Debug)]
+pub(crate) struct Push {
+    pub peer: u32,
+    id: MessageId,
+    pub sent: Vec<f64>,
+    pub acknowledged: Vec<f64>,
+}
+
+/// What is judged together.
+#[derive(Debug, Default)]
+pub(crate) struct Chapter {
+    /// Ascending in time.
+    pub packets: Vec<Passed>,
+    /// Ascending in the time of the first transmission.
+    pub exchanges: Vec<Exchange>,
+    pub pushes: Vec<Push>,
+    /// The exchanges of each peer, ascending.
+    pub by_peer: BTreeMap<u32, Vec<u32>>,
+}
+
+impl Chapter {
+    /// The times and sizes of the packets in one direction.
+    pub(crate) fn direction(&self, up: bool) -> (Vec<f64>, Vec<u32>) {
+        self.packets.iter().filter(|packet| packet.up == up).map(|packet| (packet.at, packet.bytes)).unzip()
+    }
+
+    pub(crate) fn peers(&self) -> impl Iterator<Item = impl Iterator<Item = &Exchange> + Clone> {
+        self.by_peer.values().map(|of| of.iter().filter_map(|&index| self.exchanges.get(index as usize)))
+    }
+
+    pub(crate) fn end(&self) -> f64 {
+        self.packets.last().map_or(0.0, |packet| packet.at)
+    }
+}
+
+/// What was odd while packets were gathered.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Oddities {
+    /// Packets captured twice.
+    pub doubled: u64,
+    /// Steps of the clock backwards by more than a millisecond, and the longest, seconds.
+    pub steps_back: u64,
+    pub longest_step_back: f64,
+    /// Answers to requests that were not captured.
+    pub orphans: u64,
+    /// Of those the ones in the first seconds of a capture.
+    pub early_orphans: u64,
+    /// Packets of endpoints beyond the bound.
+    pub beyond_peers: u64,
+    /// Requests of an endpoint that begin before the one before is answered.
+    pub overlapping: u64,
+}
+
+/// Two endpoints: the one that asks, and the one that answers.
+pub(crate) type Pair = (SocketAddr, SocketAddr);
+
+/// Puts packets together to exchanges.
+#[derive(Debug, Default)]
+pub(crate) struct Gathering {
+    pairs: BTreeMap<Pair, u32>,
+    pub names: Vec<Pair>,
+    open: BTreeMap<(u32, u16), u32>,
+    open_pushes: BTreeMap<(u32, u16), u32>,
+    pub chapter: Chapter,
+    /// Microseconds since 1970 of the first packet.
+    pub origin: Option<i64>,
+    /// Microseconds that the times of the file were put forward, for they ran backwards.
+    shift: i64,
+    last: i64,
+    recent: Option<(f64, u32, bool, MessageId, u32)>,
+    pub oddities: Oddities,
+}
+
+impl Gathering {
+    /// Whether the chapter is to be judged now.
+    pub(crate) fn is_full(&self) -> bool {
+        self.chapter.packets.len() >= CHAPTER
+    }
+
+    /// Takes a message that was seen at a time, in microseconds since 1970.
+    pub(crate) fn take(&mut self, time: i64, bytes: u32, (from, to): Pair, message: &Message) {
+        let at = self.seconds(time);
+        let Some((peer, up)) = self.peer_of(from, to, message) else { return };
+        let this = (at, peer, up, message.id, bytes);
+        if let Some((before, a, b, c, d)) = self.recent.replace(this)
+            && (a, b, c, d) == (peer, up, message.id, bytes)
+            && at - before < CAPTURED_TWICE
+        {
+            self.oddities.doubled += 1;
+            return;
+        }
+        self.chapter.packets.push(Passed { at, bytes, peer, up });
+        match (up, message.sort) {
+            (true, Sort::Request) => self.request(at, bytes, peer, message),
+            (true, _) => self.acknowledgement_of_push(at, peer, message),
+            (false, Sort::Response) if matches!(message.kind, Kind::Confirmable | Kind::NonConfirmable) => {
+                self.unasked(at, bytes, peer, message);
+            }
+            (false, _) => self.answer(at, bytes, peer, message),
+        }
+    }
+
+    /// Seconds since the first packet, never backwards.
+    fn seconds(&mut self, time: i64) -> f64 {
+        let origin = *self.origin.get_or_insert(time);
+        let mut since = time.saturating_sub(origin).saturating_add(self.shift);
+        if since < self.last {
+            let step = self.last.saturating_sub(since);
+            if step > 1000 {
+                self.oddities.steps_back += 1;
+                self.oddities.longest_step_back = self.oddities.longest_step_back.max(step as f64 / 1e6);
+                self.shift = self.shift.saturating_add(step);
+            }
+            since = self.last;
+        }
+        self.last = since;
+        since as f64 / 1e6
+    }
+
+    fn peer_of(&mut self, from: SocketAddr, to: SocketAddr, message: &Message) -> Option<(u32, bool)> {
+        let (pair, up) = match message.sort {
+            Sort::Request => ((from, to), true),
+            Sort::Response => ((to, from), false),
+            // An empty message belongs to whichever of the two asked; both may.
+            Sort::Empty if self.pairs.contains_key(&(to, from)) && !self.pairs.contains_key(&(from, to)) => {
+                ((to, from), false)
+            }
+            Sort::Empty => ((from, to), true),
+        };
+        if let Some(&peer) = self.pairs.get(&pair) {
+            return Some((peer, up));
+        }
+        if self.names.len() >= MOST_PEERS {
+            self.oddities.beyond_peers += 1;
+            return None;
+        }
+        let peer = self.names.len() as u32;
+        self.pairs.insert(pair, peer);
+        self.names.push(pair);
+        Some((peer, up))
+    }
+
+    fn request(&mut self, at: f64, bytes: u32, peer: u32, message: &Message) {
+        let key = (peer, message.id.0);
+        let exchanges = &mut self.chapter.exchanges;
+        if let Some(&index) = self.open.get(&key)
+            && let Some(known) = exchanges.get_mut(index as usize)
+            && known.token == message.token
+            && at - known.began() <= EXCHANGE_LIFETIME
+        {
+            known.sent.push(at);
+            return;
+        }
+        let index = exchanges.len() as u32;
+        let of_peer = self.chapter.by_peer.entry(peer).or_default();
+        if let Some(before) = of_peer.last().and_then(|&before| exchanges.get_mut(before as usize)) {
+            before.next = Some(at);
+            self.oddities.overlapping += u64::from(before.answered.is_empty() && at - before.last_sent() < 1.0);
+        }
+        of_peer.push(index);
+        self.open.insert(key, index);
+        exchanges.push(Exchange {
+            peer,
+            id: message.id,
+            token: message.token,
+            confirmable: message.kind == Kind::Confirmable,
+            sent: vec![at],
+            answered: Vec::new(),
+            next: None,
+            request_bytes: bytes,
+            answer_bytes: 0,
+            request_payload: message.payload,
+            answer_payload: 0,
+            separate: false,
+        });
+    }
+
+    /// An acknowledgement or a reset.
+    fn answer(&mut self, at: f64, bytes: u32, peer: u32, message: &Message) {
+        let found =
+            self.open.get(&(peer, message.id.0)).and_then(|&index| self.chapter.exchanges.get_mut(index as usize));
+        let Some(exchange) = found.filter(|known| at - known.began() <= EXCHANGE_LIFETIME) else {
+            self.oddities.orphans += 1;
+            self.oddities.early_orphans += u64::from(at < 10.0);
+            return;
+        };
+        exchange.answered.push(at);
+        exchange.answer_bytes = bytes;
+        exchange.answer_payload = message.payload;
+        exchange.separate |= message.sort == Sort::Empty && message.kind == Kind::Acknowledgement;
+    }
+
+    /// A response that is no acknowledgement: separate, to a non-confirmable request, or a notification.
+    fn unasked(&mut self, at: f64, bytes: u32, peer: u32, message: &Message) {
+        let chapter = &mut self.chapter;
+        let of_peer = chapter.by_peer.get(&peer).map_or(&[][..], Vec::as_slice);
+        let asked = of_peer.iter().rev().take(RECENT).find_map(|&index| {
+            let known = chapter.exchanges.get(index as usize)?;
+            (known.token == message.token && at - known.began() <= EXCHANGE_LIFETIME).then_some(index)
+        });
+        if let Some(exchange) = asked.and_then(|index| chapter.exchanges.get_mut(index as usize)) {
+            exchange.answer_payload = message.payload;
+            if exchange.answered.is_empty() {
+                exchange.answer_bytes = bytes;
+                exchange.answered.push(at);
+                exchange.separate = true;
+            }
+        }
+        if message.kind == Kind::Confirmable {
+            let key = (peer, message.id.0);
+            if let Some(&index) = self.open_pushes.get(&key)
+                && let Some(push) = chapter.pushes.get_mut(index as usize)
+                && at - push.sent.first().copied().unwrap_or_default() <= EXCHANGE_LIFETIME
+            {
+                push.sent.push(at);
+                return;
+            }
+            self.open_pushes.insert(key, chapter.pushes.len() as u32);
+            chapter.pushes.push(Push { peer, id: message.id, sent: vec![at], acknowledged: Vec::new() });
+        }
+    }
+
+    fn acknowledgement_of_push(&mut self, at: f64, peer: u32, message: &Message) {
+        let known = self.open_pushes.get(&(peer, message.id.0));
+        if let Some(push) = known.and_then(|&index| self.chapter.pushes.get_mut(index as usize)) {
+            push.acknowledged.push(at);
+        }
+    }
+
+    /// Where the next chapter may begin: exchanges without news since then are settled.
+    pub(crate) fn cut(&self) -> f64 {
+        let packets = &self.chapter.packets;
+        let middle = packets.get(packets.len() / 2).map_or(0.0, |packet| packet.at);
+        middle.max(self.chapter.end() - SETTLED)
+    }
+
+    /// The chapter, to be judged as far as it is settled; what is not is in the next one, too.
+    pub(crate) fn turn(&mut self, cut: f64) -> Chapter {
+        let full = std::mem::take(&mut self.chapter);
+        self.open.clear();
+        self.open_pushes.clear();
+        let next = &mut self.chapter;
+        next.packets = full.packets.iter().copied().filter(|packet| packet.at >= cut).collect();
+        for exchange in full.exchanges.iter().filter(|exchange| exchange.latest() >= cut) {
+            let index = next.exchanges.len() as u32;
+            self.open.insert((exchange.peer, exchange.id.0), index);
+            next.by_peer.entry(exchange.peer).or_default().push(index);
+            next.exchanges.push(exchange.clone());
+        }
+        for push in full.pushes.iter().filter(|push| push.sent.last().is_some_and(|&last| last >= cut)) {
+            self.open_pushes.insert((push.peer, push.id.0), next.pushes.len() as u32);
+            next.pushes.push(push.clone());
+        }
+        full
+    }
+}
+
+/// Whether an exchange is judged in this chapter, the next of which begins at `cut`.
+pub(crate) fn is_settled(exchange: &Exchange, cut: f64) -> bool {
+    exchange.latest() < cut
+}

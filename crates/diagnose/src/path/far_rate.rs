@@ -1,0 +1,132 @@
+//! The rate of the link that the capture sits behind: packets of a busy link arrive as far apart as they are long.
+//!
+//! A link's spacing is the upper edge of all spacings (Paxson's packet-bunch modes): neighbours cannot be closer. Where
+//! time stamps are coarse or jittered, only long trains are compared.
+
+use crate::ordered::{clusters, quantile, sorted};
+
+/// A rate as the spacing of packets shows it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Spacing {
+    /// bit/s.
+    pub rate: f64,
+    pub kind: Kind,
+    /// Packets in the spike or plateau.
+    pub hits: usize,
+}
+
+/// How the rate was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// By a spike of neighbours.
+    Neighbours,
+    /// By a plateau of trains: times are coarse or jittered.
+    Trains,
+    /// Trains were no faster.
+    Bound,
+}
+
+impl Spacing {
+    pub(crate) fn is_sure(&self) -> bool {
+        self.kind != Kind::Bound
+    }
+}
+
+/// So many packets are a train.
+const TRAIN: usize = 24;
+/// Neighbours within this factor are one spike.
+const SPIKE: f64 = 0.01;
+/// A time stamp that only has multiples of so many microseconds is coarse.
+const COARSE: u64 = 200;
+
+/// The rate at which packets came that were seen at these times, in seconds, and have these sizes, in bytes.
+pub(crate) fn far_rate(times: &[f64], sizes: &[u32]) -> Option<Spacing> {
+    let neighbours = sorted(times.windows(2).zip(sizes.get(1..)?).filter_map(|(pair, &size)| {
+        let gap = pair[1] - pair[0];
+        (gap > 0.0).then(|| (8.0 * f64::from(size) / gap).ln())
+    }));
+    if neighbours.len() < 10 {
+        return None;
+    }
+    let spike = uppermost_spike(&neighbours);
+    match spike {
+        Some(spike) if step_of(times) < COARSE => Some(spike),
+        _ => Some(by_trains(times, sizes)),
+    }
+}
+
+fn uppermost_spike(rates: &[f64]) -> Option<Spacing> {
+    let count = rates.len();
+    // Some rogue gaps are allowed at the top.
+    let top = count - 1 - count * 3 / 1000;
+    let least = 8.max(count / 250);
+    for at in (top.saturating_sub(60.max(count / 10))..=top).rev() {
+        let edge = rates[at];
+        let low = rates.partition_point(|&rate| rate < edge - SPIKE);
+        let inside = at + 1 - low;
+        let below = low - rates.partition_point(|&rate| rate < edge - 11.0 * SPIKE);
+        let above = count - 1 - at;
+        if inside >= least && inside * 5 > below * 4 && above <= 2.max(inside / 10) {
+            let rate = rates.get(usize::midpoint(low, at)).copied()?.exp();
+            return Some(Spacing { rate, kind: Kind::Neighbours, hits: inside });
+        }
+    }
+    None
+}
+
+/// The greatest number of microseconds that all gaps are multiples of.
+fn step_of(times: &[f64]) -> u64 {
+    let gaps = times.windows(2).take(20_000).map(|pair| ((pair[1] - pair[0]) * 1e6).round() as u64);
+    gaps.filter(|&gap| gap > 0).fold(0, greatest_common_divisor)
+}
+
+fn greatest_common_divisor(mut one: u64, mut other: u64) -> u64 {
+    while other != 0 {
+        (one, other) = (other, one % other);
+    }
+    one
+}
+
+fn by_trains(times: &[f64], sizes: &[u32]) -> Spacing {
+    let length = if times.len() > 4 * TRAIN { TRAIN } else { 3 };
+    let mut rates = Vec::new();
+    let mut plateau = Vec::new();
+    let mut bytes: f64 = sizes.iter().skip(1).take(length).map(|&size| f64::from(size)).sum();
+    for (at, train) in times.windows(length + 1).enumerate() {
+        let lasted = (train[length] - train[0]).max(1e-6);
+        let rate = 8.0 * bytes / lasted;
+        rates.push(rate);
+        if train.windows(2).all(|pair| pair[1] - pair[0] < 6.0 * lasted / length as f64) {
+            plateau.push(rate);
+        }
+        let (gone, come) = (sizes.get(at + 1), sizes.get(at + 1 + length));
+        bytes += come.map_or(0.0, |&size| f64::from(size)) - gone.map_or(0.0, |&size| f64::from(size));
+    }
+    let rates = sorted(rates);
+    if length == TRAIN {
+        let edge = quantile(&rates, 0.98).unwrap_or_default();
+        let plateau = sorted(plateau.iter().copied().filter(|&rate| rate > 0.95 * edge && rate < 1.03 * edge));
+        let below = rates.iter().filter(|&&rate| rate > 0.8 * edge && rate <= 0.95 * edge).count();
+        if plateau.len() >= 50 && plateau.len() * 20 >= rates.len() && plateau.len() * 2 > below * 3 {
+            let rate = plateau[plateau.len() / 2];
+            return Spacing { rate, kind: Kind::Trains, hits: plateau.len() };
+        }
+    }
+    Spacing { rate: quantile(&rates, 0.995).unwrap_or_default(), kind: Kind::Bound, hits: 0 }
+}
+
+/// The densest rate of some sorted logarithms of rates, and how many are there; a slower one to which it has a simple ratio
+/// is preferred if it is half as frequent.
+pub(crate) fn mode(logarithms: &[f64]) -> Option<(f64, usize)> {
+    const WIDTH: f64 = 0.02;
+    let found: Vec<(usize, f64)> = clusters(logarithms, |_| WIDTH).collect();
+    let best = *found.iter().max_by_key(|found| found.0)?;
+    // Packets that were dropped between two make them seem faster: then the slower of two related ones is true.
+    let related = [2.0_f64, 1.5, 4.0 / 3.0, 3.0, 1.25];
+    let slower = found.iter().find(|(hits, at)| {
+        *hits * 2 >= best.0 && related.iter().any(|factor| (best.1 - at - factor.ln()).abs() < 1.5 * WIDTH)
+    });
+    let best = slower.copied().unwrap_or(best);
+    let (hits, at) = found.into_iter().filter(|(_, at)| (at - best.1).abs() < WIDTH).max_by_key(|found| found.0)?;
+    Some((at.exp(), hits))
+}

@@ -1,0 +1,106 @@
+//! The time of the loop: from an answer at the server to what it causes there.
+//!
+//! A request of a device that asks again as soon as it is answered comes one loop after the answer that it accepted. Which
+//! one that was is not seen; but over many devices only the true answers agree, since their timers are dithered.
+
+use crate::exchanges::Chapter;
+use crate::ordered::{densest, median_of, sorted};
+
+/// An exchange, and how long after each of its answers its device's next request came.
+#[derive(Clone, Debug)]
+pub(crate) struct Sample {
+    /// When its first answer left.
+    pub at: f64,
+    /// Its index; `None` of an acknowledged push, which shows the loop directly.
+    pub exchange: Option<usize>,
+    /// Seconds.
+    pub delays: Vec<f64>,
+}
+
+/// The loop over time.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Track {
+    pub samples: Vec<Sample>,
+    /// Time, loop, and the share of samples around it that agree.
+    pub points: Vec<(f64, f64, f64)>,
+    /// The middle of those shares.
+    pub agreement: f64,
+}
+
+/// Samples that are compared with each other.
+const WINDOW: usize = 24;
+
+pub(crate) fn track(chapter: &Chapter) -> Track {
+    let of_exchanges = chapter.exchanges.iter().enumerate().filter_map(|(index, exchange)| {
+        let next = exchange.next?;
+        let first = *exchange.answered.first()?;
+        if exchange.separate || next <= first {
+            return None;
+        }
+        let delays = exchange.answered.iter().filter(|&&answer| answer < next).map(|answer| next - answer).collect();
+        Some(Sample { at: first, exchange: Some(index), delays })
+    });
+    let of_pushes = chapter.pushes.iter().filter_map(|push| match (&push.sent[..], &push.acknowledged[..]) {
+        (&[sent], &[acknowledged]) => Some(Sample { at: sent, exchange: None, delays: vec![acknowledged - sent] }),
+        _ => None,
+    });
+    let mut samples: Vec<Sample> = of_exchanges.chain(of_pushes).collect();
+    samples.sort_by(|one, other| one.at.total_cmp(&other.at));
+    let mut points = Vec::new();
+    for start in (0..samples.len().saturating_sub(WINDOW / 2).max(1)).step_by(WINDOW / 2) {
+        let window = &samples[start.min(samples.len())..(start + WINDOW).min(samples.len())];
+        if window.len() < 10 {
+            continue;
+        }
+        let delays = sorted(window.iter().flat_map(|sample| sample.delays.iter().copied()));
+        // Answers of one exchange are at least a timer apart, so that the densest place has one of each.
+        let width = |delay: f64| (0.06 * delay).clamp(0.1, 0.4);
+        if let Some((agree, delay)) = densest(&delays, width) {
+            points.push((window[window.len() / 2].at, delay, agree as f64 / window.len() as f64));
+        }
+    }
+    let agreement = median_of(points.iter().map(|point| point.2)).unwrap_or_default();
+    Track { samples, points, agreement }
+}
+
+/// Between known points a straight line, outside them the nearest.
+#[derive(Clone, Debug)]
+pub(crate) struct Curve(Vec<(f64, f64)>);
+
+impl Curve {
+    /// Of points that ascend; `None` of none.
+    pub(crate) fn through(points: Vec<(f64, f64)>) -> Option<Self> {
+        (!points.is_empty()).then_some(Self(points))
+    }
+
+    pub(crate) fn at(&self, time: f64) -> f64 {
+        let behind = self.0.partition_point(|point| point.0 < time);
+        match (behind.checked_sub(1).and_then(|before| self.0.get(before)), self.0.get(behind)) {
+            (Some(&(t0, v0)), Some(&(t1, v1))) if t1 > t0 => v0 + (v1 - v0) * (time - t0) / (t1 - t0),
+            (Some(&(_, value)), _) | (None, Some(&(_, value))) => value,
+            (None, None) => 0.0,
+        }
+    }
+
+    pub(crate) fn highest(&self) -> f64 {
+        self.0.iter().map(|point| point.1).fold(0.0, f64::max)
+    }
+}
+
+impl Track {
+    /// The loop over time where enough samples agree, without stray points.
+    pub(crate) fn curve(&self, longest: f64) -> Option<Curve> {
+        let least = 0.35_f64.max(0.6 * self.agreement);
+        let good: Vec<(f64, f64)> = self
+            .points
+            .iter()
+            .filter(|(_, delay, agree)| *agree >= least && *delay < longest)
+            .map(|&(at, delay, _)| (at, delay))
+            .collect();
+        let calm = good.iter().enumerate().filter(|(index, point)| {
+            let around = &good[index.saturating_sub(4)..(index + 5).min(good.len())];
+            median_of(around.iter().map(|point| point.1)).is_some_and(|middle| point.1 <= 3.0 * middle + 0.5)
+        });
+        Curve::through(calm.map(|(_, &point)| point).collect())
+    }
+}

@@ -1,0 +1,158 @@
+//! The rate of the link before which the capture sits, where no request follows from an answer: a device stops to
+//! retransmit when an answer came. All exchanges are most likely under the queue that the link really had.
+
+use super::queue;
+use crate::exchanges::Exchange;
+
+/// What explains best when devices stopped.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Stopping {
+    /// bit/s.
+    pub rate: f64,
+    /// Seconds of a loop without a queue.
+    pub base: f64,
+    /// Share of answers lost.
+    pub lost: f64,
+    /// Bytes of the buffer, if one that drops explains more than an endless one.
+    pub buffer: Option<f64>,
+}
+
+/// Answers of one exchange that are looked at.
+const ANSWERS: usize = 6;
+/// Exchanges that are looked at.
+const MOST: usize = 2000;
+/// How often answers are lost, as far as it is tried.
+const LOSSES: [f64; 5] = [0.003, 0.02, 0.05, 0.1, 0.2];
+
+struct Case {
+    /// Place among the packets to devices, and seconds since the first transmission, of each answer.
+    answers: Vec<(usize, f64)>,
+    several: bool,
+    /// Seconds from the first to the last transmission, and to the one that did not come.
+    last: f64,
+    after_last: f64,
+    /// Seconds until the next request.
+    next: f64,
+}
+
+/// From the exchanges, the packets to devices, the range of timers, and the loop without a queue where it is known.
+pub(crate) fn stopping(
+    exchanges: &[Exchange],
+    (times, sizes): (&[f64], &[u32]),
+    timers: (f64, f64),
+    base: Option<f64>,
+) -> Option<Stopping> {
+    let answered: Vec<&Exchange> = exchanges.iter().filter(|exchange| !exchange.answered.is_empty()).collect();
+    let several = answered.iter().filter(|exchange| exchange.sent.len() > 1).count();
+    if answered.len() < 20 || several < 10 {
+        return None;
+    }
+    let every = answered.len() / MOST + 1;
+    let cases: Vec<Case> = answered.iter().step_by(every).map(|exchange| case(exchange, times)).collect();
+    let likelihood = |waits: &dyn Fn(usize) -> f64, base: f64, lost: f64| -> f64 {
+        cases.iter().map(|case| (0.98 * probability(case, waits, base, lost, timers) + 0.004).ln()).sum()
+    };
+    let bases = base.map_or(vec![0.1, 0.5, 1.0, 1.5, 1.9, 2.2, 2.6, 3.0], |base| vec![base]);
+    let idle = bases.iter().flat_map(|&base| LOSSES.map(|lost| likelihood(&|_| 0.0, base, lost)));
+    let without_queue = idle.fold(f64::NEG_INFINITY, f64::max);
+
+    let lasted = times.last()? - times.first()?;
+    let carried = 8.0 * sizes.iter().map(|&size| f64::from(size)).sum::<f64>() / lasted.max(1e-6);
+    let bases = base.map_or(vec![0.1, 0.5, 1.0, 1.9], |base| vec![base]);
+    let mut best: Option<(f64, Stopping)> = None;
+    let mut consider = |likely: f64, found: Stopping, margin: f64| {
+        if best.as_ref().is_none_or(|(known, _)| likely > known + margin) {
+            best = Some((likely, found));
+        }
+        best.as_ref().map(|(likely, found)| (*likely, *found))
+    };
+    for rate in geometric((0.15 * carried).max(2e3), 3e5, 80) {
+        let waits = queue::endless(times, sizes, rate);
+        if waits.iter().fold(0.0_f64, |most, &wait| most.max(wait)) < 0.05 {
+            break;
+        }
+        for &base in &bases {
+            for lost in LOSSES {
+                consider(likelihood(&|at| waits[at], base, lost), Stopping { rate, base, lost, buffer: None }, 0.0);
+            }
+        }
+    }
+    let (likely, coarse) =
+        consider(f64::NEG_INFINITY, Stopping { rate: 0.0, base: 0.0, lost: 0.0, buffer: None }, 0.0)?;
+    if likely < without_queue + (several as f64 / every as f64 * 0.02).max(15.0) {
+        return None;
+    }
+    for rate in geometric(coarse.rate * 0.94, coarse.rate * 1.06, 13) {
+        let waits = queue::endless(times, sizes, rate);
+        let found = Stopping { rate, ..coarse };
+        consider(likelihood(&|at| waits[at], found.base, found.lost), found, 0.0);
+    }
+    let (_, fine) = consider(f64::NEG_INFINITY, coarse, 0.0)?;
+    if times.len() < 40_000 {
+        for rate in [fine.rate, fine.rate * 0.8, fine.rate * 1.25] {
+            let longest = queue::endless(times, sizes, rate).into_iter().fold(0.0, f64::max);
+            for buffer in [2e3, 4e3, 8e3, 16e3, 32e3, 64e3, 2e5] {
+                if buffer * 8.0 / rate > longest {
+                    break;
+                }
+                let waits = queue::drop_tail(times, sizes, rate, buffer);
+                for lost in [0.003, 0.05, 0.1] {
+                    let likely = likelihood(&|at| waits[at].unwrap_or(f64::INFINITY), fine.base, lost);
+                    let known = consider(f64::NEG_INFINITY, fine, 0.0)?.1;
+                    let margin = if known.buffer.is_none() { 15.0 } else { 0.0 };
+                    consider(likely, Stopping { rate, base: fine.base, lost, buffer: Some(buffer) }, margin);
+                }
+            }
+        }
+    }
+    best.map(|(_, found)| found)
+}
+
+fn geometric(from: f64, to: f64, steps: u32) -> impl Iterator<Item = f64> {
+    let ratio = (to / from).ln() / f64::from(steps - 1);
+    (0..steps).map(move |step| from * (ratio * f64::from(step)).exp())
+}
+
+fn case(exchange: &Exchange, times: &[f64]) -> Case {
+    let began = exchange.began();
+    let last = exchange.last_sent() - began;
+    let gap = exchange.sent.windows(2).last().map_or(0.0, |pair| pair[1] - pair[0]);
+    let places = exchange.answered.iter().take(ANSWERS).filter_map(|&answer| {
+        let place = times.partition_point(|&time| time < answer);
+        (times.get(place) == Some(&answer)).then_some((place, answer - began))
+    });
+    Case {
+        answers: places.collect(),
+        several: exchange.sent.len() > 1,
+        last,
+        after_last: last + 2.0 * gap,
+        next: exchange.next.map_or(f64::INFINITY, |next| next - began),
+    }
+}
+
+/// How likely an exchange ended when it did.
+fn probability(
+    case: &Case,
+    waits: &dyn Fn(usize) -> f64,
+    base: f64,
+    lost: f64,
+    (shortest, longest): (f64, f64),
+) -> f64 {
+    let heard = |&(place, since): &(usize, f64)| since + waits(place) + base;
+    if case.several {
+        // One of the answers ended the schedule between the last transmission and the one that did not come.
+        let mut before = 1.0 - lost;
+        let mut sum = 0.0;
+        for at in case.answers.iter().map(heard) {
+            if at > case.last && at < case.after_last && at < case.next + 0.05 {
+                sum += before;
+            }
+            before *= lost;
+        }
+        return sum;
+    }
+    let Some(at) = case.answers.first().map(heard) else { return lost * 0.05 };
+    let in_time = ((longest - at) / (longest - shortest)).clamp(0.0, 1.0);
+    let before_next = if at < case.next + 0.05 { 1.0 } else { 0.0 };
+    (1.0 - lost) * in_time * before_next + lost * 0.05
+}

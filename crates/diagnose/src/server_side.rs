@@ -1,0 +1,421 @@
+//! What a capture at the server says: behind the uplink's queue, before the downlink's.
+
+use crate::acceptance::{Acceptance, accepted};
+use crate::arrivals::{Arrivals, saturated};
+use crate::exchanges::{Chapter, Exchange};
+use crate::findings::Findings;
+use crate::ordered::{median_of, quantile, sorted};
+use crate::path::far_rate::{self, Spacing, far_rate};
+use crate::path::loop_time::{Curve, Track, track};
+use crate::path::losses::{Losses, losses};
+use crate::path::near_rate::{Reaction, Sent, near_rate};
+use crate::path::queue;
+use crate::path::stopping::{Stopping, stopping};
+use crate::rhythm::{Rhythm, rhythm};
+use crate::timers::{Timers, timers};
+
+mod buffers;
+mod figures;
+mod verdicts;
+
+/// The downlink's rate as far as it is known.
+#[derive(Clone, Copy, Debug)]
+enum Downlink {
+    Reactions(Reaction),
+    /// The spacing is the uplink's: it is no slower than this.
+    Masked(f64),
+    Stopping(Stopping),
+    /// So much was offered in the busiest seconds.
+    Bound(f64),
+}
+
+impl Downlink {
+    fn known(&self) -> Option<f64> {
+        match self {
+            Self::Reactions(found) => Some(found.rate),
+            Self::Stopping(found) => Some(found.rate),
+            Self::Masked(_) | Self::Bound(_) => None,
+        }
+    }
+}
+
+/// A closed loop: its time, and what was accepted.
+#[derive(Debug)]
+struct Closed {
+    curve: Curve,
+    acceptance: Acceptance,
+    /// The longest loop, seconds.
+    longest: f64,
+    /// Without a queue it is no longer, seconds.
+    base: f64,
+    /// It was seen while the path was idle, and not only during a queue.
+    base_is_idle: bool,
+}
+
+/// Everything that is known on the way to the findings.
+#[derive(Debug)]
+struct Evidence<'c> {
+    chapter: &'c Chapter,
+    uplink: Option<Spacing>,
+    /// Share of busy windows in which the uplink was full.
+    saturated: f64,
+    arrivals: Option<Arrivals>,
+    timers: Timers,
+    range: (f64, f64),
+    /// Share of exchanges of which no transmission came, by gaps in message IDs.
+    holes: f64,
+    rhythm: Option<Rhythm>,
+    closed: Option<Closed>,
+    /// Without closed loops: the loop is no longer than a request takes to follow an answer.
+    pauses: Option<Pauses>,
+    base: Option<f64>,
+    base_is_bound: bool,
+    /// Packets to devices.
+    sent: (Vec<f64>, Vec<u32>),
+    downlink: Downlink,
+    model: Option<Stopping>,
+    /// Share of exchanges with retransmissions that waited in the uplink.
+    late_up: f64,
+    /// The loop at a time where the loop is not closed but the queue can be replayed.
+    replayed: Option<Replayed>,
+}
+
+impl Evidence<'_> {
+    fn loop_at(&self, time: f64) -> Option<f64> {
+        match (&self.closed, &self.replayed) {
+            (Some(closed), _) => Some(closed.curve.at(time)),
+            (None, Some(replayed)) => Some(replayed.at(time)),
+            (None, None) => None,
+        }
+    }
+
+    fn longest_loop(&self) -> Option<f64> {
+        match (&self.closed, &self.replayed) {
+            (Some(closed), _) => Some(closed.longest),
+            (None, Some(replayed)) => Some(replayed.longest),
+            (None, None) => None,
+        }
+    }
+
+    fn accepted(&self, index: usize) -> Option<crate::acceptance::Accepted> {
+        self.closed.as_ref()?.acceptance.of.get(index).copied().flatten()
+    }
+}
+
+/// A loop from the downlink's replayed queue.
+#[derive(Debug)]
+struct Replayed {
+    times: Vec<f64>,
+    waits: Vec<f64>,
+    base: f64,
+    longest: f64,
+}
+
+impl Replayed {
+    fn at(&self, time: f64) -> f64 {
+        let place = self.times.partition_point(|&at| at < time).min(self.times.len().saturating_sub(1));
+        self.waits.get(place).copied().unwrap_or_default() + self.base
+    }
+}
+
+/// How soon requests followed answers, of exchanges of one transmission: an upper bound of the loop.
+#[derive(Debug)]
+struct Pauses(Vec<(f64, f64)>);
+
+impl Pauses {
+    fn bound_at(&self, time: f64) -> Option<f64> {
+        const HALF: f64 = 15.0;
+        let from = self.0.partition_point(|pause| pause.0 < time - HALF);
+        let to = self.0.partition_point(|pause| pause.0 <= time + HALF);
+        if to - from < 8 {
+            return None;
+        }
+        let near = sorted(self.0[from..to].iter().map(|pause| pause.1));
+        near.get(1.max(near.len() / 10)).copied()
+    }
+}
+
+/// Judges a chapter captured at the server.
+pub(crate) fn server_side(chapter: &Chapter) -> Findings {
+    let evidence = gather(chapter);
+    let judged = verdicts::judge(&evidence);
+    figures::findings(&evidence, judged)
+}
+
+fn gather(chapter: &Chapter) -> Evidence<'_> {
+    let exchanges = &chapter.exchanges;
+    let (up_times, up_sizes) = chapter.direction(true);
+    let uplink = far_rate(&up_times, &up_sizes);
+    let sure = uplink.filter(Spacing::is_sure);
+    let arrivals = sure.map(|spacing| Arrivals::over(&chapter.packets, spacing.rate));
+    let saturated = sure.map_or(0.0, |spacing| saturated(&up_times, &up_sizes, spacing.rate));
+    let timers = seen_timers(exchanges, arrivals.as_ref());
+    let range = range(&timers);
+    let rhythm = rhythm(chapter);
+    let track = track(chapter);
+    let closed = is_closed(&track, exchanges, rhythm, &timers, range)
+        .then(|| closed(chapter, &track, range, arrivals.as_ref()))
+        .flatten();
+    let periodic = rhythm.is_some_and(|rhythm| rhythm.is_periodic());
+    let pauses = (closed.is_none() && !periodic && !track.samples.is_empty()).then(|| pauses(&track, exchanges));
+    let sent = chapter.direction(false);
+    let mut evidence = Evidence {
+        chapter,
+        uplink,
+        saturated,
+        arrivals,
+        range,
+        holes: holes(chapter),
+        rhythm,
+        base: None,
+        base_is_bound: true,
+        closed,
+        pauses,
+        sent,
+        downlink: Downlink::Bound(0.0),
+        model: None,
+        late_up: 0.0,
+        replayed: None,
+        timers,
+    };
+    base(&mut evidence);
+    downlink(&mut evidence);
+    evidence.replayed = replayed(&evidence);
+    evidence
+}
+
+/// Timers from transmissions that came at once; from all where those are too few.
+fn seen_timers(exchanges: &[Exchange], arrivals: Option<&Arrivals>) -> Timers {
+    let at_once = |exchange: &Exchange, index: usize| {
+        let at = exchange.sent.get(index).copied().unwrap_or_default();
+        arrivals.is_none_or(|arrivals| arrivals.at_once(at, exchange.peer))
+    };
+    let pure = timers(exchanges, at_once);
+    if arrivals.is_none() || pure.gaps >= 8 {
+        return pure;
+    }
+    Timers { blurred: true, ..timers(exchanges, |_, _| true) }
+}
+
+fn range(timers: &Timers) -> (f64, f64) {
+    if timers.in_range >= 8 {
+        return timers.likely();
+    }
+    let (low, high) = timers.range.unwrap_or((2.0, 3.0));
+    (low, high.max(1.5 * low))
+}
+
+/// Share of exchanges of which no transmission was seen.
+fn holes(chapter: &Chapter) -> f64 {
+    let (mut missing, mut seen) = (0_u32, 0_u32);
+    for exchanges in chapter.peers() {
+        for (one, other) in exchanges.clone().zip(exchanges.skip(1)) {
+            let step = other.id.0.wrapping_sub(one.id.0);
+            if (1..20).contains(&step) {
+                missing += u32::from(step) - 1;
+                seen += 1;
+            }
+        }
+    }
+    f64::from(missing) / f64::from((missing + seen).max(1))
+}
+
+fn is_closed(
+    track: &Track,
+    exchanges: &[Exchange],
+    rhythm: Option<Rhythm>,
+    timers: &Timers,
+    (_, longest): (f64, f64),
+) -> bool {
+    if track.agreement < 0.55 || rhythm.is_some_and(|rhythm| rhythm.is_periodic() && rhythm.same > 0.5) {
+        return false;
+    }
+    // Loops of one transmission that are longer than a timer are pauses.
+    let limit = if timers.gaps >= 20 { 1.05 * longest } else { 8.0 };
+    let (mut one, mut short) = (0_usize, 0_usize);
+    for sample in &track.samples {
+        let Some(exchange) = sample.exchange.and_then(|index| exchanges.get(index)) else { continue };
+        if exchange.sent.len() == 1 {
+            one += 1;
+            short += usize::from(sample.delays.first().is_some_and(|&delay| delay < limit));
+        }
+    }
+    !(one * 10 >= 3 * track.samples.len() && short * 10 < 6 * one)
+}
+
+fn closed(chapter: &Chapter, track: &Track, range: (f64, f64), arrivals: Option<&Arrivals>) -> Option<Closed> {
+    let exchanges = &chapter.exchanges;
+    let curve = track.curve(33.0 * range.1)?;
+    let acceptance = accepted(exchanges, track, &curve, range);
+    let of = |index: usize| -> Option<&Exchange> { exchanges.get(index) };
+    let samples = || track.samples.iter().filter_map(|sample| Some((sample.exchange?, sample)));
+    let followed = |index: usize| {
+        let exchange = of(index)?;
+        let accepted = acceptance.of.get(index).copied().flatten().filter(|accepted| accepted.next_lost == 0)?;
+        let answer = *exchange.answered.get(accepted.answer)?;
+        Some((answer, exchange.next? - answer))
+    };
+    let single = sorted(samples().filter_map(|(index, sample)| {
+        let exchange = of(index)?;
+        (exchange.sent.len() == 1 && exchange.answered.len() == 1).then_some(*sample.delays.first()?)
+    }));
+    let loops = sorted(samples().filter_map(|(index, _)| Some(followed(index)?.1)));
+    let base = single.get(2.min(single.len().saturating_sub(1))).or(loops.first()).copied()?;
+    let (to_devices, _) = chapter.direction(false);
+    let idle = sorted(samples().filter_map(|(index, _)| {
+        let exchange = of(index)?;
+        let (&[answer], &[_], next) = (&exchange.answered[..], &exchange.sent[..], exchange.next?) else { return None };
+        let came_at_once = arrivals.is_none_or(|arrivals| arrivals.at_once(next, exchange.peer));
+        let before = to_devices.partition_point(|&at| at < answer).checked_sub(1).and_then(|at| to_devices.get(at));
+        let quiet = before.map_or(f64::INFINITY, |before| answer - before);
+        // Nothing was sent to devices for half a loop before.
+        (came_at_once && quiet > 0.5 * (next - answer)).then_some(next - answer)
+    }));
+    let sharp = sorted(samples().filter_map(|(index, _)| {
+        let (answer, delay) = followed(index)?;
+        ((delay - curve.at(answer)).abs() < 3.0 * acceptance.scatter + 0.05).then_some(delay)
+    }));
+    let ceiling = curve.highest();
+    let longest = quantile(&sharp, 0.998).map_or(ceiling, |high| high.min(ceiling + 3.0 * acceptance.scatter + 0.05));
+    let base_is_idle = idle.get(2).is_some_and(|&third| third < 1.1 * base);
+    Some(Closed { curve, acceptance, longest, base, base_is_idle })
+}
+
+fn pauses(track: &Track, exchanges: &[Exchange]) -> Pauses {
+    Pauses(
+        track
+            .samples
+            .iter()
+            .filter_map(|sample| {
+                let exchange = exchanges.get(sample.exchange?)?;
+                (exchange.sent.len() == 1).then_some((sample.at, *sample.delays.first()?))
+            })
+            .collect(),
+    )
+}
+
+/// The loop without a queue: no longer than the shortest that was seen.
+fn base(evidence: &mut Evidence<'_>) {
+    if let Some(closed) = &evidence.closed {
+        (evidence.base, evidence.base_is_bound) = (Some(closed.base), !closed.base_is_idle);
+    } else if let Some(pauses) = &evidence.pauses {
+        let all = sorted(pauses.0.iter().map(|pause| pause.1));
+        evidence.base = if all.len() >= 20 { quantile(&all, 0.002) } else { None };
+    }
+    let acknowledged =
+        evidence.chapter.pushes.iter().filter_map(|push| match (&push.sent[..], &push.acknowledged[..]) {
+            (&[sent], &[first, ..]) => Some(first - sent),
+            _ => None,
+        });
+    if let Some(shortest) = acknowledged.min_by(f64::total_cmp) {
+        evidence.base = Some(evidence.base.map_or(shortest, |base| base.min(shortest)));
+    }
+}
+
+fn downlink(evidence: &mut Evidence<'_>) {
+    let chapter = evidence.chapter;
+    if let Some(closed) = &evidence.closed {
+        let base = closed.base;
+        let queued = (base + 0.15 * (closed.longest - base)).max(base + 0.2);
+        let sent = reactions(evidence);
+        if let Some(found) = near_rate(&sent, |at| closed.curve.at(at) > queued).filter(Reaction::is_sure) {
+            evidence.downlink = unmasked(evidence, found);
+            if matches!(evidence.downlink, Downlink::Reactions(_)) {
+                return;
+            }
+        }
+    }
+    let base = evidence.base.filter(|&base| !(evidence.base_is_bound && base > 3.0));
+    let sent = (&evidence.sent.0[..], &evidence.sent.1[..]);
+    evidence.model = stopping(&chapter.exchanges, sent, evidence.range, base);
+    if let Some(arrivals) = &evidence.arrivals {
+        let resent = chapter.exchanges.iter().filter(|exchange| exchange.sent.len() > 1);
+        let (mut all, mut late) = (0_usize, 0_usize);
+        for exchange in resent {
+            all += 1;
+            late += usize::from(exchange.sent[..2].iter().any(|&at| arrivals.busy_for(at, exchange.peer) > 0.5));
+        }
+        evidence.late_up = late as f64 / all.max(1) as f64;
+    }
+    match (evidence.model, evidence.downlink) {
+        (Some(model), _) if evidence.saturated < 0.25 && evidence.late_up < 0.5 => {
+            evidence.downlink = Downlink::Stopping(model);
+        }
+        (_, Downlink::Masked(_)) => {}
+        _ => evidence.downlink = Downlink::Bound(busiest(evidence)),
+    }
+}
+
+/// Packets to devices with what they caused.
+fn reactions(evidence: &Evidence<'_>) -> Vec<Sent> {
+    let chapter = evidence.chapter;
+    let mut caused: Vec<(f64, u32, f64)> = chapter
+        .exchanges
+        .iter()
+        .enumerate()
+        .filter_map(|(index, exchange)| {
+            let accepted = evidence.accepted(index).filter(|accepted| accepted.next_lost == 0)?;
+            Some((*exchange.answered.get(accepted.answer)?, exchange.peer, exchange.next?))
+        })
+        .collect();
+    caused.sort_by(|one, other| one.0.total_cmp(&other.0).then(one.1.cmp(&other.1)));
+    let to_devices = chapter.packets.iter().filter(|packet| !packet.up);
+    to_devices
+        .map(|packet| {
+            let found = caused.binary_search_by(|(at, peer, _)| at.total_cmp(&packet.at).then(peer.cmp(&packet.peer)));
+            Sent { at: packet.at, bytes: packet.bytes, caused: found.ok().and_then(|at| Some(caused.get(at)?.2)) }
+        })
+        .collect()
+}
+
+/// Requests that come as far apart as the uplink spaces them say nothing of the downlink.
+fn unmasked(evidence: &Evidence<'_>, found: Reaction) -> Downlink {
+    let middle = |up: bool| median_of(evidence.chapter.direction(up).1.into_iter().map(f64::from)).unwrap_or_default();
+    if let Some(uplink) = evidence.uplink.filter(Spacing::is_sure) {
+        let ratio = (middle(false) / found.rate) / (middle(true) / uplink.rate);
+        for times in [1.0, 2.0] {
+            if (ratio - times).abs() < 0.03 {
+                return Downlink::Masked(found.rate);
+            }
+        }
+    }
+    Downlink::Reactions(found)
+}
+
+/// One answer an exchange, of exchanges that were not given up: so much reached devices in the busiest 20 seconds.
+fn busiest(evidence: &Evidence<'_>) -> f64 {
+    const WINDOW: f64 = 20.0;
+    let most = evidence.timers.most;
+    let mut last: Vec<(u64, f64)> = evidence
+        .chapter
+        .exchanges
+        .iter()
+        .filter(|exchange| exchange.sent.len() < 4 || exchange.sent.len() < most)
+        .filter_map(|exchange| {
+            Some(((exchange.answered.last()? / WINDOW) as u64, 8.0 * f64::from(exchange.answer_bytes) / WINDOW))
+        })
+        .collect();
+    last.sort_by_key(|of| of.0);
+    last.chunk_by(|one, other| one.0 == other.0)
+        .map(|window| window.iter().map(|of| of.1).sum::<f64>())
+        .fold(0.0, f64::max)
+}
+
+fn replayed(evidence: &Evidence<'_>) -> Option<Replayed> {
+    if evidence.closed.is_some() {
+        return None;
+    }
+    let model = evidence.model?;
+    let (times, sizes) = (&evidence.sent.0[..], &evidence.sent.1[..]);
+    let waits = model.buffer.map_or_else(
+        || queue::endless(times, sizes, model.rate),
+        |buffer| {
+            let full = buffer * 8.0 / model.rate;
+            let waits = queue::drop_tail(times, sizes, model.rate, buffer);
+            waits.into_iter().map(|wait| wait.unwrap_or(full)).collect()
+        },
+    );
+    let base = evidence.base.filter(|_| !evidence.base_is_bound).unwrap_or(model.base);
+    let longest = waits.iter().copied().fold(0.0, f64::max) + base;
+    Some(Replayed { times: times.to_vec(), waits, base, longest })
+}

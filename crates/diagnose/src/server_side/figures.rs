@@ -1,0 +1,107 @@
+//! What the evidence comes to, each figure with its grade.
+
+use super::buffers::{Queues, queues};
+use super::{Downlink, Evidence, far_rate, verdicts};
+use crate::figure::Figure;
+use crate::findings::{Findings, LinkFigures, bytes_of_answers};
+use crate::judgement::Judged;
+
+pub(super) fn findings(evidence: &Evidence<'_>, judged: Vec<Vec<Judged>>) -> Findings {
+    let late = verdicts::late_by_a_timer(evidence);
+    let (lost_up, checked) = late.unwrap_or_else(|| verdicts::lost_before(evidence));
+    let queues = queues(evidence, &judged, lost_up);
+    let hidden = evidence.closed.is_none() && (evidence.saturated >= 0.25 || evidence.late_up > 0.5);
+    let exchanges = &evidence.chapter.exchanges;
+    let (useful_bytes, carried_bytes) = bytes_of_answers(exchanges);
+    let lost_down = queues.losses.all.unwrap_or_default();
+    Findings {
+        uplink: LinkFigures {
+            rate_bps: uplink_rate(evidence),
+            buffer_bytes: uplink_buffer(evidence, &queues),
+            loss: if hidden {
+                Figure::unknown("the uplink is full and nothing tells a loss from a wait")
+            } else if checked >= 20 && (!evidence.timers.blurred || evidence.closed.is_some()) {
+                Figure::estimate(lost_up, format!("missing steps of the timers in {checked} places"))
+            } else {
+                Figure::unknown("a request that is lost before the server is not seen, and timers show too few")
+            },
+        },
+        downlink: LinkFigures {
+            rate_bps: downlink_rate(evidence),
+            buffer_bytes: downlink_buffer(&queues),
+            loss: match queues.losses.radio {
+                Some(share) if !hidden && queues.losses.seen >= 20 => {
+                    Figure::estimate(share, format!("{} answers that did not have to wait long", queues.losses.seen))
+                }
+                _ => Figure::unknown("which answers were lost cannot be told from here"),
+            },
+        },
+        base_rtt_s: match queues.base {
+            Some(base) if !(evidence.base_is_bound && base > 33.0 * evidence.range.1) => {
+                Figure::at_most(base, "the shortest loop that was seen")
+            }
+            _ => Figure::unknown("no request follows from an answer"),
+        },
+        judged,
+        timers: evidence.timers.clone(),
+        rhythm: evidence.rhythm,
+        closed_loop: evidence.closed.is_some(),
+        useful_bytes,
+        carried_bytes: carried_bytes * (1.0 - lost_down),
+        hidden_strain: evidence.saturated > 0.5 || evidence.holes > 0.05,
+        doubts: Vec::new(),
+    }
+}
+
+fn uplink_rate(evidence: &Evidence<'_>) -> Figure {
+    match evidence.uplink {
+        Some(found) => match found.kind {
+            far_rate::Kind::Neighbours => {
+                Figure::exact(found.rate, format!("{} neighbours come just so far apart", found.hits))
+            }
+            far_rate::Kind::Trains => {
+                Figure::estimate(found.rate, "trains of packets: time stamps are coarse or jittered")
+            }
+            far_rate::Kind::Bound => Figure::at_least(found.rate, "the fastest trains of packets; it was never full"),
+        },
+        None => Figure::unknown("too few packets"),
+    }
+}
+
+fn downlink_rate(evidence: &Evidence<'_>) -> Figure {
+    match evidence.downlink {
+        Downlink::Reactions(found) => {
+            Figure::exact(found.rate, format!("{} answers in a row were taken just so far apart", found.hits))
+        }
+        Downlink::Stopping(found) => {
+            Figure::estimate(found.rate, "it explains best when devices stopped to retransmit")
+        }
+        Downlink::Masked(rate) => {
+            Figure::at_least(rate, "requests come as far apart as the uplink spaces them: the downlink is no slower")
+        }
+        Downlink::Bound(rate) => {
+            Figure::at_least(rate, "one answer each in the busiest 20 seconds; it never had a queue")
+        }
+    }
+}
+
+fn downlink_buffer(queues: &Queues) -> Figure {
+    match queues.downlink {
+        Some((bytes, true)) => Figure::estimate(bytes, "its drops agree with the answers that were lost"),
+        Some((bytes, false)) => Figure::at_least(bytes, "so much waited, and nothing was dropped"),
+        None => Figure::unknown("no queue of the downlink was seen"),
+    }
+}
+
+fn uplink_buffer(evidence: &Evidence<'_>, queues: &Queues) -> Figure {
+    match queues.uplink {
+        Some((bytes, true)) if queues.at_uplink => {
+            Figure::estimate(bytes, "so much waited at most, and requests were lost")
+        }
+        Some((bytes, _)) => Figure::at_least(bytes, "so much waited"),
+        None if evidence.saturated >= 0.25 => {
+            Figure::unknown("the uplink was full, but no loop shows how long it waits")
+        }
+        None => Figure::unknown("the uplink had no lasting queue"),
+    }
+}

@@ -1,0 +1,213 @@
+//! Each retransmission that reached the server: had an answer come before it was sent?
+//!
+//! Where loops are closed, the accepted answer says so. Elsewhere the loop's time, as far as it is known or bounded, is
+//! compared with the time between the answers before and the retransmission.
+
+use super::{Evidence, Pauses};
+use crate::exchanges::Exchange;
+use crate::judgement::Judged;
+use crate::ordered::{median_of, sorted};
+
+/// What is compared where no exchange says which answer it accepted.
+struct Surroundings<'e> {
+    evidence: &'e Evidence<'e>,
+    /// When exchanges began, and how many of them up to each took one transmission.
+    began: Vec<f64>,
+    singles_until: Vec<u32>,
+    /// Bytes to devices until each packet.
+    bytes_until: Vec<f64>,
+    heaviest: f64,
+    usual: f64,
+}
+
+/// For each exchange, what each of its transmissions was.
+pub(super) fn judge(evidence: &Evidence<'_>) -> Vec<Vec<Judged>> {
+    let around = Surroundings::of(evidence);
+    let exchanges = &evidence.chapter.exchanges;
+    let mut judged: Vec<Vec<Judged>> = exchanges
+        .iter()
+        .enumerate()
+        .map(|(index, exchange)| {
+            let mut of = vec![Judged::FIRST; exchange.sent.len()];
+            for (number, place) in of.iter_mut().enumerate().skip(1) {
+                *place = match evidence.accepted(index) {
+                    Some(accepted) if number > accepted.answer => Judged::spurious(accepted.probability),
+                    Some(accepted) => Judged::needed(accepted.probability),
+                    None => around.judge(exchange, number),
+                };
+            }
+            of
+        })
+        .collect();
+    // The first that came of the next request was a retransmission.
+    for of_peer in evidence.chapter.by_peer.values() {
+        for pair in of_peer.windows(2) {
+            let lost = evidence.accepted(pair[0] as usize).is_some_and(|accepted| accepted.next_lost > 0);
+            if lost && let Some(first) = judged.get_mut(pair[1] as usize).and_then(|of| of.first_mut()) {
+                *first = Judged::needed(0.85);
+            }
+        }
+    }
+    judged
+}
+
+impl<'e> Surroundings<'e> {
+    fn of(evidence: &'e Evidence<'e>) -> Self {
+        let exchanges = &evidence.chapter.exchanges;
+        let mut by_time: Vec<(f64, bool)> =
+            exchanges.iter().map(|exchange| (exchange.began(), exchange.sent.len() == 1)).collect();
+        by_time.sort_by(|one, other| one.0.total_cmp(&other.0));
+        let mut singles = 0;
+        let singles_until = by_time.iter().map(|(_, single)| {
+            singles += u32::from(*single);
+            singles
+        });
+        let mut bytes = 0.0;
+        let bytes_until = evidence.sent.1.iter().map(|&size| {
+            bytes += f64::from(size);
+            bytes
+        });
+        let mut around = Self {
+            evidence,
+            singles_until: singles_until.collect(),
+            began: by_time.into_iter().map(|(at, _)| at).collect(),
+            bytes_until: bytes_until.collect(),
+            heaviest: 0.0,
+            usual: 0.0,
+        };
+        let last = exchanges.iter().filter_map(|exchange| exchange.answered.last());
+        around.heaviest = last.map(|&at| around.load(at)).fold(0.0, f64::max);
+        let first = exchanges.iter().filter_map(|exchange| exchange.answered.first());
+        around.usual = median_of(first.map(|&at| around.load(at))).unwrap_or_default();
+        around
+    }
+
+    /// Bytes sent to devices in the ten seconds until a time.
+    fn load(&self, time: f64) -> f64 {
+        let times = &self.evidence.sent.0;
+        let until =
+            |place: usize| place.checked_sub(1).and_then(|place| self.bytes_until.get(place)).copied().unwrap_or(0.0);
+        until(times.partition_point(|&at| at <= time)) - until(times.partition_point(|&at| at < time - 10.0))
+    }
+
+    /// The share of exchanges around a time that took one transmission: where most did, the loop is shorter than a timer.
+    fn singles(&self, time: f64) -> f64 {
+        const HALF: f64 = 5.0;
+        let from = self.began.partition_point(|&at| at < time - HALF);
+        let to = self.began.partition_point(|&at| at <= time + HALF);
+        let short = 10_usize.saturating_sub(to - from);
+        let (from, to) = (from.saturating_sub(short), (to + short).min(self.began.len()));
+        let until =
+            |place: usize| place.checked_sub(1).and_then(|place| self.singles_until.get(place)).copied().unwrap_or(0);
+        f64::from(until(to) - until(from)) / (to - from).max(1) as f64
+    }
+
+    fn judge(&self, exchange: &Exchange, number: usize) -> Judged {
+        let evidence = self.evidence;
+        let at = exchange.sent[number];
+        let before: Vec<f64> = exchange.answered.iter().copied().filter(|&answer| answer <= at - 0.001).collect();
+        let Some(&last) = before.last() else { return Judged::UNKNOWN };
+        if evidence.closed.is_some() || evidence.replayed.is_some() {
+            return compared_with_loop(evidence, at, &before);
+        }
+        let waited = evidence.arrivals.as_ref().map_or(0.0, |arrivals| arrivals.busy_for(at, exchange.peer));
+        if waited > 0.4 * (at - last) {
+            return Judged::UNKNOWN;
+        }
+        let bound = |pauses: &Pauses| {
+            before.iter().all(|&answer| pauses.bound_at(answer).is_some_and(|bound| at - answer > bound + 0.2))
+        };
+        if evidence.pauses.as_ref().is_some_and(bound) {
+            return Judged::needed(0.95);
+        }
+        let crowded = self.heaviest > 4.0 * self.usual && self.load(last) > 0.5 * self.heaviest;
+        if crowded && evidence.pauses.is_none() {
+            return Judged::UNKNOWN;
+        }
+        match self.singles(exchange.began()) {
+            share if share >= 0.6 => Judged::needed(0.8),
+            share if share >= 0.3 => Judged::needed(0.65),
+            _ => Judged::UNKNOWN,
+        }
+    }
+}
+
+/// If every answer before had had time enough to cause an end, all were lost; if one had too little, it was on its way.
+fn compared_with_loop(evidence: &Evidence<'_>, at: f64, before: &[f64]) -> Judged {
+    let compared: Vec<(f64, f64, f64)> = before
+        .iter()
+        .filter_map(|&answer| {
+            let expected = evidence.loop_at(answer)?;
+            Some((at - answer, expected, (0.2 * expected).max(0.25)))
+        })
+        .collect();
+    if compared.iter().all(|(since, expected, slack)| *since > expected + slack) {
+        Judged::needed(0.9)
+    } else if compared.iter().any(|(since, expected, slack)| *since < expected - slack) {
+        Judged::spurious(0.9)
+    } else {
+        Judged::UNKNOWN
+    }
+}
+
+/// What of the first transmissions was lost before the server, and of how many.
+pub(super) fn lost_before(evidence: &Evidence<'_>) -> (f64, usize) {
+    let (shortest, longest) = evidence.range;
+    let timers_seen = evidence.timers.range.is_some();
+    let (mut missed, mut checked) = (0_usize, 0_usize);
+    for (index, exchange) in evidence.chapter.exchanges.iter().enumerate() {
+        if let Some(accepted) = evidence.accepted(index) {
+            checked += 1;
+            missed += usize::from(accepted.next_lost > 0);
+        }
+        let gaps: Vec<f64> = exchange.sent.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        let Some(&first) = gaps.first().filter(|_| timers_seen) else { continue };
+        if exchange.next.is_none() || evidence.closed.is_none() {
+            checked += 1;
+            missed += usize::from((1.97 * shortest..=2.03 * longest).contains(&first) && first > 1.02 * longest);
+        }
+        if !(0.97 * shortest..=1.03 * longest).contains(&first) {
+            continue;
+        }
+        // The schedule is known from the first gap: each gap that skips a step was a loss.
+        let mut expected = 2.0 * first;
+        for &gap in &gaps[1..] {
+            let (mut lost, mut sum) = (0, expected);
+            while gap > 1.25 * sum && lost < 3 {
+                expected *= 2.0;
+                sum += expected;
+                lost += 1;
+            }
+            missed += lost;
+            checked += lost + 1;
+            expected *= 2.0;
+        }
+    }
+    (missed as f64 / checked.max(1) as f64, checked)
+}
+
+/// The same of periodic devices: requests that come a timer after their time.
+pub(super) fn late_by_a_timer(evidence: &Evidence<'_>) -> Option<(f64, usize)> {
+    let (shortest, longest) = evidence.range;
+    evidence.rhythm.filter(|rhythm| rhythm.is_periodic() && rhythm.jitter < 0.05 * shortest)?;
+    let (mut missed, mut checked) = (0_usize, 0_usize);
+    for exchanges in evidence.chapter.peers() {
+        let began: Vec<f64> = exchanges.map(Exchange::began).collect();
+        if began.len() < 4 {
+            continue;
+        }
+        let period = median_of(began.windows(2).map(|pair| pair[1] - pair[0])).filter(|&period| period > 0.0)?;
+        let off: Vec<f64> =
+            began.iter().map(|at| (at - began[0] + period / 2.0).rem_euclid(period) - period / 2.0).collect();
+        let middle = crate::ordered::median(&sorted(off.iter().copied()))?;
+        checked += off.len();
+        missed += off.iter().filter(|&&off| off - middle > 0.95 * shortest && off - middle < 1.05 * longest).count();
+    }
+    (checked > 0).then(|| (missed as f64 / checked as f64, checked))
+}
+
+/// Whether most exchanges around a time took one transmission.
+pub(super) fn mostly_single<'e>(evidence: &'e Evidence<'e>) -> impl Fn(f64) -> bool + 'e {
+    let around = Surroundings::of(evidence);
+    move |time| around.singles(time) >= 0.6
+}

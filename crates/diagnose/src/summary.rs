@@ -1,0 +1,449 @@
+//! What all chapters say together.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use serde::Serialize;
+
+use crate::exchanges::{Chapter, Oddities, Pair, is_settled};
+use crate::figure::{Figure, Grade};
+use crate::findings::{Counts, Findings, LinkFigures};
+use crate::health::{Health, goodput_ratio, health};
+use crate::ordered::{median, median_of, quantile, sorted};
+use crate::reading::{Census, Ending};
+use crate::vantage::Side;
+
+/// What a capture says.
+#[derive(Clone, Debug, Serialize)]
+pub struct Diagnosis {
+    /// How the network was.
+    pub verdict: Health,
+    /// Where it was captured.
+    pub side: Side,
+    /// Endpoints that asked.
+    pub devices: u64,
+    /// Exchanges.
+    pub exchanges: u64,
+    /// Transmissions of requests that were seen.
+    pub transmissions: u64,
+    /// Those that were not the first of their exchange.
+    pub retransmissions: Retransmissions,
+    /// Share of the answers' bytes on the downlink that were of use; `None` if there were none.
+    pub goodput_ratio: Option<f64>,
+    /// The path.
+    pub path: PathOf,
+    /// The devices' timers.
+    pub timers: TimersOf,
+    /// Seconds from one request of a device to its next, where that is a rhythm.
+    pub period_s: Figure,
+    /// A device asks again as soon as it is answered.
+    pub closed_loop: bool,
+    /// Seconds over which the devices' first requests were spread.
+    pub start_spread_s: f64,
+    /// Middle sizes.
+    pub sizes: Sizes,
+    /// Bytes of the requests' tokens.
+    pub token_length: usize,
+    /// Where in time the network was how.
+    pub spans: Vec<Span>,
+    /// Microseconds since 1970 of the first packet, and seconds until the last.
+    pub began_us: i64,
+    /// Seconds from the first to the last packet.
+    pub lasted_s: f64,
+    /// What makes the rest less sure.
+    pub doubts: Vec<String>,
+    /// By device, those with the most retransmissions first.
+    #[serde(skip)]
+    pub by_device: Vec<Device>,
+}
+
+/// Retransmissions by what they were.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Retransmissions {
+    /// An answer to an earlier transmission reached the device.
+    pub spurious: u64,
+    /// None did.
+    pub needed: u64,
+    /// Both are possible.
+    pub unknown: u64,
+}
+
+/// Both directions.
+#[derive(Clone, Debug, Serialize)]
+pub struct PathOf {
+    /// To the endpoint that answers.
+    pub uplink: LinkOf,
+    /// To the endpoint that asks.
+    pub downlink: LinkOf,
+    /// Seconds of a round trip without queues.
+    pub base_rtt_s: Figure,
+}
+
+/// One direction.
+#[derive(Clone, Debug, Serialize)]
+pub struct LinkOf {
+    /// bit/s of IP packets.
+    pub rate_bps: Figure,
+    /// Bytes of IP packets.
+    pub buffer_bytes: Figure,
+    /// Share lost besides those that found the queue full.
+    pub loss: Figure,
+}
+
+/// Timers of RFC 7252 §4.8.
+#[derive(Clone, Debug, Serialize)]
+pub struct TimersOf {
+    /// Seconds.
+    pub ack_timeout_s: Figure,
+    /// `ACK_RANDOM_FACTOR`.
+    pub random_factor: Figure,
+    /// The ratio of a gap to the one before.
+    pub backoff: Figure,
+    /// `MAX_RETRANSMIT`.
+    pub max_retransmit: Figure,
+}
+
+/// Middle sizes, bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Sizes {
+    /// IP packets of requests.
+    pub request_bytes: u32,
+    /// IP packets of answers.
+    pub answer_bytes: u32,
+    /// Their payload.
+    pub request_payload_bytes: u32,
+    /// Their payload.
+    pub answer_payload_bytes: u32,
+}
+
+/// How the network was for a while.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Span {
+    /// Seconds since the first packet.
+    pub from_s: f64,
+    /// Seconds since the first packet.
+    pub to_s: f64,
+    /// Transmissions.
+    pub transmissions: u64,
+    /// Retransmissions.
+    pub retransmissions: Retransmissions,
+    /// Exchanges that began.
+    pub exchanges: u64,
+    /// Of the answers' bytes those of use.
+    pub goodput_ratio: Option<f64>,
+}
+
+/// What one device did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Device {
+    /// Its address.
+    pub address: SocketAddr,
+    /// Its exchanges.
+    pub exchanges: u64,
+    /// Its transmissions.
+    pub transmissions: u64,
+    /// Its retransmissions.
+    pub retransmissions: Retransmissions,
+}
+
+impl From<Counts> for Retransmissions {
+    fn from(counts: Counts) -> Self {
+        Self { spurious: counts.spurious, needed: counts.needed, unknown: counts.unknown }
+    }
+}
+
+/// Spans of a capture, as many as a screen has lines.
+const SPANS: usize = 24;
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Window {
+    counts: Counts,
+    exchanges: u64,
+    useful: f64,
+    carried: f64,
+}
+
+/// The windows of a capture whose length is not known before its end: when there are too many they are merged by twos.
+#[derive(Debug)]
+struct Windows {
+    length: f64,
+    of: Vec<Window>,
+}
+
+impl Default for Windows {
+    fn default() -> Self {
+        Self { length: 1.0, of: Vec::new() }
+    }
+}
+
+impl Windows {
+    fn at(&mut self, time: f64) -> &mut Window {
+        while (time / self.length) as usize >= 2 * SPANS {
+            self.length *= 2.0;
+            self.of = self.of.chunks(2).map(|pair| pair.iter().fold(Window::default(), Window::and)).collect();
+        }
+        let place = (time / self.length) as usize;
+        if place >= self.of.len() {
+            self.of.resize(place + 1, Window::default());
+        }
+        &mut self.of[place]
+    }
+}
+
+impl Window {
+    fn and(self, other: &Self) -> Self {
+        let (one, two) = (self.counts, other.counts);
+        Self {
+            counts: Counts {
+                transmissions: one.transmissions + two.transmissions,
+                spurious: one.spurious + two.spurious,
+                needed: one.needed + two.needed,
+                unknown: one.unknown + two.unknown,
+            },
+            exchanges: self.exchanges + other.exchanges,
+            useful: self.useful + other.useful,
+            carried: self.carried + other.carried,
+        }
+    }
+}
+
+/// The sums of all chapters so far, and the figures of each.
+#[derive(Debug, Default)]
+pub(crate) struct Summary {
+    side: Option<Side>,
+    counts: Counts,
+    exchanges: u64,
+    useful: f64,
+    carried: f64,
+    hidden_strain: bool,
+    windows: Windows,
+    devices: BTreeMap<u32, (u64, Counts)>,
+    chapters: Vec<ChapterFigures>,
+    doubts: Vec<String>,
+    end: f64,
+}
+
+#[derive(Debug)]
+struct ChapterFigures {
+    weight: usize,
+    uplink: LinkFigures,
+    downlink: LinkFigures,
+    base_rtt_s: Figure,
+    timers: TimersOf,
+    period_s: Figure,
+    closed_loop: bool,
+    sizes: Sizes,
+    token_length: usize,
+    start_spread_s: f64,
+}
+
+impl Summary {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.chapters.is_empty()
+    }
+
+    pub(crate) fn add(&mut self, side: Side, chapter: &Chapter, findings: &Findings, cut: f64) {
+        self.side = Some(side);
+        let scale = if findings.carried_bytes > 0.0 { findings.useful_bytes / findings.carried_bytes } else { 1.0 };
+        let mut settled = (0.0, 0.0);
+        for (exchange, judged) in chapter.exchanges.iter().zip(&findings.judged) {
+            if !is_settled(exchange, cut) {
+                continue;
+            }
+            self.exchanges += 1;
+            self.counts.add(judged);
+            let (of_device, counts) = self.devices.entry(exchange.peer).or_default();
+            *of_device += 1;
+            counts.add(judged);
+            let bytes = f64::from(exchange.answer_bytes);
+            let answers = exchange.answered.len() as f64;
+            settled.0 += bytes.min(bytes * answers);
+            settled.1 += bytes * answers;
+            let window = self.windows.at(exchange.began());
+            window.exchanges += 1;
+            window.counts.add(judged);
+            window.useful += bytes.min(bytes * answers);
+            window.carried += bytes * answers;
+        }
+        // Answers that were lost were not carried to the end.
+        self.useful += settled.0;
+        self.carried += if settled.1 > 0.0 { settled.0 / scale } else { 0.0 };
+        self.hidden_strain |= findings.hidden_strain;
+        self.doubts.extend(findings.doubts.iter().cloned());
+        self.end = chapter.end();
+        self.chapters.push(ChapterFigures::of(side, chapter, findings));
+    }
+
+    pub(crate) fn finish(
+        self,
+        names: &[Pair],
+        oddities: &Oddities,
+        census: &Census,
+        endings: &[Ending],
+        origin: Option<i64>,
+    ) -> Diagnosis {
+        let goodput = goodput_ratio(self.useful, self.carried);
+        let mut by_device: Vec<Device> = self
+            .devices
+            .iter()
+            .filter_map(|(&peer, &(exchanges, counts))| {
+                let address = names.get(peer as usize)?.0;
+                Some(Device { address, exchanges, transmissions: counts.transmissions, retransmissions: counts.into() })
+            })
+            .collect();
+        by_device.sort_by_key(|device| {
+            let of = device.retransmissions;
+            (std::cmp::Reverse(of.spurious + of.needed + of.unknown), device.address)
+        });
+        let length = self.windows.length;
+        let spans = self.windows.of.iter().enumerate().map(|(place, window)| Span {
+            from_s: place as f64 * length,
+            to_s: ((place + 1) as f64 * length).min(self.end),
+            transmissions: window.counts.transmissions,
+            retransmissions: window.counts.into(),
+            exchanges: window.exchanges,
+            goodput_ratio: goodput_ratio(window.useful, window.carried),
+        });
+        let spans = spans.collect();
+        let mut doubts = self.doubts;
+        doubts.extend(crate::doubts::of_reading(oddities, census, endings));
+        let of = |figure: fn(&ChapterFigures) -> &Figure| together(&self.chapters, figure);
+        let largest = self.chapters.iter().max_by_key(|chapter| chapter.weight);
+        let link = |of_link: fn(&ChapterFigures) -> &LinkFigures| LinkOf {
+            rate_bps: together(&self.chapters, |chapter| &of_link(chapter).rate_bps),
+            buffer_bytes: together(&self.chapters, |chapter| &of_link(chapter).buffer_bytes),
+            loss: together(&self.chapters, |chapter| &of_link(chapter).loss),
+        };
+        Diagnosis {
+            verdict: health(&self.counts, goodput, self.hidden_strain),
+            side: self.side.unwrap_or(Side::Server),
+            devices: by_device.len() as u64,
+            exchanges: self.exchanges,
+            transmissions: self.counts.transmissions,
+            retransmissions: self.counts.into(),
+            goodput_ratio: goodput,
+            path: PathOf {
+                uplink: link(|chapter| &chapter.uplink),
+                downlink: link(|chapter| &chapter.downlink),
+                base_rtt_s: of(|chapter| &chapter.base_rtt_s),
+            },
+            timers: TimersOf {
+                ack_timeout_s: of(|chapter| &chapter.timers.ack_timeout_s),
+                random_factor: of(|chapter| &chapter.timers.random_factor),
+                backoff: of(|chapter| &chapter.timers.backoff),
+                max_retransmit: of(|chapter| &chapter.timers.max_retransmit),
+            },
+            period_s: of(|chapter| &chapter.period_s),
+            closed_loop: largest.is_some_and(|chapter| chapter.closed_loop),
+            start_spread_s: self.chapters.first().map_or(0.0, |chapter| chapter.start_spread_s),
+            sizes: largest.map(|chapter| chapter.sizes).unwrap_or_default(),
+            token_length: largest.map_or(0, |chapter| chapter.token_length),
+            spans,
+            began_us: origin.unwrap_or_default(),
+            lasted_s: self.end,
+            doubts,
+            by_device,
+        }
+    }
+}
+
+/// The best of what chapters say: exact values if they agree, else what most exchanges say.
+fn together(chapters: &[ChapterFigures], of: impl Fn(&ChapterFigures) -> &Figure) -> Figure {
+    let best = |grade: Grade| {
+        let of_grade = chapters.iter().filter(|chapter| of(chapter).grade == grade);
+        of_grade.max_by_key(|chapter| chapter.weight).map(&of)
+    };
+    if let Some(exact) = best(Grade::Exact) {
+        let values =
+            sorted(chapters.iter().map(&of).filter(|figure| figure.grade == Grade::Exact).filter_map(|f| f.value));
+        if let (Some(&low), Some(&high)) = (values.first(), values.last())
+            && high > 1.03 * low
+        {
+            let because = format!("it changed, or is not what it seems: from {low:.4} to {high:.4}");
+            return Figure::estimate(median(&values).unwrap_or(low), because);
+        }
+        return exact.clone();
+    }
+    if let Some(estimate) = best(Grade::Estimate) {
+        return estimate.clone();
+    }
+    let bounds = |grade: Grade| chapters.iter().map(&of).filter(move |figure| figure.grade == grade);
+    let value = |figure: &Figure| figure.value.unwrap_or_default();
+    let highest = bounds(Grade::AtLeast).max_by(|one, other| value(one).total_cmp(&value(other)));
+    let lowest = bounds(Grade::AtMost).min_by(|one, other| value(one).total_cmp(&value(other)));
+    let unknown = || best(Grade::Unknown).cloned().unwrap_or_else(|| Figure::unknown("nothing was captured"));
+    highest.or(lowest).cloned().unwrap_or_else(unknown)
+}
+
+impl ChapterFigures {
+    fn of(side: Side, chapter: &Chapter, findings: &Findings) -> Self {
+        let exchanges = &chapter.exchanges;
+        let middle = |values: Vec<u32>| median_of(values.into_iter().map(f64::from)).unwrap_or_default() as u32;
+        let answered = || exchanges.iter().filter(|exchange| exchange.answer_bytes > 0);
+        let mut tokens = [0_usize; 9];
+        for exchange in exchanges {
+            tokens[exchange.token.len().min(8)] += 1;
+        }
+        let first = sorted(chapter.peers().filter_map(|mut of| of.next().map(|exchange| exchange.began())));
+        let spread = quantile(&first, 0.8).zip(first.first()).map_or(0.0, |(most, first)| (most - first) / 0.8);
+        Self {
+            weight: exchanges.len(),
+            uplink: findings.uplink.clone(),
+            downlink: findings.downlink.clone(),
+            base_rtt_s: findings.base_rtt_s.clone(),
+            timers: timers_of(side, findings),
+            period_s: period(findings),
+            closed_loop: findings.closed_loop,
+            sizes: Sizes {
+                request_bytes: middle(exchanges.iter().map(|exchange| exchange.request_bytes).collect()),
+                answer_bytes: middle(answered().map(|exchange| exchange.answer_bytes).collect()),
+                request_payload_bytes: middle(exchanges.iter().map(|exchange| exchange.request_payload).collect()),
+                answer_payload_bytes: middle(answered().map(|exchange| exchange.answer_payload).collect()),
+            },
+            token_length: tokens.iter().enumerate().max_by_key(|(_, count)| **count).map_or(0, |(length, _)| length),
+            start_spread_s: spread,
+        }
+    }
+}
+
+fn period(findings: &Findings) -> Figure {
+    match findings.rhythm {
+        Some(rhythm) if rhythm.is_periodic() && rhythm.same > 0.5 && !findings.closed_loop => {
+            Figure::estimate(rhythm.period, format!("{:.0} % of the devices have this rhythm", 100.0 * rhythm.same))
+        }
+        _ => Figure::unknown("devices have no common rhythm"),
+    }
+}
+
+fn timers_of(side: Side, findings: &Findings) -> TimersOf {
+    let timers = &findings.timers;
+    let few = || Figure::unknown(format!("{} first gaps between transmissions are too few", timers.in_range));
+    let (ack_timeout_s, random_factor) = match timers.range.filter(|_| timers.is_seen()) {
+        Some(_) => {
+            let (low, high) = timers.likely();
+            let because = format!("{} first gaps between transmissions", timers.in_range);
+            let blurred = if timers.blurred { ", blurred by the uplink's queue" } else { "" };
+            (
+                Figure::estimate(low, format!("{because}{blurred}")),
+                Figure::estimate(high / low, format!("{because}{blurred}")),
+            )
+        }
+        None => (few(), few()),
+    };
+    let hidden = if side == Side::Server { ", if none was lost before the server" } else { "" };
+    TimersOf {
+        ack_timeout_s,
+        random_factor,
+        backoff: match timers.backoff {
+            Some(ratio) => Figure::estimate(ratio, "the second gap by the first"),
+            None => Figure::unknown("too few exchanges with three transmissions"),
+        },
+        max_retransmit: match timers.most.checked_sub(1) {
+            Some(most) if timers.is_limit => {
+                Figure::estimate(most as f64, format!("many exchanges end with {} transmissions{hidden}", timers.most))
+            }
+            Some(most) => Figure::at_least(most as f64, format!("an exchange had {} transmissions", timers.most)),
+            None => Figure::unknown("no confirmable request"),
+        },
+    }
+}

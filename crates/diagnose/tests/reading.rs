@@ -1,0 +1,192 @@
+//! What captures of every kind say before anything is judged: link layers, files that end too soon, and what is no CoAP.
+#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
+
+use millpond_diagnose::{DiagnoseError, Diagnosis, Options, Verdict, diagnose};
+
+/// Microseconds, the capture's link type and its frames.
+fn pcap(link: u32, frames: &[(u32, Vec<u8>)]) -> Vec<u8> {
+    let mut file = Vec::new();
+    for word in [0xa1b2_c3d4, 0x0004_0002, 0, 0, 65_535, link] {
+        file.extend_from_slice(&u32::to_le_bytes(word));
+    }
+    for (time, bytes) in frames {
+        let length = bytes.len() as u32;
+        for word in [time / 1_000_000, time % 1_000_000, length, length] {
+            file.extend_from_slice(&u32::to_le_bytes(word));
+        }
+        file.extend_from_slice(bytes);
+    }
+    file
+}
+
+/// An IPv4 packet with a datagram from or to port 5683.
+fn ipv4(up: bool, payload: &[u8]) -> Vec<u8> {
+    let (length, udp) = (28 + payload.len() as u16, 8 + payload.len() as u16);
+    let mut packet = vec![0x45, 0];
+    packet.extend_from_slice(&length.to_be_bytes());
+    packet.extend_from_slice(&[0, 0, 0, 0, 64, 17, 0, 0]);
+    let (device, server) = ([192, 0, 2, 1], [192, 0, 2, 2]);
+    packet.extend_from_slice(&if up { [device, server] } else { [server, device] }.concat());
+    for port in if up { [40_000_u16, 5683] } else { [5683, 40_000] } {
+        packet.extend_from_slice(&port.to_be_bytes());
+    }
+    packet.extend_from_slice(&udp.to_be_bytes());
+    packet.extend_from_slice(&[0, 0]);
+    packet.extend_from_slice(payload);
+    packet
+}
+
+fn ipv6(up: bool, payload: &[u8]) -> Vec<u8> {
+    let udp = 8 + payload.len() as u16;
+    let mut packet = vec![0x60, 0, 0, 0];
+    packet.extend_from_slice(&udp.to_be_bytes());
+    packet.extend_from_slice(&[17, 64]);
+    let (device, server) = ([0xfd, 1], [0xfd, 2]);
+    for end in if up { [device, server] } else { [server, device] } {
+        packet.extend_from_slice(&end);
+        packet.extend_from_slice(&[0; 14]);
+    }
+    packet.extend_from_slice(&ipv4(up, payload)[20..]);
+    packet
+}
+
+const REQUEST: &[u8] = &[0x41, 1, 0x12, 0x34, 7, 0xff, b'a'];
+const ANSWER: &[u8] = &[0x61, 0x45, 0x12, 0x34, 7, 0xff, b'b'];
+
+/// A request that is sent twice, and its answer.
+fn conversation(packet: impl Fn(bool, &[u8]) -> Vec<u8>) -> Vec<(u32, Vec<u8>)> {
+    vec![(0, packet(true, REQUEST)), (2_500_000, packet(true, REQUEST)), (2_500_100, packet(false, ANSWER))]
+}
+
+fn read(file: &[u8]) -> Result<Diagnosis, DiagnoseError> {
+    diagnose([file], &Options::default(), &mut |_| {})
+}
+
+#[test]
+fn every_link_layer_leads_to_the_same_exchange() {
+    let framed = |header: &'static [u8], v6: bool| {
+        move |up: bool, payload: &[u8]| [header, &if v6 { ipv6(up, payload) } else { ipv4(up, payload) }].concat()
+    };
+    const ETHERNET: &[u8] = &[2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0];
+    const VLAN: &[u8] = &[2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x81, 0, 0, 5, 0x86, 0xdd];
+    const SLL: &[u8] = &[0, 0, 0, 1, 0, 6, 2, 0, 0, 0, 0, 1, 0, 0, 8, 0];
+    const SLL2: &[u8] = &[0x86, 0xdd, 0, 0, 0, 0, 0, 1, 0, 1, 0, 6, 2, 0, 0, 0, 0, 1, 0, 0];
+    const LOOPBACK: &[u8] = &[2, 0, 0, 0];
+    let cases: [(u32, &'static [u8], bool); 9] = [
+        (1, ETHERNET, false),
+        (1, VLAN, true),
+        (113, SLL, false),
+        (276, SLL2, true),
+        (0, LOOPBACK, false),
+        (101, &[], false),
+        (101, &[], true),
+        (228, &[], false),
+        (229, &[], true),
+    ];
+    for (link, header, v6) in cases {
+        let mut rows = Vec::new();
+        let file = pcap(link, &conversation(framed(header, v6)));
+        let found = diagnose([&file[..]], &Options::default(), &mut |row| rows.push(*row)).unwrap();
+        assert_eq!((found.devices, found.exchanges, found.transmissions), (1, 1, 2), "link type {link}, IPv6: {v6}");
+        assert_eq!(found.sizes.request_bytes, if v6 { 55 } else { 35 }, "bytes of the IP packet");
+        assert_eq!(found.sizes.request_payload_bytes, 1);
+        let told: Vec<_> =
+            rows.iter().map(|row| (row.number, row.time, row.judged.verdict == Verdict::First)).collect();
+        assert_eq!(told, [(1, 0, true), (2, 2_500_000, false)]);
+        assert_eq!((rows[0].id.0, rows[0].token.as_bytes()), (0x1234, &[7][..]));
+    }
+}
+
+#[test]
+fn a_file_that_is_cut_is_read_up_to_there_and_told() {
+    let file = pcap(101, &conversation(ipv4));
+    let mut frames = conversation(ipv4);
+    frames.push((3_000_000, ipv4(true, REQUEST)));
+    let longer = pcap(101, &frames);
+    for length in file.len() + 1..longer.len() {
+        let found = read(&longer[..length]).unwrap();
+        assert_eq!(found.transmissions, 2, "cut at {length}");
+        assert!(found.doubts[0].starts_with("the file is cut in the middle of a packet"), "{:?}", found.doubts);
+    }
+    assert_eq!(read(&file).unwrap().doubts, Vec::<String>::new());
+}
+
+#[test]
+fn captures_are_read_one_after_the_other() {
+    let frames = conversation(ipv4);
+    let (one, other) = (pcap(101, &frames[..1]), pcap(101, &frames[1..]));
+    let found = diagnose([&one[..], &other[..]], &Options::default(), &mut |_| {}).unwrap();
+    assert_eq!((found.exchanges, found.transmissions), (1, 2));
+}
+
+#[test]
+fn what_is_no_capture_of_coap_says_what_it_is() {
+    let other_port = |up: bool, payload: &[u8]| {
+        let mut packet = ipv4(up, payload);
+        let at = if up { 22 } else { 20 };
+        packet[at..at + 2].copy_from_slice(&8000_u16.to_be_bytes());
+        packet
+    };
+    let tcp = |_: bool, _: &[u8]| {
+        let mut packet = ipv4(true, &[0; 20]);
+        packet[9] = 6;
+        packet[32] = 0x50;
+        packet
+    };
+    let only =
+        |up: bool| conversation(ipv4).into_iter().filter(|(_, packet)| (packet[12 + 3] == 1) == up).collect::<Vec<_>>();
+    for (file, line) in [
+        (Vec::new(), "empty: 0 bytes"),
+        (b"#!/bin/sh".to_vec(), "neither pcap nor pcapng: capture with `tcpdump -w FILE udp`"),
+        (pcap(101, &[]), "no CoAP over UDP on port 5683: no packets at all"),
+        (
+            pcap(101, &conversation(other_port)),
+            "no CoAP over UDP on port 5683: 3 packets: 3 of UDP port 8000 (it could be CoAP: --port 8000)",
+        ),
+        (pcap(101, &conversation(tcp)), "no CoAP over UDP on port 5683: 3 packets: 3 of TCP port 5683"),
+        (
+            pcap(195, &conversation(ipv4)),
+            "no CoAP over UDP on port 5683: 3 packets: 3 of link type 195, which is not read",
+        ),
+        (pcap(101, &only(true)), "only one direction was captured: requests, and no answers to them"),
+        (pcap(101, &only(false)), "only one direction was captured: answers, and not what they answer"),
+    ] {
+        assert_eq!(read(&file).unwrap_err().to_string(), line);
+    }
+    let options = Options { ports: vec![8000], ..Options::default() };
+    assert_eq!(diagnose([&pcap(101, &conversation(other_port))[..]], &options, &mut |_| {}).unwrap().transmissions, 2);
+}
+
+#[test]
+fn times_that_run_backwards_are_put_right_and_told() {
+    let mut frames = conversation(ipv4);
+    frames[1].0 = 9_000_000;
+    frames[2].0 = 6_000_000;
+    let found = read(&pcap(101, &frames)).unwrap();
+    assert!((found.lasted_s - 9.0).abs() < 1e-9, "the answer came when the request did");
+    assert!(found.doubts[0].starts_with("times run backwards 1 times, by 3.000 s at most"), "{:?}", found.doubts);
+}
+
+#[test]
+fn a_packet_that_was_captured_twice_counts_once() {
+    let mut frames = conversation(ipv4);
+    frames.insert(1, (100, frames[0].1.clone()));
+    let found = read(&pcap(101, &frames)).unwrap();
+    assert_eq!(found.transmissions, 2);
+    assert!(found.doubts[0].starts_with("1 packets were captured twice"), "{:?}", found.doubts);
+}
+
+#[test]
+fn the_first_fragment_counts_with_the_bytes_of_all() {
+    let mut frames = conversation(ipv4);
+    // More fragments; a UDP length of 1000.
+    for (_, packet) in &mut frames[..2] {
+        packet[6] = 0x20;
+        packet[24..26].copy_from_slice(&1000_u16.to_be_bytes());
+    }
+    let mut later = frames[0].1.clone();
+    later[6..8].copy_from_slice(&[0, 4]);
+    frames.insert(1, (10, later));
+    let found = read(&pcap(101, &frames)).unwrap();
+    assert_eq!((found.transmissions, found.sizes.request_bytes), (2, 1020));
+}
