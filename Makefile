@@ -15,7 +15,7 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(wildcard crates/*/Cargo.toml) $(shell fi
 
 .DEFAULT_GOAL := help
 .PHONY: help build web demo install install-c sizes header miri test test-rust test-c test-python test-web peers interop traces bench
-.PHONY: bench-live dist try-dist docs lint lint-rust lint-actions lint-packages lint-c lint-python lint-deps advisories clean
+.PHONY: bench-live dist try-dist docs lint lint-rust lint-actions lint-packages lint-semver lint-c lint-python lint-deps advisories clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -194,7 +194,7 @@ bench: $(VENV)/.package ## every benchmark, then the whole study by the clock
 	$(BIN)/python crates/py/benches/fleet.py
 	$(BIN)/python crates/py/benches/whole_study.py
 
-lint: lint-rust lint-packages lint-c lint-deps lint-python lint-actions ## formatting, lints, types, documentation, licences
+lint: lint-rust lint-packages lint-semver lint-c lint-deps lint-python lint-actions ## formatting, lints, types, documentation, licences
 
 lint-rust: | $(BIN)/python
 	@{ $(CARGO) fmt --version && $(CARGO) clippy --version; } >/dev/null 2>&1 || rustup component add rustfmt clippy
@@ -231,6 +231,18 @@ ALONE := x86_64-unknown-linux-musl
 lint-packages:
 	@if test -n "$(PACKS)"; then $(CARGO) package --workspace --no-verify --allow-dirty --locked --quiet; \
 	  else echo "left out: packing the crates (cargo 1.90 or newer)"; fi
+
+SEMVER   := $(or $(shell command -v cargo-semver-checks 2>/dev/null),$(TOOLS)/bin/cargo-semver-checks)
+LAST_TAG := $(shell git describe --tags --abbrev=0 --match 'v[0-9]*' 2>/dev/null)
+
+# What breaks programs that use the crates wants a higher version than the last tag's.
+lint-semver:
+	@if test -z "$(LAST_TAG)"; then echo "left out: breaking changes in the crates' APIs (no version is tagged to compare with)"; \
+	  else $(MAKE) --no-print-directory $(SEMVER) && $(SEMVER) semver-checks --workspace --baseline-rev $(LAST_TAG); fi
+
+# Without optimisation: it reads documentation once, and is built in half the time.
+$(TOOLS)/bin/cargo-semver-checks:
+	$(CARGO) install cargo-semver-checks --locked --quiet --debug --root $(TOOLS)
 
 lint-c:
 	$(CARGO) test --quiet --locked -p millpond-ffi --test header
