@@ -18,6 +18,7 @@ from millpond.results.directory import Results
 from millpond.run import verify
 
 ROOT = Path(__file__).resolve().parents[2]
+NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))
 PLAN: dict[str, Any] = {
     "scenario": {"path": "nbiot-anrw18", "clients": [{"count": 2, "controller": "rfc7252", "exchanges": 3}]},
     "matrix": {"clients[0].count": [2, 4]},
@@ -72,8 +73,9 @@ def test_the_example_of_the_manual_runs(tmp_path: Path, monkeypatch: pytest.Monk
     assert (tmp_path / "fct.pdf").read_bytes().startswith(b"%PDF")
 
 
-def test_the_notebook_that_ships_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    notebook = json.loads((ROOT / "docs" / "notebooks" / "compare.ipynb").read_text(encoding="utf-8"))
+@pytest.mark.parametrize("file", NOTEBOOKS, ids=lambda file: file.stem)
+def test_the_notebooks_that_ship_run(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    notebook = json.loads(file.read_text(encoding="utf-8"))
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}
     cells = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
