@@ -78,7 +78,7 @@ def stage(root: Path, to: Path, there: Collection[str]) -> None:
         there: Which of `EXPLORER`, `RUST` and `PYTHON` the site will have.
     """
     to.mkdir(parents=True)
-    shutil.copytree(root / "docs" / "images", to / "images", ignore=shutil.ignore_patterns("*.md"))
+    shutil.copytree(root / "docs" / "images", to / "images")
     files = [*(root / "docs").rglob("*.md"), *(root / name for name in OUTSIDE)]
     for file in files:
         name = _chapter(file, root)
@@ -99,7 +99,7 @@ def stage(root: Path, to: Path, there: Collection[str]) -> None:
 def _chapter(file: Path, root: Path) -> str:
     """The chapter that a page of the repository is in the book; empty if it is none."""
     docs = root / "docs"
-    if file.is_relative_to(docs) and file.suffix == ".md" and not file.is_relative_to(docs / "images"):
+    if file.is_relative_to(docs) and file.suffix == ".md":
         return LIST if file == docs / "index.md" else str(file.relative_to(docs))
     return OUTSIDE.get(str(file.relative_to(root)), "") if file.is_relative_to(root) else ""
 
