@@ -1,8 +1,9 @@
-/* A CoAP client with a message layer of its own adopts millpond in five calls.
+/* A CoAP client with a message layer of its own adopts calm in seven calls.
  *
  * The message layer below is the usual one: a transaction for each confirmable message, a timer, a counter of
- * retransmissions. Two of its lines change: the one that computes a timeout now asks timeout_of(), and the one that
- * drops a transaction tells settle() how it ended. Each makes two calls; the fifth makes the peer.
+ * retransmissions. Three of its lines change: a request leaves when may_leave() says so, the line that computes a timeout
+ * asks timeout_of(), and the one that drops a transaction tells settle() how it ended. It keeps when each copy left, since
+ * an answer names its copy. Two more calls make the peer.
  *
  * The network is made up, and so is time: requests and answers take 150 to 450 ms each way and one in twelve is
  * lost. Both runs meet the same losses. Compile and run:
@@ -24,6 +25,7 @@ typedef struct {
   uint16_t mid;
   uint8_t retransmissions;
   uint64_t first_us, last_us, deadline_us;
+  uint64_t sent_us[MAX_RETRANSMIT + 1]; /* new: when each copy left */
   millpond_exchange exchange; /* new: beside the message */
 } transaction;
 
@@ -61,6 +63,14 @@ static millpond_cx context(const transaction *t, uint64_t now_us) {
   return cx;
 }
 
+/* When the next request may leave: calm holds it back while a queue stands. */
+static uint64_t may_leave(const client *c, const transaction *t, uint64_t now_us) {
+  millpond_cx cx = context(t, now_us);
+  uint64_t at_us = now_us;
+  must(millpond_admit(&c->peer, MILLPOND_CLASS_CONFIRMABLE, 40, &cx, &at_us));
+  return at_us;
+}
+
 /* A copy leaves now; how long until the next? */
 static uint32_t timeout_of(client *c, transaction *t, uint64_t now_us) {
   millpond_cx cx = context(t, now_us);
@@ -73,16 +83,19 @@ static uint32_t timeout_of(client *c, transaction *t, uint64_t now_us) {
   return wait.span_us;
 }
 
-/* The transaction is over, with an answer or without one. */
-static void settle(client *c, transaction *t, int answered, uint64_t now_us) {
+/* The transaction is over, with an answer that names a copy by the last byte of its token, or without one (named < 0). */
+static void settle(client *c, transaction *t, int named, uint64_t now_us) {
   millpond_cx cx = context(t, now_us);
-  if (answered) {
+  if (named >= 0) {
     millpond_sample sample;
     memset(&sample, 0, sizeof sample);
     sample.since_first_us = (uint32_t)(now_us - t->first_us);
     sample.since_last_us = (uint32_t)(now_us - t->last_us);
     sample.retransmissions = t->retransmissions;
     sample.kind = MILLPOND_KIND_PIGGYBACKED;
+    sample.names = MILLPOND_NAMES_COPY;
+    sample.named = (uint8_t)named;
+    sample.since_named_us = (uint32_t)(now_us - t->sent_us[named]);
     must(millpond_on_reply(&c->peer, &t->exchange, &sample, &cx));
   } else {
     must(millpond_on_end(&c->peer, &t->exchange, MILLPOND_END_GAVE_UP, &cx));
@@ -99,14 +112,14 @@ static void send_copy(client *c, transaction *t, uint64_t now_us) {
     uint32_t spread = chance_of(3, t->mid, 0) % (ACK_TIMEOUT_US / 2);
     timeout_us = (ACK_TIMEOUT_US + spread) << t->retransmissions;
   }
-  t->last_us = now_us;
+  t->last_us = t->sent_us[t->retransmissions] = now_us;
   t->deadline_us = now_us + timeout_us;
   c->copies++;
 }
 
-static void drop(client *c, transaction *t, int answered, uint64_t now_us) {
-  if (c->adopted) settle(c, t, answered, now_us); /* changed */
-  if (!answered) c->given_up++;
+static void drop(client *c, transaction *t, int named, uint64_t now_us) {
+  if (c->adopted) settle(c, t, named, now_us); /* changed */
+  if (named < 0) c->given_up++;
   c->waited_us += now_us - t->first_us;
 }
 
@@ -125,8 +138,10 @@ static void run(client *c) {
   for (mid = 1; mid <= REQUESTS; mid++) {
     transaction *t = &c->open;
     uint64_t answer_us;
+    int named = 0;
     memset(t, 0, sizeof *t);
     t->mid = mid;
+    if (c->adopted) now_us = may_leave(c, t, now_us); /* changed */
     t->first_us = now_us;
     send_copy(c, t, now_us);
     answer_us = answer_to(t);
@@ -136,14 +151,17 @@ static void run(client *c) {
       t->retransmissions++;
       send_copy(c, t, now_us);
       other_us = answer_to(t);
-      if (other_us < answer_us) answer_us = other_us;
+      if (other_us < answer_us) {
+        answer_us = other_us;
+        named = t->retransmissions;
+      }
     }
     now_us = answer_us <= t->deadline_us ? answer_us : t->deadline_us;
-    drop(c, t, answer_us <= t->deadline_us, now_us);
+    drop(c, t, answer_us <= t->deadline_us ? named : -1, now_us);
     now_us += 1000000;
   }
   printf("%-30s %lu requests, %lu copies, %lu given up, %.2f s a request\n",
-         c->adopted ? "with millpond (cocoa-03):" : "with its own timer (RFC 7252):", (unsigned long)REQUESTS, c->copies,
+         c->adopted ? "with millpond (calm):" : "with its own timer (RFC 7252):", (unsigned long)REQUESTS, c->copies,
          c->given_up, (double)c->waited_us / REQUESTS / 1e6);
 }
 
@@ -151,7 +169,9 @@ int main(void) {
   static client before, after;
   run(&before);
   after.adopted = 1;
-  must(millpond_peer_init(&after.peer, MILLPOND_SIZES, MILLPOND_PRESET_COCOA_03));
+  must(millpond_peer_init(&after.peer, MILLPOND_SIZES, MILLPOND_PRESET_CALM));
+  must(millpond_peer_set(&after.peer, MILLPOND_SETTING_PATIENCE, 4000000));   /* as Millpond's own stack has it */
+  must(millpond_peer_set(&after.peer, MILLPOND_SETTING_LEAST_WAIT, 200000));
   run(&after);
   if (after.waited_us >= before.waited_us) {
     printf("nothing was gained\n");

@@ -5,6 +5,7 @@
 mod bodies;
 mod failures;
 mod files;
+mod in_c;
 mod loads;
 mod logs;
 mod methods;
