@@ -29,6 +29,8 @@ create-missing = false
 default-theme = "light"
 preferred-dark-theme = "navy"
 no-section-label = true
+additional-css = ["site.css"]
+additional-js = ["site.js"]
 
 [output.html.print]
 enable = false
@@ -52,6 +54,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         book = Path(folder)
         (book / "book.toml").write_text(BOOK, encoding="utf-8")
+        for name in ("site.css", "site.js"):
+            shutil.copyfile(Path(__file__).with_name(name), book / name)
         stage.stage(ROOT, book / "src", there)
         subprocess.run([asked.mdbook, "build", "--dest-dir", str(book / "out"), str(book)], check=True)
         for place, made in there.items():

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shutil
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -44,3 +45,15 @@ def browser() -> Iterator[object]:
         running = driver.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-gpu"])
         yield running
         running.close()
+
+
+@pytest.fixture(scope="session")
+def faults() -> Callable[[Any], list[str]]:
+    """What axe finds wrong with an open page: titles, alternative texts, contrast, names (WCAG 2 A and AA)."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed")
+
+    def found(page: Any) -> list[str]:
+        told = axe.Axe().run(page, options={"runOnly": ["wcag2a", "wcag2aa"]}).response["violations"]
+        return [f"{fault['id']}: {fault['nodes'][0]['html'][:100]}" for fault in told]
+
+    return found

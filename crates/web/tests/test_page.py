@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +57,54 @@ def test_the_collapse_happens_by_itself(browser: Any, place: str) -> None:
     page.close()
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_reader_can_use_it(browser: Any, place: str, faults: Callable[[Any], list[str]], scheme: str) -> None:
+    page = browser.new_page(viewport={"width": 1280, "height": 800}, reduced_motion="reduce", color_scheme=scheme)
+    page.goto(place)
+    page.wait_for_selector(READY)
+    assert faults(page) == []
+    page.close()
+
+
+@pytest.mark.parametrize(("width", "height"), [(720, 480), (340, 480)])
+def test_in_a_frame_it_fits_without_bars(browser: Any, place: str, width: int, height: int) -> None:
+    page = browser.new_page(viewport={"width": width + 20, "height": height + 20}, reduced_motion="reduce")
+    page.route("**/outer", lambda route: route.fulfill(
+        content_type="text/html", body=f'<iframe src="{place}" style="width:{width}px;height:{height}px;border:0">'
+    ))  # fmt: skip
+    frame = page.frame_locator("iframe")
+    page.goto(f"{place}outer")
+    frame.locator(READY).wait_for()
+    assert not frame.locator(".loading").is_visible()
+    inside = page.frames[1]
+    assert inside.evaluate("[document.documentElement.scrollHeight, document.documentElement.scrollWidth]") == [
+        height,
+        width,
+    ]
+    for part in ("#stage-a", "#play", "#scrub", "#verdict-a"):
+        box = frame.locator(part).bounding_box()
+        assert box is not None, part
+        assert box["height"] > 10, part
+        assert box["y"] + box["height"] <= height + 10, part
+    page.close()
+
+
+def test_while_the_engine_is_fetched_the_page_says_that_it_loads(browser: Any, place: str) -> None:
+    page = browser.new_page(viewport={"width": 1280, "height": 800})
+    held: list[Any] = []
+    page.route("**/engine_bg.wasm", lambda route: held.append(route))
+    page.goto(place)
+    page.get_by_role("status").filter(has_text="loading").wait_for()
+    assert not page.locator("#stage-a").is_visible()
+    while not held:
+        page.wait_for_timeout(20)
+    held[0].continue_()
+    page.wait_for_selector(READY)
+    assert not page.locator(".loading").is_visible()
+    assert page.locator("#stage-a").is_visible()
+    page.close()
+
+
 def test_who_wants_no_motion_sees_the_collapse_at_rest(opened: Any) -> None:
     assert opened.locator("#play").inner_text() == "Play"
     assert opened.locator("#time").inner_text() == "2:30 / 5:00"
@@ -85,7 +133,7 @@ def test_space_plays_and_arrows_step(opened: Any) -> None:
     assert opened.locator("#play").inner_text() == "Play"
 
 
-def test_two_runs_stand_side_by_side_on_the_same_luck(opened: Any) -> None:
+def test_two_runs_stand_side_by_side_with_the_same_random_numbers(opened: Any) -> None:
     opened.locator("#beside").select_option("controller:fasor-token")
     _settled(opened)
     assert opened.locator("#side-b").is_visible()

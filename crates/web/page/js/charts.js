@@ -8,7 +8,7 @@ const MARKS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14
 
 const KINDS = [
   { title: "Packets in the queue", of: (film) => Array.from(film.lines[film.shown].queue), told: (value) => count(value) },
-  { title: "Useful share of the link", of: (film) => film.shares, told: (value) => `${Math.round(value)} %`, range: [0, 100] },
+  { title: "Goodput ratio of the link", of: (film) => film.shares, told: (value) => `${Math.round(value)} %`, range: [0, 100] },
   {
     title: "Devices with all their answers",
     of: (film) => Array.from(film.done, (done) => (film.devices > 0 ? (100 * done) / film.devices : 0)),

@@ -4,7 +4,7 @@ import { SETTINGS, setting } from "./settings.js";
 import { base, scenario, value } from "./state.js";
 import { told } from "./words.js";
 
-/** What can stand beside: one thing that is different, on the same luck. Of a list every other choice. */
+/** What can stand beside: one thing that is different, with the same random numbers. Of a list every other choice. */
 const BESIDE = [
   { key: "controller", label: "Another controller" },
   { key: "buffer", label: "Another buffer", values: [2500, 14100, 28200, 1410000] },

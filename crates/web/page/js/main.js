@@ -261,7 +261,7 @@ async function begin() {
   } catch (error) {
     refused = error;
   }
-  // Whoever comes with an address sees what it says; everybody else sees it happen.
+  // An address is shown as it says; without one the collapse unfolds.
   const isFirst = location.hash === "" || refused !== null;
   if (!isFirst) leave();
   document.body.classList.toggle("unfolding", isFirst && !calm.matches);

@@ -11,7 +11,7 @@ export const STOPS = [
   {
     title: "Why more buffer makes it worse",
     text: "The same cut, beside a base station whose buffer is a hundredth as large. It drops packets, and that is its merit: an answer "
-      + "waits less than four seconds or not at all, so fewer copies are in vain, and the cell is calm again within the run. Some devices give a request up on the "
+      + "waits less than four seconds or not at all, so fewer retransmissions are useless, and the cell is calm again within the run. Some devices give a request up on the "
       + "way. A large buffer loses nothing but time, and time is what these timers measure.",
     values: { buffer: 1410000 }, beside: "buffer:14100", at: 55,
   },
