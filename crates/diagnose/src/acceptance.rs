@@ -25,6 +25,9 @@ pub(crate) struct Acceptance {
     pub of: Vec<Option<Accepted>>,
     /// How far loops scatter about the curve, seconds.
     pub scatter: f64,
+    /// Shares lost: of requests' first transmissions before the server, and of answers behind it.
+    pub lost_up: f64,
+    pub lost_down: f64,
 }
 
 /// Below it nothing is said.
@@ -52,18 +55,20 @@ pub(crate) fn accepted(
     for _ in 0..2 {
         let (mut next_lost, mut next_came, mut answers_lost, mut known) = (0_u32, 0_u32, 0_usize, 0_usize);
         for (index, exchange, delays) in samples() {
-            let mut likely: Vec<(f64, usize, u8)> = Vec::with_capacity(3 * delays.len());
+            let mut likely: Vec<(f64, usize, u8)> = Vec::with_capacity(4 * delays.len());
             let mut before_lost = 1.0 - lost_down;
             for (answer, (delay, &at)) in delays.iter().zip(&exchange.answered).enumerate() {
                 let off = delay - curve.at(at);
                 let z = off / scatter;
                 let near = (-0.5 * z * z).exp() / (scatter * 2.507) + 0.01 / (1.0 + off * off);
                 likely.push(((1.0 - lost_up) * before_lost * near, answer, 0));
-                if (0.97 * shortest..=1.03 * longest).contains(&off) {
-                    likely.push((lost_up * (1.0 - lost_up) * before_lost / (longest - shortest), answer, 1));
-                }
-                if (2.91 * shortest..=3.09 * longest).contains(&off) {
-                    likely.push((lost_up * lost_up * before_lost / (3.0 * (longest - shortest)), answer, 2));
+                // The first transmissions of the next request were lost: it came with the second, third or fourth.
+                for lost in 1..=3_u8 {
+                    let steps = f64::from((1_u32 << lost) - 1);
+                    if (0.97 * steps * shortest..=1.03 * steps * longest).contains(&off) {
+                        let share = (1.0 - lost_up) * lost_up.powi(i32::from(lost));
+                        likely.push((share * before_lost / (steps * (longest - shortest)), answer, lost));
+                    }
                 }
                 before_lost *= lost_down;
             }
@@ -84,5 +89,5 @@ pub(crate) fn accepted(
         lost_up = (f64::from(next_lost) / f64::from((next_came + next_lost).max(1))).max(0.002);
         lost_down = (answers_lost as f64 / (answers_lost + known).max(1) as f64).max(0.005);
     }
-    Acceptance { of, scatter }
+    Acceptance { of, scatter, lost_up, lost_down }
 }

@@ -9,7 +9,6 @@ use crate::findings::{Findings, LinkFigures, bytes_of_answers};
 use crate::judgement::Judged;
 use crate::ordered::{median_of, quantile, sorted};
 use crate::path::far_rate::{self, far_rate, mode};
-use crate::path::losses::losses;
 use crate::rhythm::rhythm;
 use crate::timers::timers;
 
@@ -40,21 +39,7 @@ pub(crate) fn device_side(chapter: &Chapter) -> Findings {
     let spacing = far_rate(&times, &sizes);
     let sure = spacing.filter(far_rate::Spacing::is_sure);
     let slower = slower_uplink(chapter, sure.map(|spacing| spacing.rate));
-    let met = exchanges.iter().zip(&answered).filter(|(exchange, answered)| {
-        answered.confidence > 0.6 && (!exchange.answered.is_empty() || end - exchange.last_sent() > PATIENCE)
-    });
-    let losses = losses(
-        met.flat_map(|(exchange, answered)| {
-            let complete = exchange.answered.len() >= exchange.sent.len();
-            let first = answered.first.unwrap_or(usize::MAX);
-            let of = exchange.sent.iter().enumerate();
-            of.map(|(index, &at)| (local.at(at).unwrap_or_default(), !complete && index < first)).collect::<Vec<_>>()
-        })
-        .collect(),
-    );
     let (useful_bytes, carried_bytes) = bytes_of_answers(exchanges);
-    let longest = quantile(&direct, 0.999);
-    let shortest = direct.get(direct.len() / 1000).copied();
     Findings {
         judged,
         uplink: LinkFigures {
@@ -67,24 +52,15 @@ pub(crate) fn device_side(chapter: &Chapter) -> Findings {
         },
         downlink: LinkFigures {
             rate_bps: downlink_rate(chapter, spacing),
-            buffer_bytes: match (sure, longest, shortest) {
-                (Some(spacing), Some(longest), Some(shortest)) if longest - shortest > 0.05 => Figure::estimate(
-                    (longest - shortest) * spacing.rate / 8.0,
-                    "the longest wait that was seen, if it was the downlink's",
-                ),
-                _ => Figure::unknown("no queue was seen"),
-            },
-            loss: match losses.radio {
-                Some(share) if losses.seen >= 20 => {
-                    Figure::at_most(share, format!("of the round trip, over {} transmissions", losses.seen))
+            buffer_bytes: Figure::unknown(match (direct.last(), direct.first()) {
+                (Some(longest), Some(shortest)) => {
+                    format!("up to {:.2} s of waiting were seen, but not in which direction", longest - shortest)
                 }
-                _ => Figure::unknown("too few transmissions"),
-            },
+                _ => "no round trip was seen".to_owned(),
+            }),
+            loss: lost_on_the_way(exchanges, end),
         },
-        base_rtt_s: match shortest {
-            Some(shortest) => Figure::exact(shortest, "the shortest round trip of a transmission"),
-            None => Figure::unknown("no transmission was answered"),
-        },
+        base_rtt_s: base_rtt(&direct),
         timers: timers(exchanges, |_, _| true),
         rhythm: rhythm(chapter),
         closed_loop: follows_at_once(exchanges),
@@ -93,6 +69,34 @@ pub(crate) fn device_side(chapter: &Chapter) -> Findings {
         hidden_strain: false,
         doubts: Vec::new(),
     }
+}
+
+/// The shortest round trip: exact if others were as short, which a queue would not let them.
+fn base_rtt(direct: &[f64]) -> Figure {
+    match (direct.get(1), direct.get(6)) {
+        (Some(&second), Some(&seventh)) if seventh < 1.01 * second => {
+            Figure::exact(second, "the shortest round trips of single transmissions are alike")
+        }
+        (Some(&shortest), _) => Figure::at_most(shortest, "the shortest round trip of a transmission"),
+        (None, _) => Figure::unknown("too few transmissions were answered"),
+    }
+}
+
+/// The loss of the whole round trip, queues included, bounds that of each direction.
+fn lost_on_the_way(exchanges: &[Exchange], end: f64) -> Figure {
+    let ended = exchanges.iter().filter(|exchange| end - exchange.last_sent() > PATIENCE);
+    let (mut sent, mut came) = (0_usize, 0_usize);
+    for exchange in ended {
+        sent += exchange.sent.len();
+        came += exchange.answered.len().min(exchange.sent.len());
+    }
+    if sent < 20 {
+        return Figure::unknown("too few transmissions");
+    }
+    let share = 1.0 - came as f64 / sent as f64;
+    // Two standard deviations, and the three packets that may have been lost if none was seen to be.
+    let bound = share + 2.0 * (share * (1.0 - share) / sent as f64).sqrt() + 3.0 / sent as f64;
+    Figure::at_most(bound.min(1.0), format!("{:.1} % of {sent} round trips were lost, queues included", 100.0 * share))
 }
 
 /// Whether devices ask again as soon as they are answered.

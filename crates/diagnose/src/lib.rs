@@ -26,6 +26,7 @@
 
 mod acceptance;
 mod arrivals;
+mod confidence;
 mod device_side;
 mod diagnosis;
 mod doubts;
@@ -39,6 +40,7 @@ mod path;
 mod reading;
 mod rhythm;
 mod server_side;
+mod stops;
 mod summary;
 mod timers;
 mod vantage;

@@ -12,18 +12,20 @@ use crate::path::near_rate::{Reaction, Sent, near_rate};
 use crate::path::queue;
 use crate::path::stopping::{Stopping, stopping};
 use crate::rhythm::{Rhythm, rhythm};
+use crate::stops::{Around, Schedule, Stops};
 use crate::timers::{Timers, timers};
 
 mod buffers;
 mod figures;
 mod verdicts;
 
+/// No loop is longer than so many of the longest timers: with the default MAX_RETRANSMIT a device has given up before.
+const LONGEST_LOOP: f64 = 33.0;
+
 /// The downlink's rate as far as it is known.
 #[derive(Clone, Copy, Debug)]
 enum Downlink {
     Reactions(Reaction),
-    /// The spacing is the uplink's: it is no slower than this.
-    Masked(f64),
     Stopping(Stopping),
     /// So much was offered in the busiest seconds.
     Bound(f64),
@@ -34,7 +36,7 @@ impl Downlink {
         match self {
             Self::Reactions(found) => Some(found.rate),
             Self::Stopping(found) => Some(found.rate),
-            Self::Masked(_) | Self::Bound(_) => None,
+            Self::Bound(_) => None,
         }
     }
 }
@@ -76,17 +78,31 @@ struct Evidence<'c> {
     model: Option<Stopping>,
     /// Share of exchanges with retransmissions that waited in the uplink.
     late_up: f64,
+    /// The loop as stops show it.
+    stops: Option<Stops>,
     /// The loop at a time where the loop is not closed but the queue can be replayed.
     replayed: Option<Replayed>,
 }
 
 impl Evidence<'_> {
-    fn loop_at(&self, time: f64) -> Option<f64> {
-        match (&self.closed, &self.replayed) {
-            (Some(closed), _) => Some(closed.curve.at(time)),
-            (None, Some(replayed)) => Some(replayed.at(time)),
-            (None, None) => None,
+    fn schedule(&self) -> Schedule {
+        Schedule { range: self.range, most: self.timers.most, end: self.chapter.end() }
+    }
+
+    /// Loop and losses at a time, where they are known.
+    fn around(&self, time: f64) -> Option<Around> {
+        if let Some(closed) = &self.closed {
+            let loop_time = closed.curve.at(time);
+            let spread = closed.acceptance.scatter + 0.05 * loop_time;
+            let Acceptance { lost_up, lost_down, .. } = closed.acceptance;
+            return Some(Around { time: loop_time, spread, lost_down, lost_up });
         }
+        if let (Some(replayed), Downlink::Stopping(model)) = (&self.replayed, self.downlink) {
+            let loop_time = replayed.at(time);
+            let spread = 0.1 * loop_time + 0.1;
+            return Some(Around { time: loop_time, spread, lost_down: model.lost.max(0.02), lost_up: 0.02 });
+        }
+        None
     }
 
     fn longest_loop(&self) -> Option<f64> {
@@ -151,9 +167,10 @@ fn gather(chapter: &Chapter) -> Evidence<'_> {
     let saturated = sure.map_or(0.0, |spacing| saturated(&up_times, &up_sizes, spacing.rate));
     let timers = seen_timers(exchanges, arrivals.as_ref());
     let range = range(&timers);
+    let holes = holes(chapter);
     let rhythm = rhythm(chapter);
-    let track = track(chapter);
-    let closed = is_closed(&track, exchanges, rhythm, &timers, range)
+    let track = track(chapter, LONGEST_LOOP * range.1);
+    let closed = is_closed(&track, exchanges, rhythm, &timers, range, holes)
         .then(|| closed(chapter, &track, range, arrivals.as_ref()))
         .flatten();
     let periodic = rhythm.is_some_and(|rhythm| rhythm.is_periodic());
@@ -165,7 +182,7 @@ fn gather(chapter: &Chapter) -> Evidence<'_> {
         saturated,
         arrivals,
         range,
-        holes: holes(chapter),
+        holes,
         rhythm,
         base: None,
         base_is_bound: true,
@@ -176,8 +193,15 @@ fn gather(chapter: &Chapter) -> Evidence<'_> {
         model: None,
         late_up: 0.0,
         replayed: None,
+        stops: None,
         timers,
     };
+    if evidence.closed.is_none() {
+        // An exchange of which nothing came lost each of its transmissions.
+        let all_lost = evidence.holes.powf(1.0 / evidence.timers.most.max(1) as f64);
+        let lost_up = if evidence.holes > 0.01 { all_lost } else { verdicts::lost_before(&evidence).0 };
+        evidence.stops = Stops::of(exchanges, evidence.schedule(), lost_up.clamp(0.01, 0.7));
+    }
     base(&mut evidence);
     downlink(&mut evidence);
     evidence.replayed = replayed(&evidence);
@@ -226,8 +250,11 @@ fn is_closed(
     rhythm: Option<Rhythm>,
     timers: &Timers,
     (_, longest): (f64, f64),
+    holes: f64,
 ) -> bool {
-    if track.agreement < 0.55 || rhythm.is_some_and(|rhythm| rhythm.is_periodic() && rhythm.same > 0.5) {
+    // Where requests are lost, many come a timer later.
+    let enough = if holes > 0.03 { 0.3 } else { 0.55 };
+    if track.agreement < enough || rhythm.is_some_and(|rhythm| rhythm.is_periodic() && rhythm.same > 0.5) {
         return false;
     }
     // Loops of one transmission that are longer than a timer are pauses.
@@ -245,7 +272,7 @@ fn is_closed(
 
 fn closed(chapter: &Chapter, track: &Track, range: (f64, f64), arrivals: Option<&Arrivals>) -> Option<Closed> {
     let exchanges = &chapter.exchanges;
-    let curve = track.curve(33.0 * range.1)?;
+    let curve = track.curve(LONGEST_LOOP * range.1)?;
     let acceptance = accepted(exchanges, track, &curve, range);
     let of = |index: usize| -> Option<&Exchange> { exchanges.get(index) };
     let samples = || track.samples.iter().filter_map(|sample| Some((sample.exchange?, sample)));
@@ -318,11 +345,10 @@ fn downlink(evidence: &mut Evidence<'_>) {
         let base = closed.base;
         let queued = (base + 0.15 * (closed.longest - base)).max(base + 0.2);
         let sent = reactions(evidence);
-        if let Some(found) = near_rate(&sent, |at| closed.curve.at(at) > queued).filter(Reaction::is_sure) {
-            evidence.downlink = unmasked(evidence, found);
-            if matches!(evidence.downlink, Downlink::Reactions(_)) {
-                return;
-            }
+        let found = near_rate(&sent, |at| closed.curve.at(at) > queued);
+        if let Some(found) = found.filter(|found| found.is_sure() && !is_masked(evidence, found)) {
+            evidence.downlink = Downlink::Reactions(found);
+            return;
         }
     }
     let base = evidence.base.filter(|&base| !(evidence.base_is_bound && base > 3.0));
@@ -337,13 +363,10 @@ fn downlink(evidence: &mut Evidence<'_>) {
         }
         evidence.late_up = late as f64 / all.max(1) as f64;
     }
-    match (evidence.model, evidence.downlink) {
-        (Some(model), _) if evidence.saturated < 0.25 && evidence.late_up < 0.5 => {
-            evidence.downlink = Downlink::Stopping(model);
-        }
-        (_, Downlink::Masked(_)) => {}
-        _ => evidence.downlink = Downlink::Bound(busiest(evidence)),
-    }
+    evidence.downlink = match evidence.model {
+        Some(model) if evidence.saturated < 0.25 && evidence.late_up < 0.5 => Downlink::Stopping(model),
+        _ => Downlink::Bound(busiest(evidence)),
+    };
 }
 
 /// Packets to devices with what they caused.
@@ -369,22 +392,20 @@ fn reactions(evidence: &Evidence<'_>) -> Vec<Sent> {
 }
 
 /// Requests that come as far apart as the uplink spaces them say nothing of the downlink.
-fn unmasked(evidence: &Evidence<'_>, found: Reaction) -> Downlink {
+fn is_masked(evidence: &Evidence<'_>, found: &Reaction) -> bool {
     let middle = |up: bool| median_of(evidence.chapter.direction(up).1.into_iter().map(f64::from)).unwrap_or_default();
-    if let Some(uplink) = evidence.uplink.filter(Spacing::is_sure) {
+    evidence.uplink.filter(Spacing::is_sure).is_some_and(|uplink| {
         let ratio = (middle(false) / found.rate) / (middle(true) / uplink.rate);
-        for times in [1.0, 2.0] {
-            if (ratio - times).abs() < 0.03 {
-                return Downlink::Masked(found.rate);
-            }
-        }
-    }
-    Downlink::Reactions(found)
+        [1.0, 2.0].iter().any(|times| (ratio - times).abs() < 0.03)
+    })
 }
 
-/// One answer an exchange, of exchanges that were not given up: so much reached devices in the busiest 20 seconds.
+/// One answer an exchange, of exchanges that were not given up: so much reached devices of the busiest 20 seconds, and in as
+/// much longer as a loop is.
 fn busiest(evidence: &Evidence<'_>) -> f64 {
     const WINDOW: f64 = 20.0;
+    let longest = evidence.stops.as_ref().map_or(0.0, Stops::longest);
+    let longest = evidence.longest_loop().unwrap_or(longest * Stops::STEP);
     let most = evidence.timers.most;
     let mut last: Vec<(u64, f64)> = evidence
         .chapter
@@ -392,7 +413,8 @@ fn busiest(evidence: &Evidence<'_>) -> f64 {
         .iter()
         .filter(|exchange| exchange.sent.len() < 4 || exchange.sent.len() < most)
         .filter_map(|exchange| {
-            Some(((exchange.answered.last()? / WINDOW) as u64, 8.0 * f64::from(exchange.answer_bytes) / WINDOW))
+            let rate = 8.0 * f64::from(exchange.answer_bytes) / (WINDOW + longest);
+            Some(((exchange.answered.last()? / WINDOW) as u64, rate))
         })
         .collect();
     last.sort_by_key(|of| of.0);

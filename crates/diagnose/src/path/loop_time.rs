@@ -30,14 +30,19 @@ pub(crate) struct Track {
 /// Samples that are compared with each other.
 const WINDOW: usize = 24;
 
-pub(crate) fn track(chapter: &Chapter) -> Track {
+/// Delays longer than `longest` seconds are pauses, and no samples.
+pub(crate) fn track(chapter: &Chapter, longest: f64) -> Track {
     let of_exchanges = chapter.exchanges.iter().enumerate().filter_map(|(index, exchange)| {
         let next = exchange.next?;
         let first = *exchange.answered.first()?;
         if exchange.separate || next <= first {
             return None;
         }
-        let delays = exchange.answered.iter().filter(|&&answer| answer < next).map(|answer| next - answer).collect();
+        let delays: Vec<f64> =
+            exchange.answered.iter().filter(|&&answer| answer < next).map(|answer| next - answer).collect();
+        if delays.last().is_none_or(|&shortest| shortest > longest) {
+            return None;
+        }
         Some(Sample { at: first, exchange: Some(index), delays })
     });
     let of_pushes = chapter.pushes.iter().filter_map(|push| match (&push.sent[..], &push.acknowledged[..]) {

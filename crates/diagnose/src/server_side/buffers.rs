@@ -14,12 +14,12 @@ pub(super) struct Queues {
     pub uplink: Option<(f64, bool)>,
     /// The queue is the uplink's.
     pub at_uplink: bool,
-    /// A shorter loop without a queue than was seen.
+    /// A shorter loop without a queue than was seen, by replay.
     pub base: Option<f64>,
 }
 
 pub(super) fn queues(evidence: &Evidence<'_>, judged: &[Vec<Judged>], lost_up: f64) -> Queues {
-    let mut found = Queues { losses: losses(met(evidence, judged)), base: evidence.base, ..Queues::default() };
+    let mut found = Queues { losses: losses(met(evidence, judged)), ..Queues::default() };
     match (&evidence.closed, evidence.downlink) {
         (Some(_), Downlink::Reactions(reaction)) => behind_reactions(evidence, reaction.rate, &mut found),
         (_, Downlink::Stopping(model)) => {
@@ -36,7 +36,7 @@ pub(super) fn queues(evidence: &Evidence<'_>, judged: &[Vec<Judged>], lost_up: f
         && evidence.downlink.known().is_none()
     {
         found.at_uplink = true;
-        let waits = longest - found.base.filter(|&base| base < 3.0).unwrap_or_default();
+        let waits = longest - evidence.base.filter(|&base| base < 3.0).unwrap_or_default();
         found.uplink = Some((waits * uplink.rate / 8.0, lost_up > 0.1 || evidence.holes > 0.03));
         found.downlink = None;
     }
@@ -135,11 +135,12 @@ fn behind_reactions(evidence: &Evidence<'_>, rate: f64, found: &mut Queues) {
     if let Some(shorter) = quantile(&rest, 0.02).map(|rest| rest + service)
         && !full
         && shorter > 0.0
-        && found.base.is_none_or(|base| shorter < base)
+        && evidence.base.is_none_or(|base| shorter < base)
     {
         found.base = Some(shorter);
     }
-    if let (Some(uplink), Some(base)) = (evidence.uplink.filter(|uplink| uplink.is_sure()), found.base)
+    if let (Some(uplink), Some(base)) =
+        (evidence.uplink.filter(|uplink| uplink.is_sure()), found.base.or(evidence.base))
         && evidence.saturated >= 0.25
     {
         let idle = base - service;

@@ -1,7 +1,7 @@
 //! What the evidence comes to, each figure with its grade.
 
 use super::buffers::{Queues, queues};
-use super::{Downlink, Evidence, far_rate, verdicts};
+use super::{Downlink, Evidence, LONGEST_LOOP, far_rate, verdicts};
 use crate::figure::Figure;
 use crate::findings::{Findings, LinkFigures, bytes_of_answers};
 use crate::judgement::Judged;
@@ -36,12 +36,7 @@ pub(super) fn findings(evidence: &Evidence<'_>, judged: Vec<Vec<Judged>>) -> Fin
                 _ => Figure::unknown("which answers were lost cannot be told from here"),
             },
         },
-        base_rtt_s: match queues.base {
-            Some(base) if !(evidence.base_is_bound && base > 33.0 * evidence.range.1) => {
-                Figure::at_most(base, "the shortest loop that was seen")
-            }
-            _ => Figure::unknown("no request follows from an answer"),
-        },
+        base_rtt_s: base_rtt(evidence, &queues),
         judged,
         timers: evidence.timers.clone(),
         rhythm: evidence.rhythm,
@@ -76,9 +71,6 @@ fn downlink_rate(evidence: &Evidence<'_>) -> Figure {
         Downlink::Stopping(found) => {
             Figure::estimate(found.rate, "it explains best when devices stopped to retransmit")
         }
-        Downlink::Masked(rate) => {
-            Figure::at_least(rate, "requests come as far apart as the uplink spaces them: the downlink is no slower")
-        }
         Downlink::Bound(rate) => {
             Figure::at_least(rate, "one answer each in the busiest 20 seconds; it never had a queue")
         }
@@ -103,5 +95,15 @@ fn uplink_buffer(evidence: &Evidence<'_>, queues: &Queues) -> Figure {
             Figure::unknown("the uplink was full, but no loop shows how long it waits")
         }
         None => Figure::unknown("the uplink had no lasting queue"),
+    }
+}
+
+fn base_rtt(evidence: &Evidence<'_>, queues: &Queues) -> Figure {
+    match (queues.base, evidence.base) {
+        (Some(base), _) => Figure::estimate(base, "what is left of the shortest loops without the downlink's queue"),
+        (None, Some(base)) if !(evidence.base_is_bound && base > LONGEST_LOOP * evidence.range.1) => {
+            Figure::at_most(base, "the shortest loop that was seen")
+        }
+        _ => Figure::unknown("no request follows from an answer"),
     }
 }

@@ -4,9 +4,11 @@
 //! compared with the time between the answers before and the retransmission.
 
 use super::{Evidence, Pauses};
+use crate::confidence;
 use crate::exchanges::Exchange;
 use crate::judgement::Judged;
 use crate::ordered::{median_of, sorted};
+use crate::stops::spurious;
 
 /// What is compared where no exchange says which answer it accepted.
 struct Surroundings<'e> {
@@ -29,10 +31,14 @@ pub(super) fn judge(evidence: &Evidence<'_>) -> Vec<Vec<Judged>> {
         .enumerate()
         .map(|(index, exchange)| {
             let mut of = vec![Judged::FIRST; exchange.sent.len()];
+            if evidence.accepted(index).is_none()
+                && let Some(stopped) = by_stop(evidence, exchange)
+            {
+                return stopped;
+            }
             for (number, place) in of.iter_mut().enumerate().skip(1) {
                 *place = match evidence.accepted(index) {
-                    Some(accepted) if number > accepted.answer => Judged::spurious(accepted.probability),
-                    Some(accepted) => Judged::needed(accepted.probability),
+                    Some(accepted) => confidence::by_loop(number > accepted.answer, accepted.probability),
                     None => around.judge(exchange, number),
                 };
             }
@@ -107,9 +113,6 @@ impl<'e> Surroundings<'e> {
         let at = exchange.sent[number];
         let before: Vec<f64> = exchange.answered.iter().copied().filter(|&answer| answer <= at - 0.001).collect();
         let Some(&last) = before.last() else { return Judged::UNKNOWN };
-        if evidence.closed.is_some() || evidence.replayed.is_some() {
-            return compared_with_loop(evidence, at, &before);
-        }
         let waited = evidence.arrivals.as_ref().map_or(0.0, |arrivals| arrivals.busy_for(at, exchange.peer));
         if waited > 0.4 * (at - last) {
             return Judged::UNKNOWN;
@@ -132,22 +135,22 @@ impl<'e> Surroundings<'e> {
     }
 }
 
-/// If every answer before had had time enough to cause an end, all were lost; if one had too little, it was on its way.
-fn compared_with_loop(evidence: &Evidence<'_>, at: f64, before: &[f64]) -> Judged {
-    let compared: Vec<(f64, f64, f64)> = before
-        .iter()
-        .filter_map(|&answer| {
-            let expected = evidence.loop_at(answer)?;
-            Some((at - answer, expected, (0.2 * expected).max(0.25)))
-        })
-        .collect();
-    if compared.iter().all(|(since, expected, slack)| *since > expected + slack) {
-        Judged::needed(0.9)
-    } else if compared.iter().any(|(since, expected, slack)| *since < expected - slack) {
-        Judged::spurious(0.9)
-    } else {
-        Judged::UNKNOWN
+/// From when the device stopped, where the loop is known; the sure and the even are told, what is between is not.
+fn by_stop(evidence: &Evidence<'_>, exchange: &Exchange) -> Option<Vec<Judged>> {
+    const MUCH_LOST: f64 = 0.3;
+    let schedule = evidence.schedule();
+    let stops = evidence.stops.as_ref().filter(|_| evidence.around(exchange.began()).is_none());
+    // Where many requests are lost, a device that went on is taken for one that stopped.
+    let hidden = stops.is_some_and(|stops| stops.lost_up > MUCH_LOST);
+    let spurious = match evidence.around(exchange.began()) {
+        Some(around) => spurious(exchange, |time| evidence.around(time).unwrap_or(around), schedule),
+        None => evidence.stops.as_ref()?.spurious(exchange, schedule),
+    };
+    let mut of: Vec<Judged> = spurious.into_iter().map(|likely| confidence::by_stop(likely, !hidden)).collect();
+    if let Some(first) = of.first_mut() {
+        *first = Judged::FIRST;
     }
+    Some(of)
 }
 
 /// What of the first transmissions was lost before the server, and of how many.

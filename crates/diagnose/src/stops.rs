@@ -1,0 +1,180 @@
+//! When devices stopped to retransmit: an accepted answer ends the schedule between the last transmission and the one that
+//! did not come. So each exchange bounds the loop, and a known loop says which answer was accepted.
+
+use crate::exchanges::Exchange;
+
+/// What is known of loop and losses around an exchange.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Around {
+    /// The loop and how sure it is, seconds.
+    pub time: f64,
+    pub spread: f64,
+    /// Share of answers that are lost.
+    pub lost_down: f64,
+    /// Share of requests that are lost.
+    pub lost_up: f64,
+}
+
+/// What devices do: the range of first timers, and the most transmissions.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Schedule {
+    pub range: (f64, f64),
+    pub most: usize,
+    /// When the capture ends.
+    pub end: f64,
+}
+
+/// Exchanges that are looked at together.
+const WINDOW: usize = 48;
+/// As many windows of a chapter are looked at, evenly spread over its exchanges.
+const MOST_WINDOWS: usize = 128;
+/// Further answers are not looked at.
+const ANSWERS: usize = 8;
+/// So many loops are tried, from a twentieth of a second on.
+const LOOPS: i32 = 52;
+/// Losses of answers that are tried.
+const LOST_DOWN: [f64; 4] = [0.01, 0.08, 0.3, 0.6];
+/// An exchange that no loop explains: other things happen.
+const FLOOR: f64 = 0.004;
+/// What is less likely than the likeliest by this factor (a logarithm) is left out.
+const LEAST: f64 = -6.0;
+
+/// What loop and losses may be, at some times: each possibility with its weight.
+#[derive(Clone, Debug)]
+pub(crate) struct Stops {
+    of: Vec<(f64, Vec<(Around, f64)>)>,
+    /// Share of requests that are lost before the server.
+    pub lost_up: f64,
+}
+
+impl Stops {
+    /// Loops that are tried are so far apart.
+    pub(crate) const STEP: f64 = 1.16;
+
+    /// `None` where too few exchanges have retransmissions. `lost_up` is the share of requests lost before the server.
+    pub(crate) fn of(exchanges: &[Exchange], schedule: Schedule, lost_up: f64) -> Option<Self> {
+        let mut cases: Vec<&Exchange> = exchanges.iter().filter(|exchange| !exchange.answered.is_empty()).collect();
+        cases.sort_by(|one, other| one.answered[0].total_cmp(&other.answered[0]));
+        let step = (WINDOW / 2).max(cases.len() / MOST_WINDOWS);
+        let starts = (0..cases.len().saturating_sub(WINDOW / 2).max(1)).step_by(step);
+        let windows = starts.map(|start| &cases[start..(start + WINDOW).min(cases.len())]);
+        let several = |window: &&[&Exchange]| window.iter().filter(|exchange| exchange.sent.len() > 1).count() >= 4;
+        let of: Vec<_> = windows
+            .filter(|window| window.len() >= 12)
+            .filter(several)
+            .map(|window| (window[window.len() / 2].answered[0], weighed(window, schedule, lost_up)))
+            .collect();
+        (!of.is_empty()).then_some(Self { of, lost_up })
+    }
+
+    fn near(&self, time: f64) -> &[(Around, f64)] {
+        let behind = self.of.partition_point(|of| of.0 < time).min(self.of.len() - 1);
+        let before = behind.saturating_sub(1);
+        let nearer = if time - self.of[before].0 < self.of[behind].0 - time { before } else { behind };
+        &self.of[nearer].1
+    }
+
+    /// The longest of the likeliest loops, seconds.
+    pub(crate) fn longest(&self) -> f64 {
+        let likeliest = self.of.iter().filter_map(|of| of.1.iter().max_by(|one, other| one.1.total_cmp(&other.1)));
+        likeliest.map(|(around, _)| around.time).fold(0.0, f64::max)
+    }
+
+    /// How likely each transmission was spurious.
+    pub(crate) fn spurious(&self, exchange: &Exchange, schedule: Schedule) -> Vec<f64> {
+        let mut sum = vec![0.0; exchange.sent.len()];
+        for &(around, weight) in self.near(exchange.began()) {
+            for (sum, likely) in sum.iter_mut().zip(spurious(exchange, |_| around, schedule)) {
+                *sum += weight * likely;
+            }
+        }
+        sum
+    }
+}
+
+/// How likely all of a window stopped when they did under each loop and loss; the weights sum up to 1.
+fn weighed(window: &[&Exchange], schedule: Schedule, lost_up: f64) -> Vec<(Around, f64)> {
+    let mut tried = Vec::new();
+    for step in 0..LOOPS {
+        let time = 0.05 * Stops::STEP.powi(step);
+        for lost_down in LOST_DOWN {
+            let around = Around { time, spread: 0.07 * time + 0.02, lost_down, lost_up };
+            let each = window.iter().map(|exchange| (total(exchange, around, schedule) + FLOOR).ln());
+            tried.push((around, each.sum::<f64>()));
+        }
+    }
+    let best = tried.iter().map(|of| of.1).fold(f64::NEG_INFINITY, f64::max);
+    tried.retain(|of| of.1 - best > LEAST);
+    let all: f64 = tried.iter().map(|of| (of.1 - best).exp()).sum();
+    tried.into_iter().map(|(around, likely)| (around, (likely - best).exp() / all)).collect()
+}
+
+fn total(exchange: &Exchange, around: Around, schedule: Schedule) -> f64 {
+    let mut sum = 0.0;
+    hypotheses(exchange, |_| around, schedule, |_, likely| sum += likely);
+    sum
+}
+
+/// How likely each answer was the accepted one, and that none was: `None`.
+fn hypotheses(
+    exchange: &Exchange,
+    around: impl Fn(f64) -> Around,
+    schedule: Schedule,
+    mut each: impl FnMut(Option<usize>, f64),
+) {
+    let sent = &exchange.sent;
+    let last = exchange.last_sent();
+    let gap = match sent[..] {
+        [.., before, last] => 2.0 * (last - before),
+        _ => f64::midpoint(schedule.range.0, schedule.range.1),
+    };
+    let given_up = sent.len() >= schedule.most.max(2);
+    let mut all_lost = 1.0;
+    for (answer, &at) in exchange.answered.iter().take(ANSWERS).enumerate() {
+        let Around { time, spread, lost_down, lost_up } = around(at);
+        let before = |until: f64| normal((until - at - time) / spread);
+        let after_last = if sent.len() > 1 { 1.0 - before(last) } else { 1.0 };
+        let in_time = if given_up { 1.0 } else { before(last + gap) };
+        let next = exchange.next.map_or(1.0, |next| before(next + 0.05));
+        // Too late for the next transmission: that one was lost.
+        let stopped = (in_time.min(1.0) - (1.0 - after_last)).max(0.0);
+        let unseen = (after_last - stopped).max(0.0) * lost_up;
+        each(Some(answer), all_lost * (1.0 - lost_down) * (stopped + unseen) * next);
+        all_lost *= lost_down;
+    }
+    let is_open = schedule.end - last < 2.0 * gap;
+    let abandoned = if given_up || is_open { 1.0 } else { around(last).lost_up };
+    each(None, all_lost * abandoned);
+}
+
+/// How likely an answer to an earlier transmission was accepted, for each transmission: that it was spurious.
+pub(crate) fn spurious(exchange: &Exchange, around: impl Fn(f64) -> Around, schedule: Schedule) -> Vec<f64> {
+    let (mut accepted, mut all) = (vec![0.0; exchange.sent.len()], FLOOR);
+    hypotheses(exchange, around, schedule, |answer, likely| {
+        all += likely;
+        // An answer follows the last transmission before it; of several at once each has its own.
+        if let Some(place) = answer.map(|answer| answer.min(exchange.sent.len() - 1)) {
+            accepted[place] += likely;
+        }
+    });
+    let mut until = 0.0;
+    accepted
+        .iter()
+        .map(|likely| {
+            let before = until;
+            until += likely / all;
+            // What nothing explains says nothing.
+            before + 0.5 * FLOOR / all
+        })
+        .collect()
+}
+
+/// The standard normal distribution (Abramowitz and Stegun, 26.2.17; error below 1e-7).
+fn normal(z: f64) -> f64 {
+    let t = 1.0 / (1.0 + 0.231_641_9 * z.abs());
+    let tail = 0.398_942_280_4
+        * (-0.5 * z * z).exp()
+        * t
+        * (0.319_381_530 + t * (-0.356_563_782 + t * (1.781_477_937 + t * (-1.821_255_978 + t * 1.330_274_429))));
+    if z >= 0.0 { 1.0 - tail } else { tail }
+}
