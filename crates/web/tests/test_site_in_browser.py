@@ -1,4 +1,4 @@
-"""The built site of the manual in a browser, at two widths, light and dark; skipped where `make docs` did not build it."""
+"""The built site of the manual in a browser, at two widths, light and dark; skipped where `make docs` made none."""
 
 from __future__ import annotations
 
