@@ -38,11 +38,11 @@ $(VENV)/.maturin: pyproject.toml | $(BIN)/python
 	@touch $@
 
 $(VENV)/.package: $(RUST_SOURCES) $(VENV)/.maturin
-	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --extras lab
+	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --locked --extras lab
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.package pyproject.toml
-	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --extras lab,dev
+	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --locked --extras lab,dev
 	@touch $@
 
 # ---------------------------------------------------------------- the explorer
