@@ -6,7 +6,7 @@
 //! millpond load --count 6 --trace coap://127.0.0.1:5700/hello
 //! ```
 //!
-//! Arguments: where to listen, where to hand on to, the delay one way in milliseconds, and optionally every how manieth
+//! Arguments: where to listen, where to forward to, the delay one way in milliseconds, and optionally every n-th
 //! datagram to the server is lost.
 
 #![forbid(unsafe_code)]
@@ -25,7 +25,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let mut next = |what: &str| arguments.next().ok_or_else(|| format!("missing: {what}"));
     let listen: SocketAddr = next("where to listen, such as 127.0.0.1:5700")?.parse()?;
-    let server: SocketAddr = next("where to hand on to, such as 127.0.0.1:5683")?.parse()?;
+    let server: SocketAddr = next("where to forward to, such as 127.0.0.1:5683")?.parse()?;
     let delay = Duration::from_millis(next("the delay one way in milliseconds")?.parse()?);
     let lost_one_in: Option<u64> = next("").ok().map(|text| text.parse()).transpose()?;
 
@@ -56,7 +56,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Hands on what the server answers to one client.
+/// Forwards what the server answers to one client.
 async fn answers(back: Arc<UdpSocket>, front: Arc<UdpSocket>, client: SocketAddr, delay: Duration) {
     let mut datagram = vec![0; 65_535];
     // A port that nobody listens on is reported here; the client finds out by itself.

@@ -65,7 +65,7 @@ pub fn print(answer: &Response, form: Form, series: bool) -> Result<(), Failure>
     failure.map_or(Ok(()), Err)
 }
 
-/// Tells that a request is done without an answer: in JSON, or if more is to be told.
+/// Reports that a request is done without an answer: in JSON, or if more is to be told.
 ///
 /// # Errors
 /// Standard output that cannot be written.

@@ -88,7 +88,7 @@ impl Opened {
 impl Drop for Draft {
     fn drop(&mut self) {
         if let Some(Opened { place: Some((draft, ..)), .. }) = &self.opened {
-            // Nobody is left who could be told.
+            // Nobody is left to report it to.
             let _ = fs::remove_file(draft);
         }
     }
@@ -124,7 +124,7 @@ impl AsyncWrite for Draft {
     }
 }
 
-/// What is told of a body that is longer than it may be.
+/// What is reported of a body that is longer than it may be.
 pub(crate) fn too_long(limit: usize) -> String {
     format!("the body is longer than {limit} bytes; raise --max-size to take it")
 }

@@ -28,7 +28,7 @@ pub enum Failure {
     Command(u8),
     /// Stopped by Ctrl-C before the end. Exit code 130.
     Stopped,
-    /// Whoever read the output has gone. Nothing is said. Exit code 1.
+    /// The reader of the output has gone. Nothing is said. Exit code 1.
     ReaderGone,
 }
 

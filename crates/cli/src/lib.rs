@@ -2,7 +2,7 @@
 //! put between real programs.
 //!
 //! [`main_from`] is the whole program, [`main_among`] for another one that has these verbs among its own; [`verbs`] names them,
-//! [`defaults`] what they do unless told otherwise.
+//! [`defaults`] what they do by default.
 //!
 //! # Words
 //!

@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     /// Nobody reads what the server tells, as where its log goes through a pipe to a program that hangs: it goes on, holds a bounded
-    /// part of it, and tells how much is missing.
+    /// part of it, and reports how much is missing.
     #[test]
     fn a_log_that_nobody_reads_holds_nobody_up_and_tells_how_many_lines_are_missing() {
         let (reader, writer) = io::pipe().expect("a pipe");

@@ -70,6 +70,6 @@ pub async fn follow(ask: Observe, interrupt: &mut Interrupt) -> Result<(), Failu
 /// A gap, in one line on standard error that steers no terminal.
 fn tell(why: &str) {
     let line = Failure::Failed(format!("interrupted: {why}")).line().unwrap_or_default();
-    // Whoever read it has gone; what is printed goes on.
+    // Its reader has gone; what is printed goes on.
     let _ = writeln!(anstream::stderr(), "millpond: {line}");
 }

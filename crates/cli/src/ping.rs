@@ -15,7 +15,7 @@ use crate::{render, trace};
 /// Between two pings.
 const APART: Duration = Duration::from_secs(1);
 
-/// Sends empty confirmable messages, which any CoAP endpoint answers with a reset (RFC 7252 §4.3), and tells how long
+/// Sends empty confirmable messages, which any CoAP endpoint answers with a reset (RFC 7252 §4.3), and reports how long
 /// each took. Over TCP they are Pings (RFC 8323 §5.4).
 ///
 /// # Errors

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use crate::arguments::{Program, after_all_verbs};
 use crate::failure::Failure;
 
-/// A verb of a program around this one, which completions and pages for man tell of beside the verbs here.
+/// A verb of a program around this one, which completions and pages for man report beside the verbs here.
 #[derive(Clone, Debug, Deserialize)]
 pub struct FurtherVerb {
     name: String,

@@ -9,7 +9,7 @@ use millpond_live::{Grade, Happened, TraceEvent};
 
 /// Prints an event; `with_peer` where there may be several peers.
 pub fn print(event: &TraceEvent, with_peer: bool) {
-    // Whoever closed standard error does not want to know.
+    // Who closed standard error does not want to know.
     let _ = writeln!(anstream::stderr().lock(), "{}", styled(event, with_peer));
 }
 
@@ -83,7 +83,7 @@ fn seconds(time: Duration) -> String {
     if seconds < 1.0 { format!("{:.1} ms", seconds * 1e3) } else { format!("{seconds:.3} s") }
 }
 
-/// Copies stand out, and so does what tells of trouble.
+/// Copies stand out, and so does what reports trouble.
 fn style(what: &Happened) -> Style {
     match what {
         Happened::Sent { cause: "exchange", copy: 1.., .. } => AnsiColor::Yellow.on_default(),

@@ -132,7 +132,7 @@ fn what_is_swapped_for_a_pipe_keeps_no_reader() {
     });
 }
 
-/// Each listing is made for whoever asks, and takes memory and time of its own.
+/// Each listing is made for the client, and takes memory and time of its own.
 #[test]
 fn a_listing_is_bounded() {
     let (base, directory) = fresh("many");

@@ -17,10 +17,10 @@ pub struct Diagnose {
     /// A port of servers besides 5683; may be repeated.
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     pub port: Vec<u16>,
-    /// Tell of the devices with the most retransmissions, too.
+    /// Report the devices with the most retransmissions, too.
     #[arg(long, conflicts_with = "json")]
     pub devices: bool,
-    /// Tell how it was over time, too.
+    /// Report how it was over time, too.
     #[arg(long, conflicts_with = "json")]
     pub times: bool,
     /// Print what was found as JSON.

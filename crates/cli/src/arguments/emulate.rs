@@ -10,7 +10,7 @@ use clap::Args;
 use super::LogFormat;
 use crate::values;
 
-/// A path in real time: which, with what luck, and how it is told.
+/// A path in real time: which, with what random numbers, and how it is told.
 #[derive(Clone, Debug, Args)]
 pub struct OverPath {
     /// A profile's name, such as nbiot-anrw18, or a TOML file with the sections uplink and downlink, or path.

@@ -131,7 +131,7 @@ pub enum Verb {
         /echo            what was sent, any method\n  \
         /large?size=20k  that many bytes, block by block")]
     Serve(Serve),
-    /// Load a server, and tell how long answers take and which retransmissions were spurious.
+    /// Load a server: how long answers take, and which retransmissions were spurious.
     #[command(after_help = "Examples:\n  \
         millpond load coap://127.0.0.1/hello\n  \
         millpond load --clients 64 --duration 30s coap://127.0.0.1/hello\n  \

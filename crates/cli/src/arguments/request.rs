@@ -75,7 +75,7 @@ pub struct Observe {
     /// End after this long: 30s, 5min.
     #[arg(long = "for", value_name = "TIME", value_parser = values::duration)]
     pub period: Option<Duration>,
-    /// Register again for so long after whatever interrupts it, and tell of each gap; 0 ends with the first.
+    /// Register again for so long after whatever interrupts it, and report each gap; 0 ends with the first.
     #[arg(long, default_value = "24h", value_name = "TIME", value_parser = values::duration_or_none)]
     pub give_up_after: Duration,
     /// How.

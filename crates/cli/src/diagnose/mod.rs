@@ -15,7 +15,7 @@ use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use rows::Rows;
 
-/// Reads captures and tells what they say.
+/// Reads captures and reports what they say.
 ///
 /// # Errors
 /// A file cannot be read or written, or has no CoAP.

@@ -8,9 +8,9 @@ use millpond_emulate::{Likeness, Reader, Retransmissions, Toward};
 
 /// A message ID means another message after this long: EXCHANGE_LIFETIME with the parameters of RFC 7252 (§4.8.2).
 const EXCHANGE_LIFETIME: Span = Span::from_secs(247);
-/// So many messages are remembered; whoever sends more in that time makes older ones be forgotten, whose copies then count as first.
+/// So many messages are remembered; a client that sends more in that time makes older ones be forgotten, whose copies then count as first.
 const MOST: usize = 1 << 17;
-/// Of one message so many transmissions that arrived are told apart; RFC 7252 has five.
+/// Of one message so many transmissions that arrived are distinguished; RFC 7252 has five.
 const MOST_ARRIVED: usize = 64;
 /// The mark of what belongs to no transmission.
 const NONE: u32 = u32::MAX;
@@ -43,7 +43,7 @@ struct Exchange {
 }
 
 impl Exchange {
-    /// The transmission that an answer which leaves now belongs to. The first answer is to what came first: whoever works on it
+    /// The transmission that an answer which leaves now belongs to. The first answer is to what came first: a client that works on it
     /// for long knows a copy that comes meanwhile. A later answer is to the copy that came last, and leaves at once.
     fn cause(&mut self) -> u32 {
         let cause = if self.is_answered { self.arrived.last() } else { self.arrived.first() };

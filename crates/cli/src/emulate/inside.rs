@@ -24,7 +24,7 @@ const TERMINATED: u8 = 128 + 15;
 /// Runs the command behind the path and gives its exit code.
 ///
 /// # Errors
-/// What this machine lacks, with the mend; a command that cannot be started; a run that was too late to be believed.
+/// What this machine lacks, with the fix; a command that cannot be started; a run that was too late to be believed.
 pub async fn emulate(flags: Emulate, interrupt: &mut Interrupt) -> Result<(), Failure> {
     let mut termination = Signalled::to_terminate().map_err(no_signals)?;
     let over = &flags.over;
@@ -141,7 +141,7 @@ fn own(mut command: Command) -> Command {
 }
 
 /// Waits until all have ended, and gives their exit codes. A Ctrl-C at a terminal they hear themselves; one that was sent to
-/// this process alone is handed on to them; the second ends them, unless they are a shell or us once more.
+/// this process alone is forwarded to them; the second ends them, unless they are a shell or us once more.
 async fn wait(
     running: &mut [Child],
     interrupt: &mut Interrupt,

@@ -87,7 +87,7 @@ pub async fn relay(flags: Relay, interrupt: &mut Interrupt) -> Result<(), Failur
     let (done, mut ended) = oneshot::channel();
     // A thread of its own, which may get real-time priority and gives it back by ending.
     std::thread::spawn(move || {
-        // Whoever waited may be gone.
+        // The receiver may be gone.
         let _ = done.send(relay.run());
     });
     let live = told::Live::show(watch, over.quiet || over.json || flags.log.is_some());
@@ -120,7 +120,7 @@ pub async fn relay(flags: Relay, interrupt: &mut Interrupt) -> Result<(), Failur
     told::report(&OverPath { quiet, ..over.clone() }, &report)
 }
 
-/// Tells where it listens, and what it does there, even if nobody reads it.
+/// Reports where it listens, and what it does there, even if nobody reads it.
 fn announce(
     flags: &Relay,
     path: &Path,

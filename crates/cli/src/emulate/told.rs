@@ -17,7 +17,7 @@ const REPORT: &str = "report.json";
 /// How often the line changes.
 const SHOWN_EVERY: Duration = Duration::from_millis(500);
 
-/// A line on standard error that tells how the run stands; none where that is no terminal.
+/// A line on standard error that reports how the run stands; none where that is no terminal.
 #[derive(Debug)]
 pub(super) struct Live {
     task: JoinHandle<()>,
@@ -123,7 +123,7 @@ pub(super) fn report(flags: &OverPath, report: &Report) -> Result<(), Failure> {
     )))
 }
 
-/// The useful share of what could be read, if anything could.
+/// The goodput ratio of what could be read, if anything could.
 fn share(useful: u64, read: u64) -> Option<String> {
     (read > 0).then(|| format!("{:.0} %", 100.0 * useful as f64 / read as f64))
 }

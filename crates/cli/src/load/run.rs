@@ -16,7 +16,7 @@ use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::trace;
 
-/// How long the answer to a non-confirmable request is awaited unless told otherwise. It is not sent again, so where it is lost
+/// How long the answer to a non-confirmable request is awaited by default. It is not sent again, so where it is lost
 /// a closed loop would stand still for NON_LIFETIME (RFC 7252 §4.8.2). As long as after the last request.
 const NON_TIMEOUT: Duration = AFTERWARDS;
 

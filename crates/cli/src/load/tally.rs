@@ -5,7 +5,7 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 use millpond_live::{Client, Error, Response};
 
-/// Longest time to an answer that is told apart from longer ones.
+/// Longest time to an answer that is distinguished from longer ones.
 const LONGEST: Duration = Duration::from_secs(3_600);
 
 /// Answers, failures and retransmissions of one load.

@@ -69,7 +69,7 @@ fn write(value: &Value, depth: Option<usize>, shown: &mut String) {
                 }
             });
         }
-        // Simple values that this reader does not tell apart.
+        // Simple values that this reader does not distinguish.
         _ => shown.push_str("undefined"),
     }
 }

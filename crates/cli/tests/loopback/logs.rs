@@ -1,4 +1,4 @@
-//! What a server tells of its requests, to people, to programs and to Prometheus.
+//! What a server reports of its requests, to people, to programs and to Prometheus.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::program::{command, millpond, signal};
 use crate::secure::Files;
 
-/// A server with these flags: where it listens for a scheme, where its figures are, and what it tells of requests until it
+/// A server with these flags: where it listens for a scheme, where its figures are, and what it reports of requests until it
 /// has ended.
 struct Logging {
     child: std::process::Child,

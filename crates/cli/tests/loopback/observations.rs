@@ -56,7 +56,7 @@ fn an_observation_survives_a_restart_of_its_server_and_tells_of_the_gap() {
     let server = Server::start(&[]);
     let uri = server.at("/count");
     let port = uri.rsplit_once(':').and_then(|(_, rest)| rest.split_once('/')).expect("a port").0.to_owned();
-    // Its standard error tells of states and of gaps, in their order.
+    // Its standard error reports states and gaps, in their order.
     let mut child = command(&["observe", "-v", &uri]).stdout(Stdio::null()).spawn().expect("the program is built");
     let mut told = BufReader::new(child.stderr.take().expect("it is piped")).lines();
     let mut line_with =

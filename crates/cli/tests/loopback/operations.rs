@@ -1,4 +1,4 @@
-//! What whoever runs a server sees of it: figures over HTTP, and a trace.
+//! What an operator of a server sees of it: figures over HTTP, and a trace.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Read, Write};

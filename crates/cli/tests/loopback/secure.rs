@@ -110,7 +110,7 @@ fn a_server_that_is_not_trusted_is_one_line_and_exit_code_8() {
     let other = others.path("ca.pem");
     for verb in ["get", "observe", "load", "ping"] {
         let said = millpond(&[verb, "--ca", &other, &uri]);
-        // A load tells of its first failure, whatever that was.
+        // A load reports its first failure, whatever that was.
         assert_eq!(said.code, Some(if verb == "load" { 1 } else { 8 }), "{verb}: {}", said.err);
         let line = format!("millpond: no secure session with {peer}: the server's certificate has an issuer");
         assert!(said.err.contains(&line), "{verb}: {}", said.err);
