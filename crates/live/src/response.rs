@@ -26,6 +26,8 @@ pub struct Response {
     stream: Option<Box<ResponseStream>>,
     /// The payload as a server's hosts hold it.
     shared: Option<SharedBody>,
+    /// Its payload is a part of a representation: where it begins, and the bytes of all of it.
+    part: Option<(u64, u64)>,
 }
 
 /// A body that is read as it is asked for, and who is told how far it has come. Clones share it: whoever takes it first has it.
@@ -63,7 +65,15 @@ impl Response {
     /// One with this code and nothing else.
     #[must_use]
     pub const fn new(code: Code) -> Self {
-        Self { code, options: Options::new(), payload: Bytes::new(), exchange: None, stream: None, shared: None }
+        Self {
+            code,
+            options: Options::new(),
+            payload: Bytes::new(),
+            exchange: None,
+            stream: None,
+            shared: None,
+            part: None,
+        }
     }
 
     /// 2.05 with this payload.
@@ -96,6 +106,31 @@ impl Response {
             stream.progress = Some(OnProgress(Arc::new(hook)));
         }
         self
+    }
+
+    /// Its payload is the part of a representation of `total` bytes that begins at `offset`:
+    /// [`Request::part_of`](crate::Request::part_of) says which part is to be answered. It leaves as one block, of which the server
+    /// keeps nothing. With an ETag of the representation the client begins anew when that has changed.
+    #[must_use]
+    pub const fn with_part(mut self, offset: u64, total: u64) -> Self {
+        self.part = Some((offset, total));
+        self
+    }
+
+    #[cfg(feature = "server")]
+    pub(crate) const fn take_part(&mut self) -> Option<(u64, u64)> {
+        self.part.take()
+    }
+
+    /// Bytes of the whole representation, as far as is known.
+    #[cfg(feature = "server")]
+    pub(crate) fn total(&self) -> u64 {
+        self.part.map_or(self.payload.len() as u64, |(_, total)| total)
+    }
+
+    #[cfg(feature = "server")]
+    pub(crate) const fn is_part(&self) -> bool {
+        self.part.is_some()
     }
 
     /// Bytes of its options and what it has of its body, about.
@@ -226,7 +261,7 @@ impl Response {
     }
 
     pub(crate) fn received(code: Code, options: Options, payload: Bytes, exchange: ExchangeReport) -> Self {
-        Self { code, options, payload, exchange: Some(exchange), stream: None, shared: None }
+        Self { code, options, payload, exchange: Some(exchange), stream: None, shared: None, part: None }
     }
 
     /// Its code.

@@ -3,7 +3,8 @@
 //! The directory is opened once, and every name is looked up from there by the operating system with links that lead out
 //! of it refused (cap-std), so that no path, however it is written, reaches another file.
 
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -11,11 +12,17 @@ use std::sync::{Mutex, PoisonError};
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, File, Metadata, OpenOptions};
 
-use super::tags::{FileBody, Tags, Version, entity_tag};
+use super::tags::{FileBody, Tag, Version, tag_of};
 use crate::draft;
 
 /// Bytes of the names of one directory that are told. As links each of them may take three.
 const LONGEST_LISTING: usize = 1 << 20;
+
+/// Bytes of a short file, which is read whole and named by what is in it. A longer one is named without being read.
+pub(super) const SHORT: usize = 64 << 10;
+
+/// How often a part of a file is read that changes meanwhile.
+const ATTEMPTS: u32 = 8;
 
 /// Bytes of a link beside its name, about.
 const LINK: u64 = 32;
@@ -27,16 +34,97 @@ pub struct Directory {
     written: AtomicU64,
     /// One change at a time, with what must hold before it. What is to be written lies ready by then.
     changes: Mutex<()>,
-    tags: Tags,
 }
 
-/// What stands at a path, as far as it is known without being read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Seen {
-    /// A file of so many bytes, with its tag if that is known, and whether its bytes are in memory.
-    File { length: u64, tag: Option<[u8; 8]>, is_at_hand: bool },
-    /// A directory with links of so many bytes, about.
-    Directory(u64),
+/// What stands at a path and was not read yet.
+#[derive(Debug)]
+pub(super) enum Found {
+    File(Box<OpenFile>),
+    Directory(PathBuf),
+}
+
+/// A file that is open.
+#[derive(Debug)]
+pub(super) struct OpenFile {
+    file: File,
+    metadata: Metadata,
+    /// All of it, once it is read for its tag.
+    short: Option<FileBody>,
+}
+
+impl OpenFile {
+    /// Its version. One that was changed this moment is waited for: what it is called then, nothing else will be called.
+    fn version(&mut self) -> io::Result<Version> {
+        let version = Version::of(&self.metadata)?;
+        let settles_in = version.settles_in();
+        if settles_in.is_zero() {
+            return Ok(version);
+        }
+        std::thread::sleep(settles_in);
+        self.metadata = self.file.metadata()?;
+        Version::of(&self.metadata)
+    }
+
+    pub(super) fn length(&self) -> u64 {
+        self.metadata.len()
+    }
+
+    /// Which bytes of it are read if so much of a long one is wanted.
+    pub(super) fn wanted(&self, part_of: impl Fn(u64) -> Range<u64>) -> Range<u64> {
+        let length = self.metadata.len();
+        if is_long(&self.metadata) { part_of(length) } else { 0..length }
+    }
+
+    /// The tag of what is in it.
+    ///
+    /// # Errors
+    /// It is short, and cannot be read.
+    pub(super) fn tag(&mut self) -> io::Result<Tag> {
+        if is_long(&self.metadata) {
+            return Ok(self.version()?.tag());
+        }
+        let short = match self.short.take() {
+            Some(short) => short,
+            None => FileBody::of(self.bytes(0..SHORT as u64)?),
+        };
+        Ok(self.short.insert(short).tag)
+    }
+
+    /// What is wanted of it, and the tag of all of it at that time.
+    ///
+    /// # Errors
+    /// It cannot be read, or has more than `limit` bytes; [`ErrorKind::ResourceBusy`] if it changes all the time.
+    pub(super) fn read(mut self, limit: usize, part_of: impl Fn(u64) -> Range<u64>) -> io::Result<FileBody> {
+        for _ in 0..ATTEMPTS {
+            let tag = self.tag()?;
+            let total = self.metadata.len();
+            if total > limit as u64 {
+                return Err(io::Error::new(ErrorKind::FileTooLarge, format!("longer than {limit} bytes")));
+            }
+            if let Some(short) = self.short {
+                return Ok(short);
+            }
+            let wanted = self.wanted(&part_of);
+            let bytes = self.bytes(wanted.clone())?;
+            self.metadata = self.file.metadata()?;
+            if Version::of(&self.metadata)?.tag() == tag {
+                return Ok(FileBody { bytes, tag, start: wanted.start, total });
+            }
+        }
+        Err(io::Error::new(ErrorKind::ResourceBusy, "it is being written"))
+    }
+
+    fn bytes(&mut self, wanted: Range<u64>) -> io::Result<Vec<u8>> {
+        let length = wanted.end.saturating_sub(wanted.start);
+        let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or(0));
+        self.file.seek(SeekFrom::Start(wanted.start))?;
+        (&mut self.file).take(length).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+}
+
+fn is_long(metadata: &Metadata) -> bool {
+    metadata.len() > SHORT as u64
 }
 
 /// A file that lies ready beside a path, and goes unless it is put there.
@@ -45,15 +133,8 @@ pub(super) struct Draft {
     root: Dir,
     path: PathBuf,
     draft: PathBuf,
-    version: Option<Version>,
-    tag: [u8; 8],
-}
-
-impl Draft {
     /// Of what is in it.
-    pub(super) const fn tag(&self) -> [u8; 8] {
-        self.tag
-    }
+    tag: Tag,
 }
 
 impl Drop for Draft {
@@ -80,31 +161,36 @@ impl Directory {
     pub fn open(path: &Path) -> io::Result<Self> {
         let root = Dir::open_ambient_dir(path, ambient_authority())?;
         root.entries()?;
-        Ok(Self { root, written: AtomicU64::new(0), changes: Mutex::new(()), tags: Tags::default() })
+        Ok(Self { root, written: AtomicU64::new(0), changes: Mutex::new(()) })
     }
 
-    /// What stands at a path; the links of a directory are counted until there are more than `enough` bytes of them. `None` if
-    /// nothing is there that may be seen.
+    /// What stands at a path given in segments; `None` if nothing does that may be seen.
     ///
     /// # Errors
     /// It cannot be looked at.
-    pub(super) fn look(&self, segments: &[String], enough: u64) -> io::Result<Option<Seen>> {
+    pub(super) fn find(&self, segments: &[String]) -> io::Result<Option<Found>> {
         let Some(path) = safe(segments) else { return Ok(None) };
-        let Some((_, metadata)) = self.opened(&path)? else { return Ok(None) };
-        if metadata.is_file() {
-            let version = Version::of(&metadata);
-            let tag = version.and_then(|version| self.tags.tag(&version));
-            let is_at_hand = version.is_some_and(|version| self.tags.body(&version).is_some());
-            return Ok(Some(Seen::File { length: metadata.len(), tag, is_at_hand }));
-        }
+        let Some((file, metadata)) = self.opened(&path)? else { return Ok(None) };
+        Ok(Some(if metadata.is_dir() {
+            Found::Directory(path)
+        } else {
+            Found::File(Box::new(OpenFile { file, metadata, short: None }))
+        }))
+    }
+
+    /// Bytes of the links of a directory, about; they are counted until there are more than `enough`.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub(super) fn length_of_links(&self, path: &Path, enough: u64) -> io::Result<u64> {
         let mut length = 0_u64;
-        for entry in self.root.read_dir(&path)? {
+        for entry in self.root.read_dir(path)? {
             length = length.saturating_add(entry?.file_name().len() as u64).saturating_add(LINK);
             if length > enough {
                 break;
             }
         }
-        Ok(Some(Seen::Directory(length)))
+        Ok(length)
     }
 
     /// Opens a file or directory; `None` if there is neither. It is opened before it is looked at, and without waiting: what is
@@ -129,39 +215,16 @@ impl Directory {
         Ok((metadata.is_file() || metadata.is_dir()).then_some((file, metadata)))
     }
 
-    /// What stands at a path given in segments; `None` if nothing does that may be seen. A file that somebody is given is not read
-    /// again.
+    /// What stands at a path given in segments, whole; `None` if nothing does that may be seen.
     ///
     /// # Errors
     /// It cannot be read, or has more than `limit` bytes, or the names in it more than a mebibyte.
     pub fn read(&self, segments: &[String], limit: usize) -> io::Result<Option<Stored>> {
-        let Some(path) = safe(segments) else { return Ok(None) };
-        let Some((mut file, metadata)) = self.opened(&path)? else { return Ok(None) };
-        if metadata.is_dir() {
-            return self.entries(&path).map(|names| Some(Stored::Directory(names)));
-        }
-        let most = u64::try_from(limit).unwrap_or(u64::MAX);
-        let too_large = || io::Error::new(ErrorKind::FileTooLarge, format!("longer than {limit} bytes"));
-        if metadata.len() > most {
-            return Err(too_large());
-        }
-        let version = Version::of(&metadata);
-        if let Some(body) = version.and_then(|version| self.tags.body(&version)) {
-            return Ok(Some(Stored::File(body)));
-        }
-        let mut bytes = Vec::new();
-        (&mut file).take(most.saturating_add(1)).read_to_end(&mut bytes)?;
-        if bytes.len() > limit {
-            return Err(too_large());
-        }
-        let body = FileBody::of(bytes);
-        // Somebody may have written it meanwhile.
-        if let Some(version) =
-            version.filter(|before| file.metadata().ok().and_then(|now| Version::of(&now)) == Some(*before))
-        {
-            self.tags.was_read(version, &body);
-        }
-        Ok(Some(Stored::File(body)))
+        Ok(match self.find(segments)? {
+            Some(Found::File(file)) => Some(Stored::File(file.read(limit, |length| 0..length)?)),
+            Some(Found::Directory(path)) => Some(Stored::Directory(self.entries(&path)?)),
+            None => None,
+        })
     }
 
     /// Puts a file at a path, whole or not at all. True if there was none before.
@@ -182,10 +245,10 @@ impl Directory {
         bytes: &[u8],
         condition: impl FnOnce() -> io::Result<bool>,
     ) -> io::Result<Option<bool>> {
-        self.put_if(&self.draft(segments, bytes)?, condition)
+        Ok(self.put_if(&self.draft(segments, bytes)?, condition)?.map(|(made, _)| made))
     }
 
-    /// Puts a draft where it is for.
+    /// Puts a draft where it is for. Whether there was none before, and its tag.
     ///
     /// # Errors
     /// As [`write_if`](Self::write_if).
@@ -193,7 +256,7 @@ impl Directory {
         &self,
         draft: &Draft,
         condition: impl FnOnce() -> io::Result<bool>,
-    ) -> io::Result<Option<bool>> {
+    ) -> io::Result<Option<(bool, Tag)>> {
         let _alone = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
         if !condition()? {
             return Ok(None);
@@ -207,8 +270,12 @@ impl Directory {
             Err(error) => return Err(error),
         };
         self.root.rename(&draft.draft, &self.root, &draft.path)?;
-        self.is_put(draft);
-        Ok(Some(!existed))
+        // It was changed by getting its name.
+        let tag = match self.root.metadata(&draft.path) {
+            Ok(metadata) if is_long(&metadata) => Version::of(&metadata)?.tag(),
+            _ => draft.tag,
+        };
+        Ok(Some((!existed, tag)))
     }
 
     /// Puts a file at a path at which there is nothing, whole or not at all.
@@ -236,14 +303,7 @@ impl Directory {
             }
             done => done?,
         }
-        self.is_put(draft);
         Ok(())
-    }
-
-    fn is_put(&self, draft: &Draft) {
-        if let Some(version) = draft.version {
-            self.tags.was_written(version, draft.tag);
-        }
     }
 
     /// Writes a draft beside a path.
@@ -260,9 +320,8 @@ impl Directory {
         let (draft, mut file) = draft::beside(&path, numbers, |draft| {
             self.root.open_with(draft, OpenOptions::new().write(true).create_new(true))
         })?;
-        let mut draft = Draft { root, path, draft, version: None, tag: entity_tag(bytes) };
+        let draft = Draft { root, path, draft, tag: tag_of(bytes) };
         file.write_all(bytes)?;
-        draft.version = Version::of(&file.metadata()?);
         Ok(draft)
     }
 
@@ -297,7 +356,8 @@ impl Directory {
         }
     }
 
-    fn entries(&self, path: &Path) -> io::Result<Vec<String>> {
+    /// The names in a directory.
+    pub(super) fn entries(&self, path: &Path) -> io::Result<Vec<String>> {
         let (mut names, mut length) = (Vec::new(), 0_usize);
         for entry in self.root.read_dir(path)? {
             let entry = entry?;
@@ -351,41 +411,47 @@ fn is_absent(error: &io::Error) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::time::SystemTime;
-
     use super::*;
 
     /// Each first block of a file had it read and hashed anew.
     #[test]
-    fn a_file_that_somebody_is_given_is_not_read_again_and_its_tag_is_known_until_it_is_written() {
+    fn a_long_file_is_named_without_being_read_and_by_another_name_once_it_was_written() {
         let root = std::env::temp_dir().join(format!("millpond-tagged-{}", std::process::id()));
         std::fs::create_dir_all(&root).expect("made");
-        let (path, written) = (["file".to_owned()], SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(9));
-        let write = |text: &str| {
-            std::fs::write(root.join("file"), text).expect("written");
+        let (path, at) = (["file".to_owned()], std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(9));
+        let write = |length: usize, byte: u8| {
+            std::fs::write(root.join("file"), vec![byte; length]).expect("written");
             let file = std::fs::File::options().write(true).open(root.join("file")).expect("opened");
-            file.set_modified(written).expect("it is ours");
+            file.set_modified(at).expect("it is ours");
         };
         let directory = Directory::open(&root).expect("it is there");
-        let read = || directory.read(&path, 100).expect("read");
-        let look = || directory.look(&path, 0).expect("looked at");
-        write("one");
-        let one = FileBody::of(b"one".to_vec());
-        let held = read();
-        assert_eq!(held, Some(Stored::File(one.clone())));
-        // As long, and by its time the same: who does not read it cannot tell.
-        write("two");
-        assert_eq!(read(), held);
-        assert_eq!(look(), Some(Seen::File { length: 3, tag: Some(one.tag()), is_at_hand: true }));
-        drop(held);
-        assert_eq!(look(), Some(Seen::File { length: 3, tag: Some(one.tag()), is_at_hand: false }));
-        write("three");
-        assert_eq!(look(), Some(Seen::File { length: 5, tag: None, is_at_hand: false }));
-        // What was written here need not be read.
-        directory.write(&path, b"four").expect("written");
-        let tag = Some(entity_tag(b"four"));
-        assert_eq!(look(), Some(Seen::File { length: 4, tag, is_at_hand: false }));
-        let Some(Seen::Directory(length)) = directory.look(&[], 1_000).expect("looked at") else { panic!("it is one") };
+        let open = || match directory.find(&path).expect("found") {
+            Some(Found::File(file)) => file,
+            other => panic!("{other:?}"),
+        };
+        let long = SHORT + 1;
+        write(long, 1);
+        let tag = open().tag().expect("known");
+        assert_eq!(open().tag().expect("known"), tag);
+        let part = open().read(long, |length| 10..length.min(20)).expect("read");
+        assert_eq!(part, FileBody { bytes: vec![1; 10], tag, start: 10, total: long as u64 });
+        // As long, and as if it had been written at the same time.
+        write(long, 2);
+        let other = open().tag().expect("known");
+        assert_ne!(other, tag);
+        let condition = || Ok(open().tag()? == other);
+        let draft = |byte| directory.draft(&path, &vec![byte; long]).expect("made");
+        let put = directory.put_if(&draft(3), condition).expect("put");
+        assert_eq!(put, Some((false, open().tag().expect("known"))), "its tag is told");
+        assert_eq!(directory.put_if(&draft(4), condition).expect("not put"), None);
+        assert_eq!(open().read(long, |length| 0..length).expect("read").bytes, vec![3; long]);
+        // A short one is what is in it.
+        write(3, 1);
+        let short = FileBody::of(vec![1; 3]);
+        assert_eq!(open().tag().expect("read"), short.tag);
+        assert_eq!(open().read(3, |_| 1..2).expect("read"), short);
+        let Some(Found::Directory(all)) = directory.find(&[]).expect("found") else { panic!("it is one") };
+        let length = directory.length_of_links(&all, 1_000).expect("counted");
         assert!((33..100).contains(&length), "{length}");
         std::fs::remove_dir_all(&root).expect("removed");
     }

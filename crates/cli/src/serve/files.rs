@@ -3,27 +3,24 @@
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
 
-use millpond_live::{Bytes, Code, FairPermit, FairSemaphore, Request, Response, number, percent_encoded};
+use millpond_live::{Code, FairPermit, FairSemaphore, Request, Response, number, percent_encoded};
 use tokio::task::spawn_blocking;
 
-use super::directory::{Directory, Draft, Seen, Stored};
-use super::tags::FileBody;
+use super::directory::{Directory, Draft, Found, SHORT};
+use super::tags::{FileBody, Tag};
 use crate::content_format::{self, LINKS};
 use crate::request::LONGEST_BODY;
 
 /// Files made by POST in one directory until a free name is found.
 const MOST_NAMES: u32 = 10_000;
 
-/// Bytes of long files that are read at a time; networks that want more take turns.
+/// Bytes that are read at a time for messages that take more than a short file; networks that want more take turns.
 const ROOM: usize = 64 << 20;
 
-/// The same of short ones, which wait for no long one.
+/// The same of short files and of blocks, which wait for nothing long.
 const ROOM_OF_SHORT: usize = 8 << 20;
 
-/// Bytes of a short file. More than these, or as many of a directory's links, are read only for a proved address.
-const SHORT: usize = 64 << 10;
-
-/// What a long file takes of the room at the least, so that not too many are at the disk at a time.
+/// What a long message takes of the room at the least, so that not too many are at the disk at a time.
 const LEAST: usize = 4 << 20;
 
 /// A directory that is served.
@@ -40,6 +37,8 @@ pub(super) struct Files {
 /// What a request comes to as far as nothing is changed.
 enum Begun {
     Answered(Response),
+    /// Nothing yet: so many bytes are to be read.
+    NeedsRoom(usize),
     /// PUT, to be made if its condition holds.
     Put(Draft),
     /// POST, to be made under the first of these names that is free.
@@ -58,39 +57,23 @@ impl Files {
     /// Answers from the directory. Conditions are those of RFC 7252 §5.10.8, entity tags those of §5.10.6.
     pub(super) async fn answer(self: Arc<Self>, request: Request) -> Response {
         let broken = || Response::new(Code::INTERNAL_SERVER_ERROR);
-        let is_get = request.method() == Code::GET;
-        let mut length = 0;
-        // To say what may be done with it, what is there may have to be read as well.
-        if is_get || self.write {
-            // Files may be slow; other requests are answered meanwhile.
+        let mut length = request.payload().len();
+        let begun = loop {
+            let (room, most) = self.room(&request, length).await;
             let (files, asked) = (Arc::clone(&self), request.clone());
-            let looked = spawn_blocking(move || files.directory.look(&path_of(&asked), SHORT as u64)).await;
-            let seen = looked.ok().and_then(Result::ok).flatten();
-            let all = match seen {
-                Some(Seen::File { length, .. } | Seen::Directory(length)) => {
-                    usize::try_from(length).unwrap_or(usize::MAX)
-                }
-                None => 0,
-            };
-            if all > SHORT && !request.is_address_proved() {
-                return Response::prove_address();
+            // Files may be slow; other requests are answered meanwhile.
+            let begun = spawn_blocking(move || {
+                let begun = files.begin(&asked, most);
+                drop(room);
+                begun
+            });
+            match begun.await {
+                Ok(Ok(Begun::Answered(response))) => return response,
+                Ok(Ok(Begun::NeedsRoom(more))) => length = more,
+                Ok(Ok(begun)) => break begun,
+                Ok(Err(error)) => return failed(&error),
+                Err(_) => return broken(),
             }
-            if !is_known(seen, &request) {
-                length = all;
-            }
-        }
-        let room = self.room(&request, length.max(request.payload().len())).await;
-        let (files, asked) = (Arc::clone(&self), request.clone());
-        let begun = spawn_blocking(move || {
-            let begun = files.begin(&asked);
-            drop(room);
-            begun
-        });
-        let begun = match begun.await {
-            Ok(Ok(Begun::Answered(response))) => return response,
-            Ok(Ok(begun)) => begun,
-            Ok(Err(error)) => return failed(&error),
-            Err(_) => return broken(),
         };
         let turn = self.change.acquire(request.peer(), 1).await;
         let changed = spawn_blocking(move || {
@@ -101,44 +84,68 @@ impl Files {
         changed.await.unwrap_or_else(|_| broken())
     }
 
-    /// Room for so many bytes, when it is the turn of this client's network.
-    async fn room(&self, request: &Request, length: usize) -> FairPermit {
+    /// Room for so many bytes, when it is the turn of this client's network, and how many that are at the least.
+    async fn room(&self, request: &Request, length: usize) -> (FairPermit, usize) {
         let (room, length) = match length <= SHORT {
             true => (&self.short, SHORT),
             false => (&self.long, length.clamp(LEAST, LONGEST_BODY)),
         };
-        room.acquire(request.peer(), length >> 10).await
+        (room.acquire(request.peer(), length >> 10).await, length)
     }
 
-    /// Everything that can be done while others change something.
-    fn begin(&self, request: &Request) -> io::Result<Begun> {
+    /// Everything that can be done while others change something, with so many bytes that may be read.
+    fn begin(&self, request: &Request, most: usize) -> io::Result<Begun> {
+        let is_change = matches!(request.method(), Code::PUT | Code::POST | Code::DELETE);
+        if is_change && !self.write {
+            let why = "this server only reads; start it with --write";
+            return Ok(Begun::Answered(refused(Code::METHOD_NOT_ALLOWED, why)));
+        }
+        if !is_change && request.method() != Code::GET {
+            return Ok(Begun::Answered(Response::new(Code::METHOD_NOT_ALLOWED)));
+        }
         let path = path_of(request);
+        let mut found = self.directory.find(&path)?;
+        let (all, needed) = match &found {
+            Some(Found::File(file)) => {
+                let wanted = file.wanted(|total| request.part_of(total));
+                (file.length(), if is_change { 0 } else { wanted.end - wanted.start })
+            }
+            Some(Found::Directory(path)) => {
+                let links = self.directory.length_of_links(path, SHORT as u64)?;
+                (links, links)
+            }
+            None => (0, 0),
+        };
+        if all > SHORT as u64 && !request.is_address_proved() {
+            return Ok(Begun::Answered(Response::prove_address()));
+        }
+        let needed = usize::try_from(needed).unwrap_or(LONGEST_BODY).min(LONGEST_BODY);
+        if needed > most {
+            return Ok(Begun::NeedsRoom(needed));
+        }
+        // What stands there is named before it is anybody's turn.
+        if request.method() != Code::POST && !holds(request, found.as_mut())? {
+            return Ok(Begun::Answered(Response::new(Code::PRECONDITION_FAILED)));
+        }
         Ok(match request.method() {
-            Code::GET => Begun::Answered(self.get(&path, request)?),
-            Code::PUT | Code::POST | Code::DELETE if !self.write => {
-                Begun::Answered(refused(Code::METHOD_NOT_ALLOWED, "this server only reads; start it with --write"))
-            }
-            // What stands there is hashed before it is anybody's turn, if that is needed at all.
-            Code::PUT | Code::DELETE if !self.condition_holds(&path, request)? => {
-                Begun::Answered(Response::new(Code::PRECONDITION_FAILED))
-            }
+            Code::GET => Begun::Answered(self.get(found, &path, request)?),
             Code::PUT => Begun::Put(self.directory.draft(&path, request.payload())?),
-            Code::POST => self.post(path, request)?,
-            Code::DELETE => Begun::Delete,
-            _ => Begun::Answered(Response::new(Code::METHOD_NOT_ALLOWED)),
+            Code::POST => self.post(found, path, request)?,
+            _ => Begun::Delete,
         })
     }
 
     /// The rest.
     fn change(&self, request: &Request, begun: &Begun) -> io::Result<Response> {
         let path = path_of(request);
-        let holds = || self.condition_holds(&path, request);
+        let holds = || Ok(!is_conditional(request) || holds(request, self.directory.find(&path)?.as_mut())?);
         Ok(match begun {
             Begun::Answered(response) => response.clone(),
+            Begun::NeedsRoom(_) => Response::new(Code::SERVICE_UNAVAILABLE),
             Begun::Put(draft) => match self.directory.put_if(draft, holds)? {
                 None => Response::new(Code::PRECONDITION_FAILED),
-                Some(true) => Response::created().with_etag(draft.tag().to_vec()),
-                Some(false) => Response::changed().with_etag(draft.tag().to_vec()),
+                Some((true, tag)) => Response::created().with_etag(tag.to_vec()),
+                Some((false, tag)) => Response::changed().with_etag(tag.to_vec()),
             },
             Begun::Post(draft, names) => self.put_at_free_name(&path, draft, names)?,
             // What is not there is deleted (RFC 7252 §5.8.4).
@@ -149,46 +156,40 @@ impl Files {
         })
     }
 
-    fn get(&self, path: &[String], request: &Request) -> io::Result<Response> {
-        let seen = self.directory.look(path, 0)?;
-        if let Some(Seen::File { tag: Some(tag), .. }) = seen
-            && is_valid(request, tag)
-            && holds(request, Some(Some(tag)))
-        {
-            return Ok(Response::new(Code::VALID).with_etag(tag.to_vec()));
-        }
-        let stored = self.directory.read(path, LONGEST_BODY)?;
-        if !holds(request, stored.as_ref().map(tag_of)) {
-            return Ok(Response::new(Code::PRECONDITION_FAILED));
-        }
-        let (body, format) = match stored {
+    fn get(&self, found: Option<Found>, path: &[String], request: &Request) -> io::Result<Response> {
+        let format = match &found {
             None => return Ok(Response::not_found()),
-            Some(Stored::File(body)) => (body, content_format::of_file(path.last().map_or("", String::as_str))),
-            Some(Stored::Directory(names)) => (FileBody::of(links(path, &names).into_bytes()), LINKS),
+            Some(Found::File(_)) => content_format::of_file(path.last().map_or("", String::as_str)),
+            Some(Found::Directory(_)) => LINKS,
         };
         if request.accept().is_some_and(|wanted| wanted.number() != format) {
             let offered = format!("this is {}", content_format::name(format));
             return Ok(refused(Code::NOT_ACCEPTABLE, &offered));
         }
-        let tag = body.tag();
-        if is_valid(request, tag) {
-            return Ok(Response::new(Code::VALID).with_etag(tag.to_vec()));
-        }
-        Ok(Response::content(Bytes::from_owner(body)).with_content_format(format).with_etag(tag.to_vec()))
+        let body = match found {
+            Some(Found::File(mut file)) => {
+                let tag = file.tag()?;
+                if is_valid(request, tag) {
+                    return Ok(Response::new(Code::VALID).with_etag(tag.to_vec()));
+                }
+                file.read(LONGEST_BODY, |total| request.part_of(total))?
+            }
+            Some(Found::Directory(it)) => FileBody::of(links(path, &self.directory.entries(&it)?).into_bytes()),
+            None => return Ok(Response::not_found()),
+        };
+        let response = Response::content(body.bytes).with_content_format(format).with_etag(body.tag.to_vec());
+        Ok(response.with_part(body.start, body.total))
     }
 
     /// A POST to a directory makes a file there whose name is a free number, and says where.
-    fn post(&self, path: Vec<String>, request: &Request) -> io::Result<Begun> {
-        let mut names = match self.directory.look(&path, 0)? {
+    fn post(&self, found: Option<Found>, path: Vec<String>, request: &Request) -> io::Result<Begun> {
+        let mut names = match found {
             None => return Ok(Begun::Answered(Response::not_found())),
-            Some(Seen::File { .. }) => {
+            Some(Found::File(_)) => {
                 let told = "POST is for directories, PUT for files";
                 return Ok(Begun::Answered(refused(Code::METHOD_NOT_ALLOWED, told)));
             }
-            Some(Seen::Directory(_)) => match self.directory.read(&path, LONGEST_BODY)? {
-                Some(Stored::Directory(names)) => names,
-                _ => return Ok(Begun::Answered(Response::not_found())),
-            },
+            Some(Found::Directory(it)) => self.directory.entries(&it)?,
         };
         names.sort();
         let ending = request.content_format().map_or("bin", |format| content_format::ending(format.number()));
@@ -215,23 +216,6 @@ impl Files {
         }
         Ok(refused(Code::CONFLICT, "the directory is full"))
     }
-
-    /// If-Match and If-None-Match (RFC 7252 §5.10.8), of what is there now. A file is read if its tag is not known.
-    fn condition_holds(&self, path: &[String], request: &Request) -> io::Result<bool> {
-        let options = request.options();
-        if options.get(number::IF_MATCH).or_else(|| options.get(number::IF_NONE_MATCH)).is_none() {
-            return Ok(true);
-        }
-        let tag = match self.directory.look(path, 0)? {
-            Some(Seen::File { tag: None, .. }) if options.get(number::IF_MATCH).is_some() => {
-                self.directory.read(path, LONGEST_BODY)?.as_ref().map(tag_of)
-            }
-            Some(Seen::File { tag, .. }) => Some(tag),
-            Some(Seen::Directory(_)) => Some(None),
-            None => None,
-        };
-        Ok(holds(request, tag))
-    }
 }
 
 fn path_of(request: &Request) -> Vec<String> {
@@ -243,42 +227,32 @@ fn within(path: &[String], name: &str) -> Vec<String> {
     path.iter().filter(|segment| !segment.is_empty()).cloned().chain([name.to_owned()]).collect()
 }
 
-/// Nothing need be read to answer.
-fn is_known(seen: Option<Seen>, request: &Request) -> bool {
-    let options = request.options();
-    match (seen, request.method()) {
-        (Some(Seen::File { tag, is_at_hand, .. }), Code::GET) => {
-            is_at_hand || tag.is_some_and(|tag| is_valid(request, tag))
-        }
-        (Some(Seen::File { tag, .. }), _) => tag.is_some() || options.get(number::IF_MATCH).is_none(),
-        (Some(Seen::Directory(_)) | None, method) => method != Code::GET && method != Code::POST,
-    }
-}
-
 /// The client has what has this tag.
-fn is_valid(request: &Request, tag: [u8; 8]) -> bool {
+fn is_valid(request: &Request, tag: Tag) -> bool {
     request.options().all(number::ETAG).any(|known| known.as_ref() == tag)
 }
 
-/// The tag of what is there; a directory has none.
-fn tag_of(stored: &Stored) -> Option<[u8; 8]> {
-    match stored {
-        Stored::File(body) => Some(body.tag()),
-        Stored::Directory(_) => None,
-    }
+fn is_conditional(request: &Request) -> bool {
+    let options = request.options();
+    options.get(number::IF_MATCH).or_else(|| options.get(number::IF_NONE_MATCH)).is_some()
 }
 
-/// Whether the conditions hold for what is there, if anything is, with its tag, if it has one.
-fn holds(request: &Request, there: Option<Option<[u8; 8]>>) -> bool {
+/// If-Match and If-None-Match (RFC 7252 §5.10.8), of what is there now. A directory has no tag.
+fn holds(request: &Request, found: Option<&mut Found>) -> io::Result<bool> {
     let options = request.options();
     let mut wanted = options.all(number::IF_MATCH).peekable();
-    let wants_none = options.get(number::IF_NONE_MATCH).is_some();
-    let matches = match there {
-        _ if wanted.peek().is_none() => true,
-        Some(tag) => wanted.any(|wanted| wanted.is_empty() || tag.is_some_and(|tag| wanted.as_ref() == tag)),
-        None => false,
+    if options.get(number::IF_NONE_MATCH).is_some() && found.is_some() {
+        return Ok(false);
+    }
+    if wanted.peek().is_none() {
+        return Ok(true);
+    }
+    let tag = match found {
+        None => return Ok(false),
+        Some(Found::File(file)) => Some(file.tag()?),
+        Some(Found::Directory(_)) => None,
     };
-    matches && (!wants_none || there.is_none())
+    Ok(wanted.any(|wanted| wanted.is_empty() || tag.is_some_and(|tag| wanted.as_ref() == tag)))
 }
 
 fn failed(error: &io::Error) -> Response {
@@ -287,6 +261,7 @@ fn failed(error: &io::Error) -> Response {
         ErrorKind::IsADirectory => refused(Code::METHOD_NOT_ALLOWED, "this is a directory"),
         ErrorKind::NotFound | ErrorKind::NotADirectory => refused(Code::CONFLICT, "its directory is not there"),
         ErrorKind::FileTooLarge => refused(Code::INTERNAL_SERVER_ERROR, "it is too large to be served"),
+        ErrorKind::ResourceBusy => Response::new(Code::SERVICE_UNAVAILABLE).with_max_age(1),
         ErrorKind::StorageFull => refused(Code::INTERNAL_SERVER_ERROR, "the disk is full"),
         _ => refused(Code::INTERNAL_SERVER_ERROR, "the file cannot be read or written"),
     }
@@ -365,13 +340,17 @@ mod tests {
 
     /// 48 ports that asked for long files kept everybody's files of 9 bytes for seconds.
     #[tokio::test]
-    async fn short_files_wait_for_no_long_ones() {
+    async fn short_files_and_blocks_of_long_ones_wait_for_nothing_long() {
         let root = std::env::temp_dir().join(format!("millpond-short-{}", std::process::id()));
         std::fs::create_dir_all(&root).expect("made");
         std::fs::write(root.join("short"), "123456789").expect("written");
         std::fs::write(root.join("long"), vec![0; 100_000]).expect("written");
+        std::fs::create_dir(root.join("many")).expect("made");
+        for number in 0..300 {
+            std::fs::write(root.join(format!("many/{number:0>200}")), "").expect("written");
+        }
         let files = Arc::new(Files::of(Directory::open(&root).expect("it is there"), true));
-        // So many are read that there is room for no more.
+        // So much is read that there is room for no more.
         let taken = files.long.acquire(([192, 0, 2, 1], 1).into(), usize::MAX).await;
         let serving = Arc::clone(&files);
         let server = Server::builder()
@@ -382,13 +361,16 @@ mod tests {
             .expect("it starts");
         let client = millpond_live::Client::builder().build().await.expect("a client");
         let at = |path: &str| format!("coap://{}/{path}", server.local_addr());
-        let long = tokio::spawn(client.get(at("long")).send());
+        let long = tokio::spawn(client.get(at("many")).send());
+        // Of a long file a block is read at a time.
+        assert_eq!(client.get(at("long")).await.expect("an answer").payload().len(), 100_000);
         assert_eq!(client.get(at("short")).await.expect("an answer").text(), Ok("123456789"));
         let put = client.put(at("short")).payload("other").await.expect("an answer");
         assert_eq!(put.code(), Code::CHANGED);
         assert!(!long.is_finished());
         drop(taken);
-        assert_eq!(long.await.expect("no panic").expect("an answer").payload().len(), 100_000);
+        let listed = long.await.expect("no panic").expect("an answer");
+        assert_eq!(listed.text().expect("text").split(',').count(), 300);
         std::fs::remove_dir_all(&root).expect("removed");
     }
 

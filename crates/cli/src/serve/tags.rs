@@ -1,163 +1,88 @@
-//! What was read of files, by which file it was and when it was written.
+//! What names a state of a file: its bytes if they are few, else which file it is and when it was changed.
 
-use std::collections::{HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::io;
 use std::time::{Duration, SystemTime};
 
 use cap_std::fs::Metadata;
 
-/// Files of which the tag is remembered.
-const MOST: usize = 4_096;
+/// An entity tag (RFC 7252 §5.10.6).
+pub(super) type Tag = [u8; 8];
 
-/// A file that was written so lately may be written once more within what its file system takes for the same time.
-const LATELY: Duration = Duration::from_secs(2);
+/// Within what file systems take for one time: a file that was changed so lately may be changed once more and look the same. The
+/// clock of Linux for files ticks every 10 ms at the longest.
+const TICK: Duration = Duration::from_millis(20);
 
-/// The bytes of a file, in memory once for all who are given them, and their entity tag.
+/// Bytes of a file, all of them or a part, and the entity tag of the whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileBody {
-    bytes: Arc<Vec<u8>>,
-    tag: [u8; 8],
+    pub(super) bytes: Vec<u8>,
+    pub(super) tag: Tag,
+    /// Where they begin, and the bytes of the whole.
+    pub(super) start: u64,
+    pub(super) total: u64,
 }
 
 impl FileBody {
-    /// Of these bytes, which are hashed.
+    /// Of all its bytes, which are hashed.
     #[must_use]
     pub fn of(bytes: Vec<u8>) -> Self {
-        let tag = entity_tag(&bytes);
-        Self { bytes: Arc::new(bytes), tag }
-    }
-
-    /// A name for these bytes that changes when they do.
-    #[must_use]
-    pub const fn tag(&self) -> [u8; 8] {
-        self.tag
+        Self { tag: tag_of(&bytes[..]), start: 0, total: bytes.len() as u64, bytes }
     }
 }
 
-impl AsRef<[u8]> for FileBody {
-    fn as_ref(&self) -> &[u8] {
-        &self.bytes
-    }
-}
-
-/// A name for these bytes that changes when they do.
-pub(super) fn entity_tag(bytes: &[u8]) -> [u8; 8] {
+/// A name for this that changes when it does.
+pub(super) fn tag_of(named: impl Hash) -> Tag {
     let mut hasher = DefaultHasher::new();
-    bytes.hash(&mut hasher);
+    named.hash(&mut hasher);
     hasher.finish().to_be_bytes()
 }
 
-/// Which file it is, how long, and when it was written: as long as that is so its bytes are the same.
+/// Which file it is, how long, when it was written, and when anything of it was changed: as long as that is so its bytes are the
+/// same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Version {
     device: u64,
     inode: u64,
     length: u64,
     written: SystemTime,
+    /// Seconds and nanoseconds. No program sets this time.
+    changed: (i64, i64),
 }
 
 impl Version {
-    /// Of what the system says of an open file; `None` where it does not number its files.
-    #[cfg(unix)]
-    pub(super) fn of(metadata: &Metadata) -> Option<Self> {
-        use cap_std::fs::MetadataExt;
+    /// Of what the system says of an open file.
+    ///
+    /// # Errors
+    /// It does not say when it was written.
+    pub(super) fn of(metadata: &Metadata) -> io::Result<Self> {
+        let (length, written) = (metadata.len(), metadata.modified()?.into_std());
+        #[cfg(unix)]
+        {
+            use cap_std::fs::MetadataExt;
 
-        let written = metadata.modified().ok()?.into_std();
-        Some(Self { device: metadata.dev(), inode: metadata.ino(), length: metadata.len(), written })
+            let changed = (metadata.ctime(), metadata.ctime_nsec());
+            Ok(Self { device: metadata.dev(), inode: metadata.ino(), length, written, changed })
+        }
+        #[cfg(not(unix))]
+        Ok(Self { device: 0, inode: 0, length, written, changed: (0, 0) })
     }
 
-    #[cfg(not(unix))]
-    pub(super) fn of(_: &Metadata) -> Option<Self> {
-        None
+    pub(super) fn tag(&self) -> Tag {
+        tag_of(self)
     }
 
+    /// How long it may still be changed and look the same; nothing if not at all.
     #[allow(clippy::disallowed_methods, reason = "what files say is the time of day")]
-    fn is_settled(&self) -> bool {
-        SystemTime::now().duration_since(self.written).is_ok_and(|age| age >= LATELY)
-    }
-}
-
-/// The tags of files that were read lately, and their bytes as long as anybody is given them.
-#[derive(Debug, Default)]
-pub(super) struct Tags(Mutex<Known>);
-
-#[derive(Debug, Default)]
-struct Known {
-    files: HashMap<Version, ([u8; 8], Weak<Vec<u8>>)>,
-    /// In the order in which they were read.
-    order: VecDeque<Version>,
-}
-
-impl Tags {
-    fn known(&self) -> MutexGuard<'_, Known> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn settles_in(&self) -> Duration {
+        let (now, changed) = (SystemTime::now(), self.changed());
+        // In the time to come, by a clock that was set: as if it were changed now.
+        now.duration_since(changed).map_or(TICK, |age| TICK.saturating_sub(age))
     }
 
-    /// The tag of a file.
-    pub(super) fn tag(&self, version: &Version) -> Option<[u8; 8]> {
-        self.known().files.get(version).map(|(tag, _)| *tag)
-    }
-
-    /// Its bytes, if somebody is given them.
-    pub(super) fn body(&self, version: &Version) -> Option<FileBody> {
-        let known = self.known();
-        let (tag, bytes) = known.files.get(version)?;
-        Some(FileBody { bytes: bytes.upgrade()?, tag: *tag })
-    }
-
-    /// A file was read.
-    pub(super) fn was_read(&self, version: Version, body: &FileBody) {
-        if version.is_settled() {
-            self.put(version, body.tag, Arc::downgrade(&body.bytes));
-        }
-    }
-
-    /// A file was written here.
-    pub(super) fn was_written(&self, version: Version, tag: [u8; 8]) {
-        self.put(version, tag, Weak::new());
-    }
-
-    fn put(&self, version: Version, tag: [u8; 8], bytes: Weak<Vec<u8>>) {
-        let mut known = self.known();
-        if known.files.insert(version, (tag, bytes)).is_some() {
-            return;
-        }
-        known.order.push_back(version);
-        while known.order.len() > MOST {
-            if let Some(oldest) = known.order.pop_front() {
-                known.files.remove(&oldest);
-            }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn version(inode: u64, written: SystemTime) -> Version {
-        Version { device: 1, inode, length: 3, written }
-    }
-
-    #[test]
-    fn a_file_is_known_by_what_it_is_and_when_it_was_written() {
-        let (tags, body, long_ago) = (Tags::default(), FileBody::of(b"one".to_vec()), SystemTime::UNIX_EPOCH);
-        tags.was_read(version(1, long_ago), &body);
-        assert_eq!(tags.body(&version(1, long_ago)), Some(body.clone()));
-        assert_eq!(tags.tag(&version(1, long_ago + Duration::from_nanos(1))), None);
-        let tag = body.tag();
-        drop(body);
-        assert_eq!(tags.body(&version(1, long_ago)), None, "nobody is given them any more");
-        assert_eq!(tags.tag(&version(1, long_ago)), Some(tag));
-        // It may be written once more at what is the same time.
-        let ahead = long_ago + Duration::from_secs(1 << 40);
-        tags.was_read(version(2, ahead), &FileBody::of(b"two".to_vec()));
-        assert_eq!(tags.tag(&version(2, ahead)), None);
-        for inode in 0..2 * MOST as u64 {
-            tags.was_written(version(inode, long_ago), tag);
-        }
-        let known = tags.known();
-        assert_eq!((known.files.len(), known.order.len()), (MOST, MOST));
+    fn changed(&self) -> SystemTime {
+        let (seconds, nanos) = self.changed;
+        let since = Duration::new(seconds.try_into().unwrap_or(0), nanos.try_into().unwrap_or(0));
+        SystemTime::UNIX_EPOCH.checked_add(since).map_or(self.written, |changed| changed.max(self.written))
     }
 }

@@ -120,14 +120,61 @@ fn of_many_conditional_puts_at_once_one_succeeds() {
     };
     assert_eq!(put(number::IF_NONE_MATCH, b"", "first"), (1, 59));
     // Likewise with the tag of a long file.
-    let long = "0123456789abcdef".repeat(60_000);
-    fs::write(root.join("one.txt"), &long).expect("written");
-    let said = millpond(&["get", "--json", &server.at("/one.txt")]).json();
-    let tag = said["options"].as_array().expect("options").iter().find(|option| option["name"] == "ETag");
-    let tag = tag.expect("an ETag")["value"].as_str().expect("text").trim_start_matches("0x").to_owned();
-    let tag = u64::from_str_radix(&tag, 16).expect("hexadecimal digits").to_be_bytes();
+    let long = "0123456789abcdef".repeat(6_000);
     for _ in 0..20 {
         fs::write(root.join("one.txt"), &long).expect("written");
+        let said = millpond(&["get", "--json", &server.at("/one.txt")]).json();
+        let tag = said["options"].as_array().expect("options").iter().find(|option| option["name"] == "ETag");
+        let tag = tag.expect("an ETag")["value"].as_str().expect("text").trim_start_matches("0x").to_owned();
+        let tag = u64::from_str_radix(&tag, 16).expect("hexadecimal digits").to_be_bytes();
         assert_eq!(put(number::IF_MATCH, &tag, "later"), (1, 59));
     }
+}
+
+/// The whole file was read for its entity tag whenever nobody was being given it.
+#[cfg(target_os = "linux")]
+#[test]
+fn of_a_long_file_no_more_is_read_than_is_asked_for() {
+    const BLOCK: usize = 1_024;
+    let root = fresh_directory("asked-for");
+    let long: Vec<u8> = (0..1_u32 << 20).map(|place| (place / 7) as u8).collect();
+    fs::write(root.join("long"), &long).expect("written");
+    let server = Server::start(&["--write", "--quiet", root.to_str().expect("plain")]);
+    let address = server.at("").trim_start_matches("coap://").to_owned();
+    let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("a port");
+    socket.connect(address).expect("an address");
+    let mut message_id = 0_u8;
+    let mut ask = |method: Code, options: &[u8]| {
+        message_id += 1;
+        let before = server.bytes_read();
+        socket.send(&[&[0x40, method.to_byte(), 0, message_id], options].concat()).expect("sent");
+        let mut answer = vec![0; 2_048];
+        loop {
+            let length = socket.recv(&mut answer).expect("an answer");
+            // What follows an empty acknowledgement is acknowledged, or comes again.
+            if answer[1] == 0 {
+                continue;
+            }
+            if answer[0] & 0x30 == 0 {
+                socket.send(&[0x60, 0, answer[2], answer[3]]).expect("sent");
+            }
+            answer.truncate(length);
+            break;
+        }
+        let read = usize::try_from(server.bytes_read() - before).expect("a few");
+        assert!(read <= BLOCK + 512, "{read} bytes were read for {BLOCK}");
+        answer
+    };
+    let first = ask(Code::GET, b"\xb4long");
+    assert_eq!(first[4], 0x48, "an ETag of eight bytes");
+    let tag = &first[5..13];
+    assert!(first.ends_with(&long[..BLOCK]));
+    // The last of it, one in between, and one behind the end.
+    assert!(ask(Code::GET, b"\xb4long\xc2\x3f\xf6").ends_with(&long[1_023 * BLOCK..]));
+    assert!(ask(Code::GET, b"\xb4long\xc2\x20\x06").ends_with(&long[512 * BLOCK..513 * BLOCK]));
+    assert_eq!(ask(Code::GET, b"\xb4long\xc2\x40\x06")[1], Code::BAD_REQUEST.to_byte());
+    // Who has it already, and who knows its tag.
+    assert_eq!(ask(Code::GET, &[b"\x48", tag, b"\x74long"].concat())[1], Code::VALID.to_byte());
+    assert_eq!(ask(Code::PUT, b"\x11x\xa4long")[1], Code::PRECONDITION_FAILED.to_byte());
+    assert_eq!(ask(Code::DELETE, &[b"\x18", tag, b"\xa4long"].concat())[1], Code::DELETED.to_byte());
 }

@@ -108,6 +108,14 @@ impl Server {
         line.trim_end().to_owned()
     }
 
+    /// Bytes that it has read of files so far.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn bytes_read(&self) -> u64 {
+        let counted = std::fs::read_to_string(format!("/proc/{}/io", self.child.id())).expect("it runs");
+        let read = counted.lines().find_map(|line| line.strip_prefix("rchar: ")).expect("Linux counts them");
+        read.parse().expect("a number")
+    }
+
     /// Sends it a signal.
     pub(crate) fn signal(&self, name: &str) {
         signal(&self.child, name);

@@ -159,6 +159,14 @@ fn name(id: BurstRequestId) -> RequestId {
     RequestId { slot, generation }
 }
 
+impl RequestId {
+    /// Whether the request came in bursts (RFC 9177), or its answer is to leave so: such an answer is whole.
+    #[must_use]
+    pub const fn is_of_burst(self) -> bool {
+        burst_of(self).is_some()
+    }
+}
+
 /// The opposite; none of another request.
 pub(super) const fn burst_of(id: RequestId) -> Option<BurstRequestId> {
     if id.slot & OF_BURSTS == 0 {

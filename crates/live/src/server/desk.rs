@@ -4,6 +4,7 @@ mod acting;
 mod answering;
 mod finding;
 mod observing;
+mod parts;
 mod streams;
 
 use std::{borrow::Cow, collections::VecDeque, net::SocketAddr, sync::Arc, time::Duration};
@@ -15,8 +16,10 @@ use millpond_coap::{
     message::{Code, Kind, Message, number},
 };
 use millpond_control::Instant;
+use parts::Downloaders;
+pub(crate) use parts::Fit;
 pub(crate) use streams::Room;
-use streams::{Name, OVERHEAD, Pieces, Step, Streams};
+use streams::{Name, Pieces, Step, Streams};
 use tokio::{
     sync::{mpsc, watch},
     task::JoinSet,
@@ -175,7 +178,7 @@ impl Asked {
 
     /// The answer leaves in several messages, and its body is not yet held as others may hold it.
     fn is_cut(&self, response: &Response) -> bool {
-        let is_body = response.is_success() && !response.has_stream() && self.pieces.is_none();
+        let is_body = response.is_success() && !response.has_stream() && !response.is_part() && self.pieces.is_none();
         is_body && response.shared().is_none() && response.payload().len() > self.whole
     }
 }
@@ -198,6 +201,7 @@ pub(crate) struct Desk {
     stale: VecDeque<u64>,
     states: usize,
     streams: Streams,
+    downloaders: Downloaders,
     pub(crate) observers: Observers<ObserverId>,
     pub(crate) reachability: Reachability,
     pub(crate) overloaded: u64,
@@ -244,6 +248,7 @@ impl Desk {
             stale: VecDeque::new(),
             states: 0,
             streams: Streams::default(),
+            downloaders: Downloaders::default(),
             observers,
             reachability,
             overloaded: 0,
@@ -255,7 +260,7 @@ impl Desk {
 
     /// Bytes held.
     pub(crate) fn memory(&self) -> usize {
-        self.reachability.memory() + self.observers.memory() + self.streams.memory()
+        self.reachability.memory() + self.observers.memory() + self.streams.memory() + self.downloaders.memory()
     }
 
     /// Handlers that have not answered yet.
@@ -329,10 +334,12 @@ impl Desk {
         if standing == Standing::Proved || self.reachability.trusts(request.peer()) {
             request.prove();
         }
-        let whole = match room {
-            Some(room) if request.value(number::BLOCK2).is_none() => room.bytes.saturating_sub(OVERHEAD),
-            _ => self.limits.block,
-        };
+        let fit = Fit { longest: self.limits.block, room };
+        let whole = if request.value(number::BLOCK2).is_none() { fit.whole() } else { self.limits.block };
+        let is_observed = wants_to_observe && resource.is_some_and(|resource| self.observers.has(resource));
+        if !id.is_of_burst() && !is_observed {
+            request.allow_part(fit);
+        }
         let version = resource.filter(|_| wants_to_observe).map_or(0, |resource| self.observers.version(resource));
         let mut asked = Asked {
             id,

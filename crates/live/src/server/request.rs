@@ -5,13 +5,14 @@ use std::{
     borrow::Cow,
     fmt,
     net::SocketAddr,
+    ops::Range,
     sync::{Arc, Mutex, OnceLock, PoisonError},
 };
 
 use bytes::Bytes;
 use millpond_coap::message::{self, Code, Message, Opt, Uint, number};
 
-use super::{HandlerError, RequestBody};
+use super::{HandlerError, RequestBody, desk::Fit};
 use crate::{ContentFormat, Options, PeerIdentity, Response, Transport};
 
 /// A whole request: its blocks are put together, unless its resource [streams](crate::Resource::streaming). Cloning it copies no
@@ -22,6 +23,8 @@ pub struct Request {
     is_address_proved: bool,
     /// Its body, if that comes bit by bit and nobody has taken it.
     body: Option<Arc<Mutex<Option<RequestBody>>>>,
+    /// What an answer to it may carry; none if only a whole one will do.
+    fit: Option<Fit>,
 }
 
 #[derive(Debug)]
@@ -102,7 +105,7 @@ impl Request {
             parameters: Vec::new(),
             state: State::default(),
         };
-        Self { inner: Arc::new(inner), is_address_proved: false, body: None }
+        Self { inner: Arc::new(inner), is_address_proved: false, body: None, fit: None }
     }
 
     /// With what its route found in its path. Nobody has it yet.
@@ -117,6 +120,24 @@ impl Request {
         if let Some(inner) = Arc::get_mut(&mut self.inner) {
             (inner.transport, inner.identity) = (transport, identity);
         }
+    }
+
+    /// It may be answered with a part of a representation that fits.
+    pub(super) const fn allow_part(&mut self, fit: Fit) {
+        self.fit = Some(fit);
+    }
+
+    pub(super) const fn fit(&self) -> Option<Fit> {
+        self.fit
+    }
+
+    /// Which part of a representation of so many bytes answers it, for handlers that need not make all of it: the block that is
+    /// asked for, or the first if it does not fit one message; nothing if that lies behind the end. All of it where a part will not
+    /// do: for observers, bursts (RFC 9177), resources that [stream](crate::Resource::streaming), and a body that came in blocks.
+    /// See [`Response::with_part`](crate::Response::with_part).
+    #[must_use]
+    pub fn part_of(&self, total: u64) -> Range<u64> {
+        self.fit.and_then(|fit| fit.part(self, total)).unwrap_or(0..total)
     }
 
     /// Its method.

@@ -24,6 +24,7 @@ mod observing;
 mod one_connection;
 mod one_session;
 mod one_socket;
+mod parts;
 mod released;
 mod remembering;
 mod renewed;

@@ -19,10 +19,7 @@ impl Desk {
         if response.asks_for_proof() {
             return self.ask_for_proof(now, asked);
         }
-        if let Some(pieces) = asked.pieces {
-            return self.answered_in_pieces(now, asked, pieces, response);
-        }
-        let response = match is_past_end(&asked.request, &response) {
+        let response = match asked.pieces.is_none() && is_past_end(&asked.request, &response) {
             true => {
                 let why = "a block behind the end";
                 self.accesses.because(asked.id, why);
@@ -30,6 +27,10 @@ impl Desk {
             }
             false => response,
         };
+        let Some(response) = self.answered_with_part(&asked, response) else { return };
+        if let Some(pieces) = asked.pieces {
+            return self.answered_in_pieces(now, asked, pieces, response);
+        }
         if response.has_stream() {
             tracing::error!(
                 target: "millpond_live",
@@ -184,7 +185,7 @@ fn unwanted(request: &Request) -> NoResponse {
 /// Whether a block is asked for that begins behind the end of the representation (RFC 7959 §2.4).
 fn is_past_end(request: &Request, response: &Response) -> bool {
     let block = request.value(number::BLOCK2).and_then(|value| Block::read(value, true).ok());
-    let begins_behind = |block: Block| block.number > 0 && block.offset() >= response.payload().len() as u64;
+    let begins_behind = |block: Block| block.number > 0 && block.offset() >= response.total();
     response.code() == Code::CONTENT && !response.has_stream() && block.is_some_and(begins_behind)
 }
 

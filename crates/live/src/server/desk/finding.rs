@@ -15,13 +15,18 @@ use crate::{
 };
 
 impl Desk {
-    /// Whether a request is for a later block of a body that streams: its first one counted for all.
+    /// Whether a request is for a later block of a body that streams, or of a representation of which the peer got a part: its first
+    /// one counted for all.
     pub(super) fn goes_on(&self, found: &Result<(Option<Found>, Option<Which>), Refusal>, request: &Request) -> bool {
-        let Ok((_, Some(Which::Of(resource)))) = found else { return false };
-        let streams = self.router.resources.get(*resource).is_some_and(|(_, resource)| resource.is_streaming);
+        let Ok((_, Some(which))) = found else { return false };
+        let streams = match which {
+            Which::Of(resource) => self.router.resources.get(*resource).is_some_and(|(_, known)| known.is_streaming),
+            Which::Fallback => false,
+        };
         let block = |number| request.value(number).and_then(|value| Block::read(value, true).ok());
         let is_later = |number| block(number).is_some_and(|block| block.number > 0);
-        streams && (is_later(number::BLOCK1) || is_later(number::BLOCK2))
+        let goes_on_here = streams || self.downloaders.has(request.peer());
+        goes_on_here && is_later(number::BLOCK2) || streams && is_later(number::BLOCK1)
     }
 
     /// Who answers a request: `None` as a handler is the list of links.

@@ -2,6 +2,8 @@
 
 use std::{future::Future, net::Ipv4Addr, sync::Arc};
 
+use millpond_coap::message::Code;
+
 use super::{Action, Desk, Observed, Told, answering::forbidden, start, within};
 use crate::{Response, transfer::ObserverId};
 
@@ -68,7 +70,11 @@ impl Desk {
         });
     }
 
-    pub(super) fn state(&mut self, group: u64, response: Response) {
+    pub(super) fn state(&mut self, group: u64, mut response: Response) {
+        if response.take_part().is_some_and(|(_, total)| total != response.payload().len() as u64) {
+            tracing::error!(target: "millpond_live", "a handler answered observers with a part of its state");
+            response = Response::new(Code::INTERNAL_SERVER_ERROR);
+        }
         let is_confirmable = self.observers.is_confirmable(group);
         let is_last = !response.is_success();
         for observer in self.observers.members(group) {

@@ -22,6 +22,7 @@ use millpond_control::Instant;
 use super::{Action, Asked, Desk, answering::is_unwanted};
 use crate::{PeerIdentity, Request, Response, server::RequestBody};
 use downloads::Download;
+pub(super) use downloads::cut;
 use uploads::Upload;
 
 /// Streams that are over and whose last block may come, or be asked for, once more, or whose handlers answered between two
@@ -77,12 +78,12 @@ impl Name {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pieces {
     pub(super) block1: Option<Block>,
-    block2: Option<Block>,
+    pub(super) block2: Option<Block>,
     /// Blocks in which the answer leaves, and the bytes of one.
     size: BlockSize,
-    length: usize,
+    pub(super) length: usize,
     /// Its sender takes blocks at all.
-    may_cut: bool,
+    pub(super) may_cut: bool,
 }
 
 /// How much a message to a peer over a connection may carry, and whether it takes blocks.
@@ -94,7 +95,7 @@ pub(crate) struct Room {
 
 impl Pieces {
     /// From the options of a request; `None` if they are none. `room` over a connection, else the longest blocks.
-    fn of(request: &Request, longest: usize, room: Option<Room>) -> Option<Self> {
+    pub(super) fn of(request: &Request, longest: usize, room: Option<Room>) -> Option<Self> {
         let bert = room.is_some();
         let read = |number| request.value(number).map(|value| Block::read(value, bert)).transpose().ok();
         let (block1, block2) = (read(number::BLOCK1)?, read(number::BLOCK2)?);
@@ -121,7 +122,7 @@ impl Pieces {
     }
 
     /// Where the part begins that is asked for.
-    fn offset(&self) -> usize {
+    pub(super) fn offset(&self) -> usize {
         self.block2.map_or(0, |block| usize::try_from(block.offset()).unwrap_or(usize::MAX))
     }
 }
@@ -243,7 +244,7 @@ impl Desk {
     }
 
     /// Answers with this message as it is, if it is wanted. What has a body go on is, or that would go no further.
-    fn say(&mut self, asked: &Asked, response: Response) {
+    pub(super) fn say(&mut self, asked: &Asked, response: Response) {
         let is_unwanted = response.code() != Code::CONTINUE && is_unwanted(&asked.request, response.code());
         self.actions.push_back(match is_unwanted {
             true => Action::Hush(asked.id),

@@ -216,7 +216,12 @@ impl Download {
 }
 
 /// One message of an answer.
-fn cut(head: &Response, (start, bytes, more): (usize, Bytes, bool), pieces: &Pieces, total: Option<usize>) -> Response {
+pub(in super::super) fn cut(
+    head: &Response,
+    (start, bytes, more): (usize, Bytes, bool),
+    pieces: &Pieces,
+    total: Option<usize>,
+) -> Response {
     let number = u32::try_from(start / pieces.size.bytes() as usize).unwrap_or(u32::MAX);
     let mut response = head.clone();
     if pieces.may_cut && (more || start > 0 || pieces.block2.is_some()) {
