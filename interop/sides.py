@@ -114,6 +114,17 @@ class Aiocoap(Peer):
         return [str(python), str(HERE / "peers" / "aiocoap_peer.py")]
 
 
+class CalmAiocoap(Aiocoap):
+    """aiocoap under calm, by the port."""
+
+    name = "aiocoap-calm"
+
+    def command(self) -> list[str]:
+        path = os.pathsep.join(str(ROOT / folder) for folder in ("python", "ports/aiocoap"))
+        python, *rest = super().command()
+        return ["env", f"PYTHONPATH={path}", "CONTEXT=millpond_aiocoap.CalmContext", python, *rest]
+
+
 class NodeCoap(Peer):
     """node-coap, in JavaScript."""
 
@@ -270,4 +281,4 @@ class Ours:
         return done.stdout.decode().split()
 
 
-PEERS: tuple[Peer, ...] = (Libcoap(), Aiocoap(), NodeCoap(), GoCoap())
+PEERS: tuple[Peer, ...] = (Libcoap(), Aiocoap(), CalmAiocoap(), NodeCoap(), GoCoap())

@@ -1,11 +1,17 @@
 """aiocoap as a peer: `serve PORT [GROUP INTERFACE ADDRESS]`, `discover URI`, `get*N URI` or `METHOD URI [PAYLOAD]`."""
 
 import asyncio
+import importlib
+import os
 import sys
 
 import aiocoap
 import aiocoap.resource
 from aiocoap.numbers import codes
+
+# Its own context, or one that a port has in its place.
+_HOME, _, _NAME = os.environ.get("CONTEXT", "aiocoap.Context").rpartition(".")
+Context = getattr(importlib.import_module(_HOME), _NAME)
 
 LARGE = bytes(65 + i % 26 for i in range(20_000))
 BENCH = b"0123456789012345678901234567890123456789"
@@ -109,16 +115,16 @@ async def serve(port: int, *group: str) -> None:
     }.items():
         site.add_resource([name], resource)
     if group:
-        await aiocoap.Context.create_server_context(site, bind=("::", port), multicast=[(group[0], group[1])])
+        await Context.create_server_context(site, bind=("::", port), multicast=[(group[0], group[1])])
     else:
-        await aiocoap.Context.create_server_context(site, bind=("127.0.0.1", port))
+        await Context.create_server_context(site, bind=("127.0.0.1", port))
     print("ready", flush=True)
     await asyncio.get_running_loop().create_future()
 
 
 async def ask(method: str, uri: str, payload: bytes) -> None:
     """Asks once and prints code and payload; `observe` prints three notifications."""
-    context = await aiocoap.Context.create_client_context()
+    context = await Context.create_client_context()
     if method == "observe":
         request = context.request(aiocoap.Message(code=codes.GET, uri=uri, observe=0))
         first = await request.response
