@@ -107,7 +107,7 @@ impl fmt::Debug for WeakBody {
     }
 }
 
-/// What tells a body from another one in an ETag.
+/// What distinguishes a body from another one in an ETag.
 pub(crate) fn tag(bytes: &[u8]) -> u64 {
     let mut hasher = SipHasher13::new();
     hasher.write(bytes);

@@ -1,5 +1,5 @@
 //! What cannot be. Debug builds, and with them all tests and fuzzers, stop where it has happened; a release goes on as the
-//! code behind it says, because whoever has a service runs rather on than not.
+//! code behind it says, because a service should rather run on than not.
 
 /// What cannot be has happened.
 macro_rules! broken {
@@ -10,7 +10,7 @@ macro_rules! broken {
 
 /// What is there in any case.
 pub(crate) trait Sure: Sized {
-    /// The same, of which it is said what it is.
+    /// The same, described as what it is.
     fn sure(self, what: &str) -> Self;
 }
 

@@ -9,7 +9,7 @@
 //! | [`IS_RELIABLE`](MessageLayer::IS_RELIABLE): no copies, no resets, one order | no | yes |
 //! | [`room`](MessageLayer::room): how long a message may be | the host's blocks | what the other side's settings say |
 //! | [`datagrams`](MessageLayer::datagrams): groups and bursts (RFC 9177) | yes | no |
-//! | [`end_observation`](MessageLayer::end_observation): who observes is told of the end | no | yes |
+//! | [`end_observation`](MessageLayer::end_observation): who observes is notified of the end | no | yes |
 //!
 //! What is below that stays apart, for it has nothing in common: message IDs, retransmission and controllers here, frames,
 //! settings and signals there.
@@ -120,13 +120,13 @@ pub trait MessageLayer: Debug {
     /// Whom an output is for, or from.
     fn peer(&self, entry: &Self::Entry) -> Self::Peer;
 
-    /// What an output means to whoever asks and answers.
+    /// What an output means to the client and the server.
     fn news(&self, entry: &Self::Entry) -> News;
 
     /// The message of an output that has one.
     fn message(&self, entry: &Self::Entry) -> Option<Message<'_>>;
 
-    /// An output as it is handed on.
+    /// An output as it is forwarded.
     fn show(&self, entry: &Self::Entry) -> Output<'_, Self>
     where
         Self: Sized;
@@ -134,7 +134,7 @@ pub trait MessageLayer: Debug {
     /// What a refusal is about.
     fn reason(why: &Self::Refused) -> Reason;
 
-    /// A keyed hash: whoever can guess one may get what is another's.
+    /// A keyed hash: a peer that can guess one may get what is another's.
     fn hash(&self, key: &impl Hash) -> u64;
 
     /// How long a message may be and what of several blocks may travel in one; `None` where the host's blocks decide.
@@ -147,7 +147,7 @@ pub trait MessageLayer: Debug {
         None
     }
 
-    /// What such a layer tells of an output.
+    /// What such a layer says of an output.
     fn of_datagrams(&self, _entry: &Self::Entry) -> Option<endpoint::Event<'_, Self::Peer>> {
         None
     }
@@ -177,7 +177,7 @@ pub trait MessageLayer: Debug {
         true
     }
 
-    /// Whether there is a place for a peer that is to be told of changes.
+    /// Whether there is a place for a peer that is to be notified of changes.
     fn has_place_for(&self, _now: Instant, _peer: Self::Peer) -> bool {
         true
     }
@@ -220,7 +220,7 @@ pub enum Step<L: MessageLayer + ?Sized> {
     Idle,
 }
 
-/// What an output means to whoever asks and answers, whatever carried it.
+/// What an output means to the client and the server, whatever carried it.
 #[derive(Clone, Copy, Debug)]
 pub enum News {
     /// A request came.
@@ -287,7 +287,7 @@ pub enum News {
     },
     /// What had to wait, as it did not fit or for its token, may leave now.
     Room,
-    /// Nothing to whoever asks and answers.
+    /// Nothing to the client and the server.
     Other,
 }
 

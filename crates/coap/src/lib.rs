@@ -1,7 +1,7 @@
 //! The Constrained Application Protocol: messages and the message layer as pure state machines.
 //!
 //! [`message`] reads and writes the bytes of RFC 7252 §3: strictly, without copying and without allocating.
-//! [`endpoint`] is what speaks with them: a client and server without clock and socket, driven by whoever has both.
+//! [`endpoint`] is what speaks with them: a client and server without clock and socket, driven by code that has both.
 //! [`stream`] is the same over TCP, with the frames and signals of RFC 8323. [`block`] carries over either of them what
 //! does not fit one message, and [`transfer`] is client and server of whole bodies and observations, over whichever
 //! [`layer`].
@@ -12,8 +12,8 @@
 //!
 //! | word | is |
 //! |---|---|
-//! | peer | whoever is at one address, as the caller tells addresses apart |
-//! | acquainted peer | one that was asked for something or has answered something; a stranger is any other |
+//! | peer | whatever is at one address, as the caller distinguishes addresses |
+//! | validated peer | one that was asked for something or has answered something; an unvalidated peer is any other |
 //! | path | the way to a peer, with its controller, NSTART and queue; peers share one if the caller says so (`sharing_paths`, `share_path`) |
 //! | turn | of peers that share a path, whose message leaves next |
 //! | host | an endpoint, or a connection, with whole bodies above it |

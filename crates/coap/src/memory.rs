@@ -1,7 +1,7 @@
 //! What a host remembers of its paths over a restart: temporal sharing in the words of RFC 9040 §6, of the one figure that is
 //! worth it, the base round trip.
 //!
-//! Whoever drives an [`Endpoint`](crate::Endpoint) keeps one of these, fills it from
+//! Code that drives an [`Endpoint`](crate::Endpoint) keeps one of these, fills it from
 //! [`base_rtt`](crate::Endpoint::base_rtt), puts its bytes where they outlive a restart, and tells a new endpoint what it knows of a
 //! peer by [`recall`](crate::Endpoint::recall) before the first request to it:
 //!
@@ -126,7 +126,7 @@ impl Memory {
     /// What [`to_bytes`](Self::to_bytes) wrote.
     ///
     /// # Errors
-    /// The bytes are something else, or cut off, or those of a later version. Whoever cannot mend that goes on with
+    /// The bytes are something else, or cut off, or those of a later version. A caller that cannot fix that goes on with
     /// [`new`](Self::new).
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, MemoryError> {
         let mut source = Source { bytes, at: 0 };

@@ -18,7 +18,7 @@ use tokio::{
 
 use millpond_live::{Code, Error, HandlerError, Request, Resource, Response, Server};
 
-/// Longest image that is taken, in bytes: whoever reaches the server could fill the disk.
+/// Longest image that is taken, in bytes: a peer that reaches the server could fill the disk.
 const LONGEST: usize = 64 << 20;
 
 #[tokio::main(flavor = "current_thread")]

@@ -1,4 +1,4 @@
-//! The same state machines in a loop of one's own: a socket of the standard library, and no runtime at all.
+//! The same state machines in a custom loop: a socket of the standard library, and no runtime at all.
 //! `cargo run -p millpond-live --example own_loop_without_tokio -- 192.0.2.1:5683 time`.
 
 use std::{

@@ -19,7 +19,7 @@ pub const DEFAULT_CONTROLLER: Preset = Preset::CALM;
 pub const DEFAULT_SETTINGS: [(Setting, SettingValue<'static>); 1] =
     [(Setting::Patience, SettingValue::Time(Span::from_secs(4)))];
 
-/// A congestion controller: a preset, or an object of one's own.
+/// A congestion controller: a preset, or a custom controller.
 ///
 /// ```
 /// use millpond_live::{ControllerChoice, Preset};
@@ -54,7 +54,7 @@ impl ControllerChoice {
     /// ```
     ///
     /// # Errors
-    /// A parameter that the preset has not, or a value out of its range; an object of one's own, which is set where it is
+    /// A parameter that the preset has not, or a value out of its range; a custom controller, which is set where it is
     /// made.
     pub fn with(mut self, setting: Setting, value: SettingValue<'_>) -> Result<Self, Error> {
         let name = self.name;
@@ -72,7 +72,7 @@ impl ControllerChoice {
     ///
     /// # Errors
     /// Less than a second, which no sender may begin with that does not know the path (RFC 7252 §4.8.1, RFC 8085
-    /// §3.1.1); more than the controller ever waits; an object of one's own, which has its own timers; `tfrc-non`, which
+    /// §3.1.1); more than the controller ever waits; a custom controller, which has its own timers; `tfrc-non`, which
     /// governs messages that wait for no acknowledgement.
     pub fn with_ack_timeout(mut self, wait: Duration) -> Result<Self, Error> {
         /// RFC 7252 §4.8.1: less would violate RFC 5405, which RFC 8085 has replaced.
@@ -92,13 +92,13 @@ impl ControllerChoice {
     }
 
     /// One as a peer gets it about which nothing is known, with the [least wait](crate::ClientBuilder::least_wait) that
-    /// clients and servers have unless told otherwise. For simulations and tests of what runs here.
+    /// clients and servers have by default. For simulations and tests of what runs here.
     #[must_use]
     pub fn controller(&self) -> PeerController {
         self.build(LEAST_WAIT)
     }
 
-    /// The same with another least wait. Objects of one's own do as they please.
+    /// The same with another least wait. Custom controllers do as they please.
     pub(crate) fn build(&self, least: Span) -> PeerController {
         match &self.controller {
             PeerController::Built(controller) => not_below(*controller, least),

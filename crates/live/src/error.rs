@@ -39,7 +39,7 @@ pub enum Error {
     GaveUp {
         /// The peer.
         peer: SocketAddr,
-        /// Copies sent.
+        /// Transmissions.
         copies: u8,
         /// Time from the request to giving up.
         after: Duration,
@@ -189,7 +189,7 @@ pub enum Error {
         /// Why, and what can be used.
         reason: String,
     },
-    /// Nothing is observed: the server answered, and does not tell of changes, or answered with an error. What it answered.
+    /// Nothing is observed: the server answered, and does not report changes, or answered with an error. What it answered.
     #[error("{}", not_observed(answer))]
     NotObserved {
         /// The answer.

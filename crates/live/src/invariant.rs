@@ -3,7 +3,7 @@
 
 /// What is there in any case.
 pub(crate) trait Sure: Sized {
-    /// The same, of which it is said what it is.
+    /// The same, described as what it is.
     fn sure(self, what: &str) -> Self;
 }
 

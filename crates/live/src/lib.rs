@@ -8,7 +8,7 @@
 //! # Words
 //!
 //! Those of RFC 7252, 7641 and 7959 mean what they mean there: peer, exchange, token, block, observation. Words of `millpond-coap`: host, ask,
-//! path, stranger. Beside them:
+//! path, unvalidated peer. Beside them:
 //!
 //! | word | is |
 //! |---|---|
@@ -84,7 +84,7 @@ pub use ipnet::IpNet;
 pub use least_wait::LEAST_WAIT as DEFAULT_LEAST_WAIT;
 pub use millpond_coap::message::{Code, Kind, MessageId, NoResponse, Token, number};
 pub use millpond_coap::{Duplicates, Memory, MemoryError, Repeats, leisure};
-/// The controllers themselves: presets, their parameters, and the calls that one of one's own answers.
+/// The controllers themselves: presets, their parameters, and the calls that a custom one answers.
 pub use millpond_control as control;
 pub use millpond_control::{PeerController, Preset};
 pub use options::Options;

@@ -45,7 +45,7 @@ impl PathKey {
     /// device that comes from another one, a gateway with several sockets. It counts as long as the session stands.
     ///
     /// A certificate is the same if all its bytes are, so that one that was renewed is another. A pre-shared key says who a
-    /// client is; whoever serves with it has shown no identity. Whoever has none has a path of its own, or the one that
+    /// client is; a peer that serves with it has shown no identity. A peer that has none has a path of its own, or the one that
     /// another key [gives](Self::or) it.
     #[must_use]
     pub const fn identity() -> Self {

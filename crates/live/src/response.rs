@@ -30,7 +30,7 @@ pub struct Response {
     part: Option<(u64, u64)>,
 }
 
-/// A body that is read as it is asked for, and who is told how far it has come. Clones share it: whoever takes it first has it.
+/// A body that is read as it is asked for, and who is told how far it has come. Clones share it: a peer that takes it first has it.
 #[derive(Clone)]
 pub(crate) struct ResponseStream {
     reader: Arc<Mutex<Option<Reader>>>,

@@ -87,7 +87,7 @@ pub struct PeerStats {
     /// Copies that were not needed: an acknowledgement came for them after one had come already.
     pub unnecessary_retransmissions: u64,
     /// Retransmissions that were needed for certain: the answer says that no transmission before had arrived, which it can
-    /// if the controller has transmissions told apart. Of all others that are not unnecessary nothing is known.
+    /// if the controller has transmissions distinguished. Of all others that are not unnecessary nothing is known.
     pub needed_retransmissions: u64,
     /// Round trips measured.
     pub round_trips: u64,

@@ -104,7 +104,7 @@ pub enum UriError {
     Malformed {
         /// What was given.
         uri: String,
-        /// What is wrong with it, and the mend.
+        /// What is wrong with it, and the fix.
         why: String,
     },
 }

@@ -24,7 +24,7 @@ use crate::{
 /// Peers of which figures are kept. Beyond that, those not heard of for longest go.
 const MOST_PEERS: usize = 4_096;
 
-/// Keeps figures of peers and tells what happens.
+/// Keeps figures of peers and reports what happens.
 #[derive(Default)]
 pub(crate) struct Watch {
     hook: Option<Hook>,
@@ -220,7 +220,7 @@ impl Watch {
         figures
     }
 
-    /// The figures of all peers. `look` tells what is known of one.
+    /// The figures of all peers. `look` reports what is known of one.
     pub(crate) fn peers(&self, now: Instant, look: impl Fn(SocketAddr) -> Known) -> Vec<PeerStats> {
         let mut peers: Vec<PeerStats> = self
             .peers

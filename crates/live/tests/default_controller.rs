@@ -7,7 +7,7 @@ use millpond_sim::{
     scenario::{Controllers, OwnChoice},
 };
 
-/// Gives `own:shipped`: the very controller that clients and servers have unless told otherwise.
+/// Gives `own:shipped`: the very controller that clients and servers have by default.
 struct Shipped;
 
 impl Controllers for Shipped {

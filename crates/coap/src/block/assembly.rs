@@ -26,7 +26,7 @@ impl Default for AssemblyLimits {
 }
 
 /// Bodies that come in the requests (Block1, RFC 7959 §2.5), from the server's side. `K` names a body: the peer, and
-/// whatever of the request's options tells one resource from another.
+/// whatever of the request's options distinguishes one resource from another.
 #[derive(Debug)]
 pub struct Assemblies<K> {
     limits: AssemblyLimits,
@@ -161,7 +161,7 @@ impl<K: PartialEq> Assemblies<K> {
         self.bodies.retain(|assembly| !is_its(&assembly.key));
     }
 
-    /// What the bodies are told apart by.
+    /// What the bodies are distinguished by.
     pub fn keys(&self) -> impl Iterator<Item = &K> {
         self.bodies.iter().map(|assembly| &assembly.key)
     }

@@ -11,7 +11,7 @@ pub struct Download {
     body: Vec<u8>,
     /// Code, Content-Format and ETag of what is there: those of one representation are the same.
     of: (Code, Option<u32>, Option<Vec<u8>>),
-    /// The size that whoever asks wished for.
+    /// The size that the client wished for.
     wished: Option<BlockSize>,
     /// The size to ask for from now on, once one is known.
     size: Option<BlockSize>,

@@ -2,7 +2,7 @@
 //!
 //! [`robust`] is the variant of RFC 9177 for paths that lose much. The rest of this page is RFC 7959.
 //!
-//! Four state machines that know neither transport nor clock. Whoever drives them sends a message for each piece, over an
+//! Four state machines that know neither transport nor clock. Code that drives them sends a message for each piece, over an
 //! [`Endpoint`](crate::Endpoint) or a [`stream::Connection`](crate::stream::Connection):
 //!
 //! | | client | server |

@@ -7,13 +7,13 @@ use crate::message::MAX_DATAGRAM;
 pub struct Config {
     /// The transmission parameters of RFC 7252 §4.8 that are the endpoint's and not the controller's.
     pub transmission: Transmission,
-    /// What a further copy of a request meets.
+    /// What a retransmission of a request meets.
     pub duplicates: Duplicates,
     /// Bytes in the tokens that the endpoint makes. With 0 one request per peer can be under way at a time, and
     /// the next waits. Tokens of 2 bytes and more are not used again for as long as message IDs are not; tokens of 1
-    /// byte are merely distinct among the requests under way. Once copies are told apart by their tokens, there are at
+    /// byte are merely distinct among the requests under way. Once copies are distinguished by their tokens, there are at
     /// most 7 bytes, and one more in each copy after the first. With more than 8 requests have zeros behind 8 bytes that tell them
-    /// apart (RFC 8974), to see what a server makes of that; copies are not told apart by these.
+    /// apart (RFC 8974), to see what a server makes of that; copies are not distinguished by these.
     pub token_length: u16,
     /// Bytes of the longest token that is taken with a request. Up to 8, longer ones are a message format error (RFC 7252 §3). Beyond,
     /// those that are too long are answered with 4.00, and with 5.03 for want of room (RFC 8974 §2.2.2). Requests to groups have at most
@@ -152,7 +152,7 @@ impl Default for Transmission {
     }
 }
 
-/// What a further copy of a request meets (RFC 7252 §4.5). Copies of a *response* are never delivered twice, whichever
+/// What a retransmission of a request meets (RFC 7252 §4.5). Copies of a *response* are never delivered twice, whichever
 /// is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Duplicates {
@@ -160,7 +160,7 @@ pub enum Duplicates {
     /// Copies of a non-confirmable request are dropped for NON_LIFETIME.
     Stored,
     /// Every copy is handed up as a request of its own and answered by itself, which RFC 7252 §4.5 allows for
-    /// idempotent requests. Nothing is remembered, so nothing tells a copy from a first request.
+    /// idempotent requests. Nothing is remembered, so nothing distinguishes a copy from a first request.
     Afresh,
     /// As `Stored`, but a copy of a confirmable request is not answered while the answer before is still on its way
     /// through a queue ([`CalmPath`](millpond_control::CalmPath)). That ends the collapse of clients whose timers
@@ -177,7 +177,7 @@ impl Duplicates {
     }
 }
 
-/// The options by which the copies of a request are told apart, if the peer's controller wishes it
+/// The options by which the copies of a request are distinguished, if the peer's controller wishes it
 /// ([`Naming`](millpond_control::Naming)), and which of them a server echoes. docs/naming-copies.md has their bytes.
 ///
 /// None of them is registered, so their numbers come from those for experiments (RFC 7252 §12.2). Their low five bits

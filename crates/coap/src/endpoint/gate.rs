@@ -35,7 +35,7 @@ struct Newest {
 ///
 /// Only copies of confirmable requests can be held back, and of these only ones of a peer's newest request that was seen to
 /// be answered in its acknowledgement. Whatever it cannot read, such as DTLS, and whatever it has forgotten is handed
-/// on. It answers no request; each peer is pinged, so that what it tells of its path can be believed,
+/// on. It answers no request; each peer is pinged, so that what it says of its path can be believed,
 /// and the server never sees what that draws.
 pub struct CalmGate<A> {
     peers: Recent<A, Newest>,
@@ -73,7 +73,7 @@ impl<A: Copy + Eq + Hash> CalmGate<A> {
         }
     }
 
-    /// Datagrams for the server that are no CoAP messages in the clear, such as those of DTLS. They were handed on.
+    /// Datagrams for the server that are no CoAP messages in the clear, such as those of DTLS. They were forwarded.
     #[must_use]
     pub const fn unreadable(&self) -> u64 {
         self.unreadable
@@ -85,7 +85,7 @@ impl<A: Copy + Eq + Hash> CalmGate<A> {
         self.repeats
     }
 
-    /// A datagram for the server came from a peer: is it handed on?
+    /// A datagram for the server came from a peer: is it forwarded?
     pub fn request(&mut self, now: Instant, from: A, datagram: &[u8]) -> bool {
         let Ok(message) = Message::parse(datagram) else {
             self.unreadable = self.unreadable.saturating_add(1);

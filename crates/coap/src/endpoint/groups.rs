@@ -97,7 +97,7 @@ impl<A: Copy + Eq + Hash> Groups<A> {
         self.asked.iter_mut().find(|asked| asked.name == name)
     }
 
-    /// Whether the token of a group request is this one, or is this one and a byte that could tell its copies apart.
+    /// Whether the token of a group request is this one, or is this one and a byte that could distinguish its copies.
     fn has_like(&self, token: Token) -> bool {
         let is_like = |asked: &Asked<A>| {
             let own = asked.token.as_bytes();
@@ -110,7 +110,7 @@ impl<A: Copy + Eq + Hash> Groups<A> {
 /// Asking a group.
 impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// Input: a request is to be sent to a group: once, as a non-confirmable message, with a token that nothing else
-    /// uses ([`Outgoing::kind`] and [`Outgoing::token`] are not looked at). Every response on that token, whoever sends
+    /// uses ([`Outgoing::kind`] and [`Outgoing::token`] are not looked at). Every response on that token, the sender
     /// it, is [`Event::Further`](super::Event::Further) of the exchange named, the first one of each peer only, until
     /// [`forget_group`](Self::forget_group). The token stays out of use until no answer can come any more: NON_LIFETIME,
     /// MAX_LATENCY and MAX_SERVER_RESPONSE_DELAY after it left (RFC 7390 §2.5).

@@ -55,7 +55,7 @@ impl Identities {
         Self(Source::Counted)
     }
 
-    /// Unpredictable for whoever does not know `key`, which must come from a source of secrets and never be used twice.
+    /// Unpredictable to those who do not know `key`, which must come from a source of secrets and never be used twice.
     /// First message IDs are SipHash-2-4 of the numbers of endpoint and peer, tokens a keyed permutation of a counter.
     #[must_use]
     pub const fn secret(key: [u8; 16]) -> Self {

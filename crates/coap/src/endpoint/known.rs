@@ -1,4 +1,4 @@
-//! What an endpoint knows and holds, for whoever looks.
+//! What an endpoint knows and holds, for observers.
 
 use core::{fmt::Debug, hash::Hash};
 
@@ -15,7 +15,7 @@ use super::{
 use crate::message::Kind;
 
 impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
-    /// Where something stands in a hash table of whoever owns this endpoint.
+    /// Where something stands in a hash table of the owner of this endpoint.
     pub(crate) fn hash(&self, key: &impl Hash) -> u64 {
         self.setup.identities.hash(key)
     }

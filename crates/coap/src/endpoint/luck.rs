@@ -3,7 +3,7 @@ use millpond_control::{ChanceSeed, Cx, Instant, Purpose};
 /// Where the words of chance come from that controllers are given.
 ///
 /// Words are addressed by node, peer (in the order of first contact), message to that peer, and what the call is about,
-/// so that two controllers in the same experiment meet the same luck.
+/// so that two controllers in the same experiment meet the same random numbers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Luck {
     pub(super) seed: ChanceSeed,

@@ -68,7 +68,7 @@
 //! * **Retransmission** (§4.2). Every wait is the controller's, the one after the last copy included. A message given up
 //!   has no place among the outstanding ones any more; its application knows that nothing is expected.
 //! * **Paths**. A peer has one of its own, with controller, NSTART and queue; or peers share one, and take turns
-//!   ([`Endpoint::sharing_paths`] by their addresses, [`Endpoint::share_path`] by what else is known of them). Strangers never do.
+//!   ([`Endpoint::sharing_paths`] by their addresses, [`Endpoint::share_path`] by what else is known of them). Unvalidated peers never do.
 //! * **NSTART** (§4.7), or what the controller wishes in its place. Outstanding are confirmable messages not acknowledged and non-confirmable requests not answered.
 //!   A request that was acknowledged no longer counts. What may not leave waits in the order of asking, and the
 //!   controller is asked besides. A response is awaited for EXCHANGE_LIFETIME after the acknowledgement, for
@@ -80,9 +80,9 @@
 //!   free. That is why a peer is never forgotten within that time.
 //! * **Lifetimes** (§4.8.2) are derived from the longest waits that the controllers can arm ([`Lifetimes`]), not from
 //!   the defaults.
-//! * **Wishes** of a peer's controller. Copies of confirmable requests are told apart by their tokens or by an option of
+//! * **Wishes** of a peer's controller. Copies of confirmable requests are distinguished by their tokens or by an option of
 //!   [`NamingOptions`], so that a piggybacked response names one and the sample says which; docs/naming-copies.md has the
-//!   bytes. Of the non-confirmable messages to the peer every so manieth leaves as a confirmable one. One that governs
+//!   bytes. Of the non-confirmable messages to the peer n-th leaves as a confirmable one. One that governs
 //!   non-confirmable requests by their answers is asked about those alone, and PROBING_RATE does not hold beside it.
 //! * **Duplicates** (§4.5). See [`Duplicates`]. Copies of separate responses are acknowledged again and not delivered.
 //! * **Unwanted responses** (RFC 7967). Who wants none ([`Endpoint::request`]) hears when the request was acknowledged or left.
@@ -187,7 +187,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// of chance that controllers are given; `identities` makes message IDs and tokens.
     ///
     /// # Errors
-    /// What cannot work, with its place in `config` and its mend.
+    /// What cannot work, with its place in `config` and its fix.
     pub fn new(
         config: Config,
         controller: impl Into<PeerController>,
@@ -203,7 +203,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     }
 
     /// Says which peers are in one network: those of which this gives the same. For [`Duplicates::Calm`], where all are on one
-    /// path unless it is said, and for what strangers in one network may take of a host. To be said before anything comes in.
+    /// path unless it is said, and for what unvalidated peers in one network may take of a host. To be said before anything comes in.
     #[must_use]
     pub fn with_paths(mut self, path_of: fn(&A) -> u64) -> Self {
         self.setup = Arc::new(Setup { path_of: Some(path_of), ..(*self.setup).clone() });
@@ -214,7 +214,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// peer has a path of its own, but for those that [`share_path`](Self::share_path) is said to. To be said before anything
     /// comes in.
     ///
-    /// Only those do that were asked for something or have answered something. Whoever else sends datagrams may have
+    /// Only those do that were asked for something or have answered something. A peer that else sends datagrams may have
     /// forged its address, and answers to it are timed by a controller of their own.
     #[must_use]
     pub fn sharing_paths(mut self, path_of: impl Fn(&A) -> u64 + Send + Sync + 'static) -> Self {
@@ -266,7 +266,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     }
 
     /// Input: a request is to be sent. It leaves at once, or waits until NSTART, the controller, the token or the
-    /// message ID allows it to. If the peer's controller wishes that copies are told apart, room for that is kept free
+    /// message ID allows it to. If the peer's controller wishes that copies are distinguished, room for that is kept free
     /// within [`Limits::datagram`].
     ///
     /// One whose option No-Response (RFC 7967) wants no response at all is over sooner: a confirmable one once it was acknowledged
@@ -313,7 +313,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         self.decline(now, request)
     }
 
-    /// Input: a request gets no response, as its sender wished (RFC 7967). A confirmable one is acknowledged, a further copy
+    /// Input: a request gets no response, as its sender wished (RFC 7967). A confirmable one is acknowledged, a retransmission
     /// of it as well; to another nothing is said.
     ///
     /// # Errors

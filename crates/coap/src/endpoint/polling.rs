@@ -69,7 +69,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     }
 
     /// Until when a poll would say nothing but that, if that is plain to see: [`Instant::NEVER`] while it would be idle.
-    /// Whoever drives very many endpoints may ask this after an input and after each output, and spare the poll of which
+    /// Code that drives very many endpoints may ask this after an input and after each output, and spare the poll of which
     /// nothing comes.
     #[inline]
     pub fn quiet_until(&mut self, now: Instant) -> Option<Instant> {

@@ -35,7 +35,7 @@ pub const fn is_cache_key(number: u16) -> bool {
     !is_no_cache_key && !is_understood
 }
 
-/// Whether the option says how a body or an observation travels, so that whoever carries these sets it, and not the
+/// Whether the option says how a body or an observation travels, so that the layer that carries these sets it, and not the
 /// application.
 #[must_use]
 pub const fn is_of_transfer(number: u16) -> bool {

@@ -37,7 +37,7 @@ pub struct Options {
     /// Bytes of the longest token that is taken with a request: up to 8, longer ones break the connection; more is told to the other
     /// side (RFC 8974 §2.2.1).
     pub longest_token: u16,
-    /// Bytes of the tokens of our requests, if more than 8: behind what tells them apart are zeros then, to see what a server makes of
+    /// Bytes of the tokens of our requests, if more than 8: behind what distinguishes them are zeros then, to see what a server makes of
     /// that.
     pub token_length: u16,
     /// Whether requests are taken. A side without a server answers them with 5.01 (RFC 8323 §3.3).

@@ -26,7 +26,7 @@ impl Resting {
         Self { tokens: VecDeque::new(), awaited: None }
     }
 
-    /// A request with this token, which whoever asked has chosen or not, has left and wants no response.
+    /// A request with this token, which the client has chosen or not, has left and wants no response.
     pub(super) fn rest(&mut self, now: Instant, token: Token, is_fixed: bool) {
         if !is_fixed && token.len() >= LONG {
             return;

@@ -27,7 +27,7 @@ pub struct Answer<'a> {
     /// [pieces](super::Host::take_pieces): it leaves as it is, and `options` may have Block1, Block2, Size1 and Size2.
     pub is_piece: bool,
     /// The application knows that who asked is where it says (RFC 9175 §2.4): what is kept of this for later blocks goes after
-    /// what is kept for strangers, as what is kept for peers does that have answered something.
+    /// what is kept for unvalidated peers, as what is kept for peers does that have answered something.
     pub is_proved: bool,
 }
 

@@ -37,7 +37,7 @@ pub(super) struct Asked<A> {
     restarts: u8,
     /// Block2 of the next request.
     wanted: Option<Block>,
-    /// Tells this body from others that are on their way to the same resource (RFC 9175 §3).
+    /// Distinguishes this body from others that are on their way to the same resource (RFC 9175 §3).
     tag: Option<Uint>,
     /// What the server wants sent back with all that follows, to see that this client is where it says (RFC 9175 §2.3).
     echo: Option<Vec<u8>>,
@@ -271,7 +271,7 @@ impl<A> Asked<A> {
             None => &[],
         };
         // A whole body over a stream is told from others by its token. The rest of an answer is asked for with the tag of the body
-        // that it answers, which is part of what tells requests apart.
+        // that it answers, which is part of what distinguishes requests.
         let tag = self.tag.filter(|_| self.fits != Some(Fit::Whole) || single.is_some());
         let size1 = piece.filter(|_| block1.is_some_and(|block| block.number == 0)).map(|piece| Uint::new(piece.total));
         let (block1, block2) = (block1.map(Block::value), block2.map(Block::value));

@@ -25,11 +25,11 @@ pub struct Config {
     pub renew_after: (Span, Span),
     /// Requests whose bodies, or whose answers', travel in bursts (RFC 9177) are taken, with these parameters; both ends must
     /// have the same. With `None` they are answered as RFC 7252 §5.4.1 has it. RFC 9177 §11 recommends against them where
-    /// peers are not authenticated: a stranger can have a whole body sent to an address that is not his, unless whoever answers
+    /// peers are not authenticated: an unvalidated peer can have a whole body sent to an address that is not his, unless a peer that answers
     /// sees to that.
     pub q_block: Option<BurstParameters>,
     /// Bytes of an ETag that is made for an answer of several messages that has none, at most 8; with 0 there is none, so that a
-    /// client cannot tell that the representation has changed meanwhile (RFC 7959 §2.4). Bodies in bursts have a byte at least.
+    /// client cannot report that the representation has changed meanwhile (RFC 7959 §2.4). Bodies in bursts have a byte at least.
     pub etag_length: u8,
     /// What the host may hold.
     pub limits: Limits,
@@ -82,7 +82,7 @@ pub struct Limits {
     /// Bodies in bursts that are collected, and kept for what was lost of them, however short they are: each of them is looked at
     /// when one moves.
     pub bursts: u32,
-    /// Bytes of representations kept for later blocks. Those of strangers go first, then those of peers that have answered something,
+    /// Bytes of representations kept for later blocks. Those of unvalidated peers go first, then those of peers that have answered something,
     /// or that the application [knows](super::Answer::is_proved); of either those of networks that have more than a quarter, and of
     /// these the one that was not asked for the longest.
     pub kept: usize,

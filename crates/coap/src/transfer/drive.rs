@@ -32,7 +32,7 @@ impl<L: MessageLayer> Host<L> {
             if let Some(why) = self.closing.take() {
                 return Output::Close(why);
             }
-            // What came over a stream is answered before the next is looked at, so that whoever reads no answers is not
+            // What came over a stream is answered before the next is looked at, so that a peer that reads no answers is not
             // read from.
             if L::IS_RELIABLE
                 && let Some(act) = self.acts.pop_front()
@@ -128,7 +128,7 @@ impl<L: MessageLayer> Host<L> {
         self.layer.show(&entry)
     }
 
-    /// Does one thing that is to be done now that the endpoint is drained. If there is none, tells what is due first.
+    /// Does one thing that is to be done now that the endpoint is drained. If there is none, gives what is due first.
     fn work(&mut self, now: Instant) -> ControlFlow<Option<(Instant, Asleep)>> {
         if let Some(act) = self.acts.pop_front() {
             self.act(now, act);

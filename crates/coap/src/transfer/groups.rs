@@ -24,7 +24,7 @@ use crate::message::{Code, OptionList, number};
 const REST: Span = Span::from_secs(20);
 /// Answers of one group whose rest is fetched at a time.
 const MOST_FETCHED: u32 = 1_024;
-/// What the answers of groups that are being fetched may take of the bytes that a host holds: whoever hears the group sends as
+/// What the answers of groups that are being fetched may take of the bytes that a host holds: a peer that hears the group sends as
 /// many as it has ports.
 const SHARE: usize = 4;
 
@@ -134,7 +134,7 @@ impl<A: Copy + Eq + Hash + Debug> Host<Endpoint<A>> {
 }
 
 impl<L: MessageLayer> Host<L> {
-    /// Input: the answers of a group are no longer wanted. Nothing more is told of them. False if all was over before.
+    /// Input: the answers of a group are no longer wanted. Nothing more is reported of them. False if all was over before.
     pub fn forget_group(&mut self, now: Instant, group: GroupId) -> bool {
         self.input(now);
         let Some(place) = self.groups.all.iter().position(|gathering| gathering.id == group) else { return false };

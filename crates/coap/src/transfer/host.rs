@@ -59,7 +59,7 @@ impl<A: Copy + Eq + Hash + Debug> Host<Endpoint<A>> {
     /// A host that owns this endpoint. `chance` spreads when registrations are renewed.
     ///
     /// # Errors
-    /// What cannot work, with its mend.
+    /// What cannot work, with its fix.
     pub fn new(endpoint: Endpoint<A>, config: Config, chance: ChanceSeed) -> Result<Self, ConfigError> {
         let datagram = endpoint.longest_datagram();
         if config.block.is_bert() {

@@ -77,10 +77,10 @@ impl<A> Kept<A> {
 }
 
 /// Of those that may make room so many are looked at, the ones that were not asked for the longest: a forged datagram can have it
-/// done. As many as long answers to strangers, of 64 KiB, have room in the default budget.
+/// done. As many as long answers to unvalidated peers, of 64 KiB, have room in the default budget.
 const LOOKED_AT: usize = 256;
 
-/// Representations within a budget of bytes, in which a body that several have counts once. Those of strangers make room first, of
+/// Representations within a budget of bytes, in which a body that several have counts once. Those of unvalidated peers make room first, of
 /// either those of crowded networks, and of these the one that was not asked for the longest.
 #[derive(Debug)]
 pub(super) struct Shelf<A> {
@@ -98,7 +98,7 @@ pub(super) struct Shelf<A> {
 /// Places in the order of their last use.
 #[derive(Debug)]
 struct Orders {
-    /// Of strangers.
+    /// Of unvalidated peers.
     strangers: List,
     /// Of peers that are known to be at their addresses.
     known: List,

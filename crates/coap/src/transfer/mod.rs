@@ -76,7 +76,7 @@
 //! * **Groups** are asked once; the answers of their members are gathered for a while, and what of one does not fit its
 //!   message is fetched from that member.
 //! * **Bodies in bursts** (RFC 9177) are an ask's own wish ([`Ask::q_block`]) and a server's setting ([`Config::q_block`]).
-//!   Whoever is asked like this and does not know them is asked again block by block.
+//!   A peer that is asked like this and does not know them is asked again block by block.
 //! * **Hostile input** costs bounded memory ([`Limits`]).
 //!
 //! # Over a stream

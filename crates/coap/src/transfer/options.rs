@@ -79,7 +79,7 @@ pub(super) struct CacheKey<'m>(pub(super) &'m Message<'m>);
 
 impl Hash for CacheKey<'_> {
     fn hash<H: Hasher>(&self, hasher: &mut H) {
-        // In as few words as tell one list from every other: a keyed hash takes its time for each.
+        // In as few words as distinguish one list from every other: a keyed hash takes its time for each.
         hasher.write_u8(self.0.code.to_byte());
         for option in self.0.options().filter(Opt::is_cache_key) {
             hasher.write_u64(u64::from(option.number) << 32 | option.value.len() as u64);

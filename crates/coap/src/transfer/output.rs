@@ -113,7 +113,7 @@ pub enum Event<'h, A> {
         to: A,
         /// Why.
         why: AskFailure,
-        /// Copies that had been sent of the message that failed, if it was a message; over a stream 0 tells that nothing of it has left.
+        /// Copies that had been sent of the message that failed, if it was a message; over a stream 0 says that nothing of it has left.
         copies: u8,
     },
     /// A member of a group has answered, and this is its whole answer.

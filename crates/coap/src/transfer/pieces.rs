@@ -6,7 +6,7 @@ use crate::message::{Code, Opt, number};
 /// Says of a request, by its method and the segments of its path, whether the application takes its body block by block.
 pub type TakesPieces = Box<dyn Fn(Code, &[&[u8]]) -> bool + Send + Sync>;
 
-/// Requests whose blocks go to the application as they come. Whoever is asked by them has to put them together, and
+/// Requests whose blocks go to the application as they come. A peer that is asked by them has to put them together, and
 /// answers each with an [`Answer`](super::Answer) that [is a piece](super::Answer::is_piece).
 #[derive(Default)]
 pub(crate) struct InPieces(pub(crate) Option<TakesPieces>);

@@ -133,7 +133,7 @@ impl<L: MessageLayer> Host<L> {
             // Nothing is delivered twice by a stream: who sends it again begins in the middle.
             Verdict::Repeated(_) if L::IS_RELIABLE => return self.refuse(entry, id, Refusal::Incomplete),
             Verdict::Repeated(block1) => {
-                // Its answer is kept, or the application still owes it to the copy that came first.
+                // Its answer is kept, or the application has yet to give it to the copy that came first.
                 let key = Key { peer: from, request: key };
                 let kept = self.shelf.find(now, key, self.layer.hash(&key));
                 let act = match kept.map(|(slot, generation, _)| (slot, generation)) {
@@ -347,7 +347,7 @@ impl<L: MessageLayer> Host<L> {
             return self.respond_with_refusal(now, id, Refusal::Forgotten);
         };
         if let Standing::Unvalidated(limit) = pending.standing {
-            // What is kept may be of somebody who was validated, and this of whoever forges its address.
+            // What is kept may be of somebody who was validated, and this of a peer that forges its address.
             let (encoded, body, code, size) = (kept.options.clone(), kept.body.clone(), kept.code, kept.size);
             let options = encoded.lend();
             let answer = Answer { body: &body, block: Some(size), ..Answer::new(code, &options) };

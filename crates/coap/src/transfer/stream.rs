@@ -61,7 +61,7 @@ impl Host<Connection> {
     }
 
     /// The largest blocks that fit a message to the other side beside so many bytes of options, and how many of them (BERT,
-    /// RFC 8323 §6): for whoever sends a body [piece by piece](super::Piece). `None` until it has said what it takes.
+    /// RFC 8323 §6): for a sender of a body [piece by piece](super::Piece). `None` until it has said what it takes.
     #[must_use]
     pub fn blocks(&self, options: usize) -> Option<(BlockSize, u32)> {
         self.layer.room().filter(|room| room.is_settled).map(|room| room.blocks(options))

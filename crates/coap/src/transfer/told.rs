@@ -30,7 +30,7 @@ pub(super) struct Whole {
 }
 
 impl Whole {
-    /// A message with its code and options, for whoever reads them there. Its options stood in messages, each in its order.
+    /// A message with its code and options, for a reader of them there. Its options stood in messages, each in its order.
     pub(super) fn write(&self, bytes: &mut Vec<u8>) {
         bytes.clear();
         let mut writer = Writer::start(bytes, Kind::Confirmable, self.code, MessageId(0), Token::EMPTY);

@@ -1,6 +1,6 @@
 //! What goes to an address that has not shown that it receives what is sent there (RFC 7252 §11.3, RFC 9175 §2.4).
 //!
-//! Whoever forges an address could have a server send much to it. So for a request there goes at most [`FACTOR`] times what came,
+//! A peer that forges an address could have a server send much to it. So for a request there goes at most [`FACTOR`] times what came,
 //! counted in bytes on the wire, or [`ALWAYS`] bytes of CoAP, which is the same for the shortest request. What is longer is cut into
 //! blocks that fit, and asks for a proof at the same time (Echo): who knows that option goes on with large blocks, who does not
 //! goes on with small ones. Nothing is kept for that.
@@ -32,7 +32,7 @@ pub trait Validation<A>: Debug + Send {
     /// What may be sent for a request of so many bytes with this in its option Echo.
     fn standing(&mut self, now: Instant, peer: A, echoed: Option<&[u8]>, request: usize) -> Standing;
 
-    /// What whoever asked is to send back to show that it is there; `None` if it need not show anything.
+    /// What the client is to send back to show that it is there; `None` if it need not show anything.
     fn echo(&mut self, now: Instant, peer: A) -> Option<[u8; ECHO_LENGTH]>;
 }
 
@@ -98,7 +98,7 @@ pub struct Sent {
     pub payload: usize,
     /// The block that this is.
     pub block: Option<Block>,
-    /// Whoever asked is to show that it receives what is sent to its address (Echo).
+    /// The client is to show that it receives what is sent to its address (Echo).
     pub asks_for_proof: bool,
     /// It said that its receiver observes.
     pub(super) observes: bool,
@@ -190,7 +190,7 @@ impl<L: MessageLayer> Host<L> {
         limit: Limit,
         observe: Option<u32>,
     ) -> Result<Option<Representation<'a>>, Refused> {
-        /// Bytes of a notification that whoever observes must be able to get after this.
+        /// Bytes of a notification that a peer that observes must be able to get after this.
         const NOTIFICATION: usize = 48;
         let limit = if self.layer.was_acknowledged(id) { limit.after(HEADER) } else { limit };
         // Nobody is asked to prove anything by an answer to a group: the rest is asked for by unicast.

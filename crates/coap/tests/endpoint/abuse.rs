@@ -1,4 +1,4 @@
-//! What strangers and liars can do to a calm server and to a calm client: nothing but what docs/calm-server.md and
+//! What unvalidated peers and liars can do to a calm server and to a calm client: nothing but what docs/calm-server.md and
 //! docs/calm.md state.
 
 use millpond_coap::message::Message;

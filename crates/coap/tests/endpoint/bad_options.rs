@@ -10,7 +10,7 @@ use millpond_coap::Outgoing;
 /// Critical and unknown, too long, repeated, defined for requests only, and OSCORE, which nobody here speaks.
 const BAD: [&[u8]; 5] = [b"\xe1\xfc\xdc\x01", b"\xd4\x0a\0\0\0\x08", b"\xd1\x0a\x08\x01\x08", b"\xb1a", b"\x91\x09"];
 
-/// What an endpoint says: datagrams, failures with the copies sent, and what was ignored.
+/// What an endpoint says: datagrams, failures with the transmissions, and what was ignored.
 type Said = (Vec<Vec<u8>>, Vec<(Failure, u8)>, Vec<Ignored>);
 
 fn drain(client: &mut Endpoint<u8>, now: u64) -> Said {

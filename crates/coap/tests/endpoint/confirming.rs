@@ -309,7 +309,7 @@ fn sends_alone(endpoint: &mut Endpoint<u8>) -> bool {
     sent[0].0 == Kind::Confirmable
 }
 
-/// Copies of what becomes confirmable are told apart, and what does not is not marked.
+/// Copies of what becomes confirmable are distinguished, and what does not is not marked.
 #[test]
 fn what_becomes_confirmable_is_marked() {
     for (naming, marks) in [(Naming::Count, 4), (Naming::Flag, 3), (Naming::Timestamp, 7)] {

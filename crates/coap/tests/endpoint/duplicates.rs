@@ -263,7 +263,7 @@ fn a_reply_that_cannot_be_stored_is_made_again() {
     }
 }
 
-/// Whoever asked for much that only reads had the server forget what it had carried out for others: a copy of their POST was carried
+/// A client that asked for much that only reads had the server forget what it had carried out for others: a copy of their POST was carried
 /// out once more.
 #[test]
 fn no_number_of_requests_that_read_or_of_one_network_has_a_change_carried_out_twice() {

@@ -1,4 +1,4 @@
-//! Strangers without number beside a few who are known: what the known ones are served with stays the same.
+//! Unvalidated peers without number beside a few who are known: what the known ones are served with stays the same.
 
 use millpond_coap::message::Kind;
 use millpond_coap::{Endpoint, Event, Output};
@@ -6,7 +6,7 @@ use millpond_control::Instant;
 
 use crate::pair::{content, endpoint};
 
-/// Who is known; strangers have other numbers.
+/// Who is known; unvalidated peers have other numbers.
 const KNOWN: u32 = 64;
 
 /// A request of a peer, confirmable or not, with this message ID.
@@ -59,7 +59,7 @@ fn who_is_known_is_served_by_the_same_work_beside_any_number_of_strangers() {
     });
     let kinds = [request(0x40, 7), request(0x50, 8), b"\x40\x01\x00\x09\xff".to_vec(), b"rubbish".to_vec()];
     let mut flood = (0..STRANGERS).map(|stranger| (stranger + KNOWN, &kinds[stranger as usize % kinds.len()]));
-    // Until every place that strangers can take is taken.
+    // Until every place that unvalidated peers can take is taken.
     for (count, (from, datagram)) in flood.by_ref().take(20_000).enumerate() {
         serve(&mut server, count as u64, from, datagram);
     }

@@ -1,4 +1,4 @@
-//! Responses of ours beyond the first one, pings, and what an endpoint tells of its peers.
+//! Responses of ours beyond the first one, pings, and what an endpoint reports of its peers.
 
 use millpond_coap::message::{Code, Kind, Token};
 use millpond_coap::{Outgoing, Refused};
@@ -6,7 +6,7 @@ use millpond_control::{Instant, Preset, Wishes};
 
 use crate::pair::{Pair, SECOND, Side, get, notification};
 
-/// A server that was asked by a client and owes it nothing.
+/// A server that was asked by a client and has answered it.
 fn known() -> Pair {
     let mut pair = Pair::usual();
     pair.subscribe(&get()).unwrap();

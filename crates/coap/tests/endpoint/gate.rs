@@ -1,4 +1,4 @@
-//! A gateway that keeps copies from a server that knows nothing of it: what goes on, and what strangers can do.
+//! A gateway that keeps copies from a server that knows nothing of it: what goes on, and what unvalidated peers can do.
 
 use millpond_coap::{CalmGate, Identities, Repeats};
 use millpond_control::Instant;
@@ -30,7 +30,7 @@ fn response(id: u16, token: u8) -> Vec<u8> {
     [0x61, 0x45, high, low, token, 0xff, b'x'].to_vec()
 }
 
-/// A request that is handed on and answered at once.
+/// A request that is forwarded and answered at once.
 fn exchange(gate: &mut CalmGate<u32>, now: u64, peer: u32, id: u16) {
     assert!(gate.request(at(now), peer, &request(id, 7)));
     gate.answer(at(now), peer, &response(id, 7));

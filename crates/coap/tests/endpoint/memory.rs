@@ -171,7 +171,7 @@ fn retransmissions_allocate_nothing() {
     assert_eq!(allocation_counter::measure(|| give_up(100)).count_total, 0);
 }
 
-/// Whatever tells copies apart, nothing is asked for once there was one of each length; and what is held is told.
+/// Whatever distinguishes copies, nothing is asked for once there was one of each length; and what is held is told.
 #[test]
 fn copies_told_apart_allocate_nothing_in_the_steady_state() {
     for naming in NAMINGS {

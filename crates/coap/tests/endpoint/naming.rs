@@ -1,4 +1,4 @@
-//! Copies of a request told apart: what is on the wire, and what replies that name one are worth. docs/naming-copies.md
+//! Copies of a request distinguished: what is on the wire, and what replies that name one are worth. docs/naming-copies.md
 //! has the byte examples of this file.
 
 use millpond_coap::Duplicates;
@@ -114,7 +114,7 @@ fn with_the_first_request_lost_the_second_is_named() {
             let mut pair = with(duplicates, naming).losing([0]);
             pair.get();
             pair.run();
-            // With one retransmission, a further copy can only be the second.
+            // With one retransmission, a retransmission can only be the second.
             let named = if naming == Naming::None { "" } else { ", copy 1: exactly 0.1 s" };
             assert_eq!(replies(&mut pair), [format!("Piggybacked after 2.6 s{named}, 2 copies")]);
         }

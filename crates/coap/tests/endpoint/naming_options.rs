@@ -30,7 +30,7 @@ pub(crate) fn forged(naming: Naming, options: &[(u16, &[u8])]) -> String {
     replies(&mut pair).pop().unwrap()
 }
 
-/// The first piggybacked response tells whether the server knows the option. If not, it is left out from then on, also
+/// The first piggybacked response reports whether the server knows the option. If not, it is left out from then on, also
 /// of what waits already.
 #[test]
 fn a_server_that_does_not_know_the_option_is_not_bothered_again() {

@@ -9,7 +9,7 @@ use millpond_control::{ChanceSeed, Instant, Naming, PeerController, Wishes};
 use crate::pair::{HELLO, SECOND, get, steady};
 use crate::session::Wishing;
 
-/// A client whose copies are told apart by their tokens, with ten requests to a peer at a time; found one by one, or by
+/// A client whose copies are distinguished by their tokens, with ten requests to a peer at a time; found one by one, or by
 /// hash.
 fn client(token_length: u16, by_hash: bool, identities: Identities) -> Endpoint<u8> {
     let mut config = Config { token_length, ..Config::default() };

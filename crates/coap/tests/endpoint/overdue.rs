@@ -136,7 +136,7 @@ fn it_makes_way_where_there_is_but_one_place_or_one_token() {
     }
 }
 
-/// Of 60 s for four further copies, as of a wait that doubles: 3.75 s for none, 7.5 s for one, 15 s for two, up to half more.
+/// Of 60 s for four retransmissions, as of a wait that doubles: 3.75 s for none, 7.5 s for one, 15 s for two, up to half more.
 #[test]
 fn who_wants_fewer_copies_knows_sooner() {
     for (copies, last, least) in [(0, 0, 3_750_000), (1, 2_500_000, 7_500_000), (2, 7_500_000, 15_000_000)] {

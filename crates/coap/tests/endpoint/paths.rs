@@ -1,4 +1,4 @@
-//! Peers that share a path: one controller, one NSTART, one queue with turns; strangers stay outside.
+//! Peers that share a path: one controller, one NSTART, one queue with turns; unvalidated peers stay outside.
 
 use std::collections::BTreeMap;
 

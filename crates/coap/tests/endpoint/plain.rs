@@ -96,7 +96,7 @@ fn probing_rate_is_shared_by_all_that_is_under_way() {
     }
 }
 
-/// Whoever has a deadline of its own cannot send faster by it.
+/// A peer that has a deadline of its own cannot send faster by it.
 #[test]
 fn probing_rate_holds_for_requests_that_are_cancelled() {
     let mut pair = Pair::usual().losing(0..9);
@@ -271,7 +271,7 @@ fn nothing_is_told_of_a_request_that_nobody_wants_answered_any_more_or_that_is_a
     assert_eq!(noting.bytes.lock().unwrap()[1], (14, 4), "an empty acknowledgement");
 }
 
-/// Whoever sends bodies in bursts above tells what it learns.
+/// A sender of bodies in bursts above reports what it learns.
 #[test]
 fn what_the_layer_above_learns_is_told_to_the_controller_of_that_peer() {
     let (mut client, noting) = asking(&get());
@@ -387,7 +387,7 @@ fn one_request_a_second_is_answered_each_second_by_every_preset() {
     }
 }
 
-/// What cannot leave at once is dropped: whoever asked sends it again, or wants it no more.
+/// What cannot leave at once is dropped: the client sends it again, or wants it no more.
 #[test]
 fn an_answer_without_a_message_id_does_not_wait_for_one() {
     let mut server: Endpoint<u8> =

@@ -269,7 +269,7 @@ fn judge(schedule: &Schedule, outcome: &Outcome) {
     };
     // Never less than the way of the copy named there and of the reply back.
     assert!(ways.is_none_or(|ways| told >= ways), "{schedule:?} {outcome:?}");
-    // A server that stores can be told a copy's number by one that overtook it.
+    // A server that stores can learn a copy's number by one that overtook it.
     let knows = schedule.in_order || schedule.duplicates == Duplicates::Afresh;
     match sample.evidence() {
         Evidence::Exact(_) if knows => assert_eq!(told, *caller, "{schedule:?} {outcome:?}"),

@@ -186,7 +186,7 @@ impl Session {
         let to = [1 - who as u8, 5, 6, 1 - who as u8][shape & 3];
         let token = if shape & 12 == 12 { Token::new(b"own") } else { None };
         let payload = vec![b'.'; shape >> 4 << (shape & 1)];
-        // Sometimes with an option of its own where copies may be told apart.
+        // Sometimes with an option of its own where copies may be distinguished.
         let options: &[(u16, &[u8])] = &[(number::URI_PATH, b"path"), (65_020, b"app"), (65_500, b"")];
         let options = &options[..if shape & 12 == 8 { 3 } else { 1 }];
         let request = Outgoing { kind, token, ..Outgoing::confirmable(Code::GET, options) }.with_payload(&payload);
@@ -323,7 +323,7 @@ impl Session {
         self.drain(1, false);
     }
 
-    /// Wakes whoever sleeps until then, and sees that it was for something.
+    /// Wakes a peer that sleeps until then, and sees that it was for something.
     fn wake(&mut self, until: Instant) {
         self.now = until;
         for who in 0..2 {
@@ -373,7 +373,7 @@ impl Session {
                         Cause::Reply { .. } => message.kind == Kind::NonConfirmable,
                         _ => false,
                     };
-                    // Of strangers that had to make room for others nothing is known any more, nor of those that are answered
+                    // Of unvalidated peers that had to make room for others nothing is known any more, nor of those that are answered
                     // when half of the places are taken.
                     let all_kept = actor.endpoint.peers() < limits.peers.div_ceil(2)
                         && actor.endpoint.counters().forgotten_peers == 0;

@@ -1,4 +1,4 @@
-//! Strangers are whoever asks and has never answered anything: nothing of what they take keeps others from theirs.
+//! Unvalidated peers are those that ask and have never answered anything: nothing of what they take keeps others from theirs.
 
 use std::collections::HashSet;
 
@@ -121,7 +121,7 @@ fn separate_answers_under_way_to_strangers_make_room_for_a_peer_that_is_asked() 
     for from in 0..LIMIT / 2 {
         ask(&mut server, now, from, b"\x40\x01\x00\x07", Kind::Confirmable).0.unwrap();
     }
-    // The other half of the places is for those who are told of changes.
+    // The other half of the places is for those who are notified of changes.
     for from in LIMIT / 2..LIMIT {
         let token = Token::new(b"o").unwrap();
         server.send_further(now, from, token, &notification(Kind::Confirmable)).unwrap();
@@ -133,12 +133,12 @@ fn separate_answers_under_way_to_strangers_make_room_for_a_peer_that_is_asked() 
     assert_eq!(said.undelivered, [(0, Failure::Cancelled)]);
     assert_eq!(said.sent.len(), 1);
     assert_eq!((server.exchanges(), server.peers()), (LIMIT, LIMIT));
-    // But not for one more stranger.
+    // But not for one more unvalidated peer.
     ask(&mut server, now, 2_000, b"\x40\x01\x00\x07", Kind::Confirmable).0.unwrap();
     assert!(server.view(2_000).is_none() && server.view(1).is_some());
 }
 
-/// A flood of non-confirmable requests took all places; whoever comes then and asks what takes time is acknowledged first.
+/// A flood of non-confirmable requests took all places; a peer that comes then and asks what takes time is acknowledged first.
 #[test]
 fn a_late_answer_leaves_when_every_place_is_taken_and_its_request_takes_none() {
     let mut server = server();

@@ -153,7 +153,7 @@ fn non_confirmable_ones_are_3_s_apart_and_longer_to_a_peer_that_has_never_answer
     }
 }
 
-/// What is let go of before its response came must not be a way around the pause.
+/// What is cancelled before its response came must not be a way around the pause.
 #[test]
 fn those_that_want_some_responses_are_3_s_apart_too_even_if_they_are_cancelled() {
     let ask = Outgoing::non_confirmable(Code::PUT, ERRORS);

@@ -142,7 +142,7 @@ fn no_more_under_way_than_may_be() {
     pair.happened(&["0 C sends CON GET 0", "0 C sends CON GET 1"]);
 }
 
-/// Requests without a token could not be told apart by their separate responses.
+/// Requests without a token could not be distinguished by their separate responses.
 #[test]
 fn without_tokens_one_request_at_a_time() {
     let mut pair = with(|config| {

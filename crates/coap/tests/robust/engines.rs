@@ -406,7 +406,7 @@ proptest! {
         let body = body((blocks as usize - 1) * 16 + last);
         let mut sender = BurstSender::new(PARAMETERS, blocks, PAUSE);
         let mut receiver = BurstReceiver::new(PARAMETERS, BlockSize::B16, body.len() as u32, 100_000, at(0)).unwrap();
-        // Two of three arrive when luck is against them, so that silence does not last.
+        // Two of three arrive when the random numbers are against them, so that silence does not last.
         let mut lost = luck.iter().cycle().enumerate().map(|(index, unlucky)| *unlucky && index % 3 == 0);
         let (mut now, mut steps) = (at(0), 0);
         while !receiver.is_whole() {

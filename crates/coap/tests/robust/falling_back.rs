@@ -1,4 +1,4 @@
-//! Servers that do not know Q-Block1 and Q-Block2 are told apart, so that they can be asked as RFC 7959 has it.
+//! Servers that do not know Q-Block1 and Q-Block2 are distinguished, so that they can be asked as RFC 7959 has it.
 
 use alloc::vec::Vec;
 

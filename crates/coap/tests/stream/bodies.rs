@@ -268,7 +268,7 @@ fn repeated_settings_add_up() {
 fn bodies_over_the_limit_are_refused() {
     let config = limited(|limits| (limits.body, limits.bytes) = (4_000, 4_000));
     let bytes = body(5_000);
-    // One's own.
+    // Its own.
     let mut hosts = Hosts::with(Options::default(), taking(1_152), config);
     let refused = hosts.client.ask(hosts.now, (), &Ask::new(Code::PUT, &PATH).with_body(&bytes));
     assert_eq!(refused, Err(Refused::OutOfBytes { limit: 4_000 }));
@@ -425,7 +425,7 @@ fn a_body_that_becomes_shorter_is_fetched_anew() {
     assert!(hosts.down.iter().any(|frame| frame.code == Code::BAD_REQUEST));
 }
 
-/// Whoever is answered by nothing keeps no place at the server.
+/// A peer that is answered by nothing keeps no place at the server.
 #[test]
 fn requests_that_are_rejected_or_get_no_answer_are_off_the_books() {
     let (now, few) = (Instant::ORIGIN, Options { requests: 2, ..Options::default() });

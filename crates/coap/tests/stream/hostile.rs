@@ -41,7 +41,7 @@ fn request(token: u8, options: &[(u16, &[u8])]) -> Vec<u8> {
     bytes
 }
 
-/// Accepts every observer that is told of.
+/// Accepts every observer that is reported.
 fn accept(server: &mut Host, said: &Said) -> Vec<ObserverId> {
     let mut observers = Vec::new();
     for event in &said.events {

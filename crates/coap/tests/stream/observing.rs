@@ -138,7 +138,7 @@ fn whom_the_server_dismisses_is_told() {
     assert_eq!(hosts.answers()[1], (Code::SERVICE_UNAVAILABLE, Vec::new(), false));
 }
 
-/// Whoever is granted an observation while the connection is being released gets this one answer, and is told of.
+/// A peer that is granted an observation while the connection is being released gets this one answer, and is told of.
 #[test]
 fn an_observation_granted_during_a_release_is_over_with_it() {
     let mut hosts = Hosts::new(Options::default(), Options::default()).serving(b"state".to_vec());

@@ -70,7 +70,7 @@ fn how_much_fits_a_message_is_told_once_it_is_known() {
     }
 }
 
-/// Two bodies to one resource at a time are told apart, and so is what is kept of the answers to them.
+/// Two bodies to one resource at a time are distinguished, and so is what is kept of the answers to them.
 #[test]
 fn the_rest_of_an_answer_is_asked_for_as_the_body_that_it_answers_was_sent() {
     let mut hosts = Hosts::new(taking(1_152), taking(1_152));

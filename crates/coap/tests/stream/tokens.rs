@@ -1,4 +1,4 @@
-//! Tokens that whoever asks has chosen.
+//! Tokens that the client has chosen.
 
 use millpond_coap::message::{Code, Token, number};
 use millpond_coap::stream::Options;

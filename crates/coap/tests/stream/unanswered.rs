@@ -31,7 +31,7 @@ fn one_that_wants_none_is_over_once_it_left_and_what_comes_all_the_same_is_unask
     assert_eq!(both.exchange().0, [Told::Response(second, Code::CONTENT, vec![], true)]);
 }
 
-/// A server that does not know the option answers on the token, and whoever has it next would take that for its own answer.
+/// A server that does not know the option answers on the token, and a peer that has it next would take that for its own answer.
 #[test]
 fn a_token_that_was_chosen_for_one_rests_until_a_response_came_or_none_can_come() {
     let mut both = Both::new();

@@ -263,7 +263,7 @@ fn questions_to_who_may_be_elsewhere_have_three_times_the_bytes_that_came() {
     }
 }
 
-/// However many begin a body and never go on, whoever does go on is not refused, and all that is held is bounded.
+/// However many begin a body and never go on, a peer that does go on is not refused, and all that is held is bounded.
 #[test]
 fn a_flood_of_beginnings_keeps_no_upload_from_its_end() {
     let mut pair = Pair::new(|node, endpoint, config| {
@@ -291,7 +291,7 @@ fn a_flood_of_beginnings_keeps_no_upload_from_its_end() {
     assert!(matches!(&pair.take_told(CLIENT)[..], [Told::Answer { code: Code::CHANGED, .. }]));
 }
 
-/// Nor whoever fetches one, and its application is asked once.
+/// Nor a peer that fetches one, and its application is asked once.
 #[test]
 fn a_flood_of_beginnings_keeps_no_download_from_its_end() {
     let mut pair = Pair::new(|node, endpoint, config| {
@@ -399,7 +399,7 @@ fn of_a_long_body_no_more_leaves_for_who_says_nothing_than_two_minutes_take() {
     }
 }
 
-/// Two bodies under one tag are one to whoever collects them: what does not fit is refused, and nothing is handed up of two.
+/// Two bodies under one tag are one to a peer that collects them: what does not fit is refused, and nothing is handed up of two.
 #[test]
 fn tags_mixed_and_sizes_that_are_wrong_are_refused() {
     let mut pair = both(0);

@@ -24,7 +24,7 @@ fn goes_on(pair: &mut Pair, state: &[u8]) {
     assert_eq!(pair.answers(), [(state.to_vec(), true)]);
 }
 
-/// All message IDs there are, while a notification is on its way: none of them is of a message to the stranger.
+/// All message IDs there are, while a notification is on its way: none of them is of a message to the unvalidated peer.
 #[test]
 fn whatever_a_stranger_rejects_or_acknowledges_observations_of_others_go_on() {
     for kind in [0x60, 0x70] {

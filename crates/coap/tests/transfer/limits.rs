@@ -83,7 +83,7 @@ fn a_representation_that_is_asked_for_stays() {
     assert_eq!(pair.hosts[1].kept(), 0);
 }
 
-/// Whoever asks for more of it need not be who proved where it is: after an hour the application is asked, and may want to know.
+/// A client that asks for more of it need not be who proved where it is: after an hour the application is asked, and may want to know.
 #[test]
 fn what_is_kept_is_the_applications_to_give_again_after_an_hour_however_often_it_is_asked_for() {
     // Block 1 of 1024 bytes, block by block and in bursts.

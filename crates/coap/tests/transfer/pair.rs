@@ -37,7 +37,7 @@ pub(crate) fn known_by(
     identities: Identities,
 ) -> Host<Endpoint<u8>> {
     let endpoint = Endpoint::new(endpoint, steady(), ChanceSeed::new(1), node, identities).unwrap();
-    // Strangers from 128 on are in a network of their own.
+    // Unvalidated peers from 128 on are in a network of their own.
     let endpoint = endpoint.with_paths(|address| u64::from(address >> 7));
     Host::new(endpoint, config, ChanceSeed::new(1)).unwrap()
 }
@@ -91,7 +91,7 @@ pub(crate) struct Application {
     pub(crate) accepts: bool,
     /// It answers with the body that came.
     pub(crate) echoes: bool,
-    /// It knows that whoever asks is where it says.
+    /// It knows that the client is where it says.
     pub(crate) knows: bool,
     pub(crate) handed: Vec<RequestId>,
     pub(crate) observers: Vec<ObserverId>,

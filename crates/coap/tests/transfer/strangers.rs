@@ -1,4 +1,4 @@
-//! What strangers begin keeps nobody from going on.
+//! What unvalidated peers begin keeps nobody from going on.
 
 use millpond_coap::Identities;
 use millpond_coap::block::BlockSize;
@@ -19,7 +19,7 @@ fn code_of_last(pair: &Pair) -> Code {
     Message::parse(&pair.datagrams.last().unwrap().2).unwrap().code
 }
 
-/// Addresses of one byte are too few for strangers: each comes with paths of its own.
+/// Addresses of one byte are too few for unvalidated peers: each comes with paths of its own.
 fn start(round: u16) -> Vec<u8> {
     let path = round.to_be_bytes();
     [b"\x40\x03", &path[..], b"\xb2", &path, b"\xd1\x03\x08\xff", &[1; 16]].concat()
@@ -130,7 +130,7 @@ fn what_proved_peers_are_reading_stays_whatever_strangers_ask_for() {
     pair.application.knows = true;
     wanted_by(&mut pair, 0..6, |path| 2 + path as u8);
     pair.application.knows = false;
-    // From one network and from the other, until strangers have all that is left.
+    // From one network and from the other, until unvalidated peers have all that is left.
     wanted_by(&mut pair, 100..1_100, |path| path as u8 | 64);
     read_on(&mut pair, 0..6, |path| 2 + path as u8);
     // Theirs make room for those who are known, and these for one another.
@@ -181,7 +181,7 @@ fn a_transfer_goes_on_behind_a_full_queue() {
     assert!(told.iter().all(is_answer), "{told:?}");
 }
 
-/// Nobody of these is known, and one block of each came: strangers of one network make room for each other.
+/// Nobody of these is known, and one block of each came: unvalidated peers of one network make room for each other.
 #[test]
 fn strangers_of_one_network_leave_room_for_those_of_another() {
     let mut pair = Pair::new(|_, _, config| config.limits.bodies_per_peer = 100_000);

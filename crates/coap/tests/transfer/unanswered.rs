@@ -116,7 +116,7 @@ fn what_nobody_acknowledges_by_its_deadline_fails_and_is_not_let_go() {
         pair.run_for(2 * SECOND);
         assert_eq!(pair.take_told(CLIENT), [Told::Failed { ask, why: AskFailure::Deadline }]);
     }
-    // And what wants all responses is not let go, whatever became of it.
+    // And what wants all responses is not cancelled, whatever became of it.
     let ask = pair.ask(&put(&[(number::URI_PATH, b"large")], Kind::NonConfirmable));
     let now = pair.now();
     assert!(!pair.hosts[0].let_go(now, ask));

@@ -38,7 +38,7 @@ impl Validation<u8> for Known {
     }
 }
 
-/// A server that whoever sends from a forged address asks, and what comes and goes there.
+/// A server that is asked from a forged address, and what comes and goes there.
 struct Server {
     host: Host<Endpoint<u8>>,
     now: u64,
@@ -369,7 +369,7 @@ fn a_small_block_is_always_allowed() {
     assert_eq!(request.message(), ALWAYS as usize);
 }
 
-/// Whoever shows with the next request that it is there gets the rest in large blocks.
+/// A peer that shows with the next request that it is there gets the rest in large blocks.
 #[test]
 fn who_sends_the_value_back_gets_large_blocks() {
     let mut server = Server::new(false);

@@ -185,7 +185,7 @@ fn an_upload_nobody_answers_fails() {
     assert_eq!(pair.take_told(CLIENT), [Told::Failed { ask, why: AskFailure::Exchange(Failure::GaveUp) }]);
 }
 
-/// RFC 9175 §3: bodies on their way to one resource at a time are told apart.
+/// RFC 9175 §3: bodies on their way to one resource at a time are distinguished.
 #[test]
 fn two_bodies_to_one_resource_are_not_mixed() {
     let mut pair = Pair::serving(0, BlockSize::B256);
@@ -261,7 +261,7 @@ fn blocks_that_cannot_be_are_answered_with_errors() {
     assert_eq!(pair.take_told(SERVER), [Told::Asked { code: Code::PUT, body: vec![1; 35], observe: false }]);
 }
 
-/// RFC 7959 §2.5: whatever is part of the cache key tells bodies apart.
+/// RFC 7959 §2.5: whatever is part of the cache key distinguishes bodies.
 #[test]
 fn blocks_of_another_format_or_query_are_no_part_of_a_body() {
     for second in [&b"\xc1\x32"[..], b"\xc0\x31x", b""] {

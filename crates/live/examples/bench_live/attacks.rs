@@ -1,4 +1,4 @@
-//! What else strangers may try, and what known clients notice of it.
+//! What else unvalidated peers may try, and what known clients notice of it.
 
 use std::{
     io::{self, Read, Write},
@@ -18,7 +18,7 @@ use crate::{
     sides,
 };
 
-/// Strangers that ask for a handler that takes a minute.
+/// Unvalidated peers that ask for a handler that takes a minute.
 const SLOW: u32 = 5_000;
 /// Ports of one machine that do, and requests of each.
 const PORTS: (u32, u16) = (70, 62);
@@ -137,7 +137,7 @@ fn ports(server: &Running) -> Result<Under, Failure> {
 fn silent(server: &Running) -> Result<Under, Failure> {
     let mut open = Vec::new();
     let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-    // Some are for whoever else is to be asked.
+    // Some are for a peer that else is to be asked.
     let count = SILENT.min(u32::try_from(files.saturating_sub(256)).unwrap_or(u32::MAX));
     if count < SILENT {
         println!("  {count} connections, as many as a process may have here");

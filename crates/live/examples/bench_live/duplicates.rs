@@ -8,7 +8,7 @@ use std::{
 
 use crate::Failure;
 
-/// Sends one request twice and looks what became of the second: `/tally` tells how often it was asked. Where there is no
+/// Sends one request twice and looks what became of the second: `/tally` reports how often it was asked. Where there is no
 /// such resource, one is made twice: who makes it anew says 2.04 the second time.
 pub(crate) fn are_recognised(server: SocketAddr) -> Result<bool, Failure> {
     let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;

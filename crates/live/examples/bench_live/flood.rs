@@ -20,10 +20,10 @@ use crate::{
     sides,
 };
 
-/// Strangers' datagrams a second; the last is as many as one thread can send.
+/// Unvalidated peers' datagrams a second; the last is as many as one thread can send.
 const RATES: [u64; 4] = [0, 10_000, 40_000, u64::MAX];
 
-/// Known clients beside more and more datagrams of strangers, of ours and of the bare loop.
+/// Known clients beside more and more datagrams of unvalidated peers, of ours and of the bare loop.
 pub(crate) fn flood(arguments: &Arguments) -> Result<(), Failure> {
     println!("{OUTSTANDING} known clients beside datagrams from forged addresses:");
     println!("                     strangers  known clients' requests       ms to an answer      not        MB");
@@ -55,7 +55,7 @@ pub(crate) fn flood(arguments: &Arguments) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A thread that sends what strangers might: requests of either type with identities drawn at random, unknown paths, and
+/// A thread that sends what unvalidated peers might: requests of either type with identities drawn at random, unknown paths, and
 /// bytes that are no message, each from an address of its own.
 struct Flood {
     is_over: Arc<AtomicBool>,
@@ -108,7 +108,7 @@ impl Flood {
     }
 }
 
-/// What a stranger sends.
+/// What an unvalidated peer sends.
 fn datagram(drawn: [u8; 8]) -> Vec<u8> {
     let [.., kind, high, low, a, b] = drawn;
     let (confirmable, non_confirmable) = (0x44, 0x54);

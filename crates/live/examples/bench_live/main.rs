@@ -3,7 +3,7 @@
 //!
 //! One generator, in one thread, asks servers that are processes of their own, over loopback, for the same resource of 40
 //! bytes: a bare loop of recvfrom and sendto, which is the least that the kernel asks for, another of recvmmsg and sendmmsg,
-//! ours, bound to one address and to all (which is what it does unless told otherwise), and those that `interop/install` has
+//! ours, bound to one address and to all (which is what it does by default), and those that `interop/install` has
 //! installed. CPU is that of all threads of the server's process.
 //!
 //! Arguments: `--quick` for short measurements, `--seconds N` for each of them (2), `--rounds N` of the comparison (3),

@@ -186,10 +186,10 @@ impl Asks {
         of_it.into_iter().map(|(_, ask)| ask).collect()
     }
 
-    /// Who waits for these signs of life waits in vain. Their exchanges give up by themselves.
+    /// Who waits for these signs of life waits for nothing. Their exchanges give up by themselves.
     pub(crate) fn end_pings(&mut self, which: impl Fn(&Ping) -> bool, error: &Error) {
         for ping in self.pings.extract_if(.., |ping| which(ping)) {
-            // Whoever asked may have gone.
+            // The client may have gone.
             let _ = ping.reply.send(Err(error.clone()));
         }
     }
@@ -236,7 +236,7 @@ impl Asks {
         self.acknowledged > 0
     }
 
-    /// A request is no longer wanted by anyone who could be told.
+    /// A request is no longer wanted by anyone who could be answered.
     pub(crate) fn drop_silently(&mut self, place: (usize, AskId)) {
         self.end(place, Err(Error::Closed));
     }
@@ -295,7 +295,7 @@ impl Asks {
         let ping = self.pings.swap_remove(place);
         let after = since(ping.started, now);
         let failed = |(why, copies)| failure(peer.peer(), AskFailure::Exchange(why), copies, after);
-        // Whoever asked may have gone.
+        // The client may have gone.
         let _ = ping.reply.send(outcome.map(duration).map_err(failed));
     }
 

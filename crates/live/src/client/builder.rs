@@ -201,7 +201,7 @@ impl ClientBuilder {
     }
 
     /// Begins with what an earlier client [knew](Client::memory) of the paths to its peers, as far as controllers take it into account: of
-    /// the built-in ones `calm` does, which can tell a queue from a long way by it from the first answer on. What is wrong or old in it
+    /// the built-in ones `calm` does, which can distinguish a queue from a long way by it from the first answer on. What is wrong or old in it
     /// makes the client slower for a while, and not bolder (docs/calm.md).
     #[must_use]
     pub fn memory(mut self, memory: Memory) -> Self {

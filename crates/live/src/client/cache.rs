@@ -93,7 +93,7 @@ impl Cache {
         })
     }
 
-    /// An answer came to a request for which this was kept. Returns the answer for whoever asked.
+    /// An answer came to a request for which this was kept. Returns the answer for the client.
     pub(crate) fn take(&mut self, now: Instant, key: &Key, kept: Option<&Response>, answer: Response) -> Response {
         if !key.is_safe() {
             if answer.is_success() {

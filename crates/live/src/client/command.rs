@@ -80,7 +80,7 @@ pub(crate) struct Wanted {
     pub(crate) progress: Option<OnProgress>,
     /// How long the answer's body is, is to be told before its end.
     pub(crate) wants_total: bool,
-    /// One block of a body that whoever asks takes or sends block by block.
+    /// One block of a body that the client takes or sends block by block.
     pub(crate) piece: Option<Piece>,
     pub(crate) reply: Reply,
 }
@@ -129,7 +129,7 @@ impl Reply {
     /// The last there is to say.
     pub(crate) fn end(self, outcome: Result<Outcome, Error>) {
         match self {
-            // Whoever asked may have gone.
+            // The client may have gone.
             Self::Once(sender) => drop(sender.send(outcome)),
             Self::Observed(newest) => {
                 match outcome {

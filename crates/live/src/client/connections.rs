@@ -19,7 +19,7 @@ use crate::{
     tcp::{self, Goal, client_config, connect},
 };
 
-/// A connection, as whoever asks over it has it.
+/// A connection, as the client over it has it.
 #[derive(Debug)]
 pub(crate) struct Line {
     pub(crate) commands: Commands,
@@ -32,7 +32,7 @@ pub(crate) struct Line {
 pub(super) struct Connections {
     /// For each peer; over TLS for each host that it was proved to be.
     lines: BTreeMap<(SocketAddr, Option<Host>), Line>,
-    /// Those released by their servers. They end with whoever asked something over them.
+    /// Those released by their servers. They end with the client something over them.
     leaving: Vec<WeakUnboundedSender<Command>>,
 }
 

@@ -153,7 +153,7 @@ pub(crate) struct WantedOfGroup {
     pub(crate) answers: Teller,
 }
 
-/// The answers of a group as they come, one of each member; [`Response::exchange`] says who it is. An error is told of a
+/// The answers of a group as they come, one of each member; [`Response::exchange`] says who it is. An error is reported of a
 /// member whose answer came in part, or of the request if it could not be sent. The end comes once the time is over and
 /// what was begun is fetched. Dropping it ends that sooner.
 ///

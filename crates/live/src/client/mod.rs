@@ -138,7 +138,7 @@ impl Client {
         Ok(Self::over(settings, Ok(commands)))
     }
 
-    /// One whose requests over UDP are taken by whoever hears these commands; or by nobody, for this reason.
+    /// One whose requests over UDP are taken by a peer that hears these commands; or by nobody, for this reason.
     pub(crate) fn over(settings: Arc<Settings>, commands: Result<Commands, Error>) -> Self {
         Self::with(settings, commands, tokio::sync::OnceCell::new())
     }

@@ -18,7 +18,7 @@ use crate::{Error, PeerIdentity, Response};
 /// only. Dropping it tells the server that nobody observes any more.
 ///
 /// It lasts: where the server ends it, or is silent, or a session or connection is lost, the client registers again, until
-/// that is [given up](super::RequestBuilder::give_up_after). [`event`](Self::event) tells of each such gap,
+/// that is [given up](super::RequestBuilder::give_up_after). [`event`](Self::event) reports each such gap,
 /// [`next`](Self::next) of representations alone. Its last answer, or an error, is the last there is.
 #[derive(Debug)]
 pub struct Observation {
@@ -27,7 +27,7 @@ pub struct Observation {
     task: AbortHandle,
 }
 
-/// What is to be told of an observation.
+/// What is to be reported of an observation.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Observed {
@@ -157,7 +157,7 @@ struct Place {
     /// What lies before the newest state, or behind it.
     interrupted: Option<Interruption>,
     is_interrupted_first: bool,
-    /// The server has begun to tell of changes.
+    /// The server has begun to report changes.
     has_begun: bool,
     /// Who the other side of its session has proved to be.
     identity: Option<Arc<PeerIdentity>>,
@@ -222,7 +222,7 @@ impl Newest {
         self.change(|place| place.is_over = true);
     }
 
-    /// Waits until there is something, and leaves it there. Whether the server has begun to tell of changes.
+    /// Waits until there is something, and leaves it there. Whether the server has begun to report changes.
     pub(crate) async fn ready(&self) -> Result<(Response, bool), Error> {
         std::future::poll_fn(|cx| {
             let mut place = self.lock();

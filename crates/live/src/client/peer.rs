@@ -152,7 +152,7 @@ pub(crate) fn check_unicast(transport: Transport, peer: SocketAddr) -> Result<()
     Ok(())
 }
 
-/// The addresses that a request can go to, and how many of them it went to in vain.
+/// The addresses that a request can go to, and how many of them it went to without effect.
 pub(super) struct Peers {
     all: Vec<SocketAddr>,
     failed: usize,
@@ -308,7 +308,7 @@ mod tests {
         };
         let uri = format!("coap://device.example:{port}/");
         let (closed, silent_one, open) = (at(2, port), silent.local_addr().unwrap(), at(1, port));
-        // Elsewhere the kernel does not tell that nobody listens, and a closed port is a silent one.
+        // Elsewhere the kernel does not report that nobody listens, and a closed port is a silent one.
         let may_post = cfg!(target_os = "linux");
         for (first, is_post, is_answered) in [
             (closed, false, true),

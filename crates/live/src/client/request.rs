@@ -204,7 +204,7 @@ impl RequestBuilder {
     }
 
     /// Only in a session of DTLS or TLS in which the other side has proved this [identity](crate::Request::identity): else nothing is
-    /// sent, and it ends as [`Error::Insecure`]. With it a server asks the device that it means, whoever has its address by now.
+    /// sent, and it ends as [`Error::Insecure`]. With it a server asks the device that it means, no matter who has its address by now.
     /// A server proves its certificate by this, and nothing by a pre-shared key.
     ///
     /// What a server [observes](Self::observe) in a session that a peer has begun is for the identity of that session without this, too:
@@ -214,7 +214,7 @@ impl RequestBuilder {
         self
     }
 
-    /// Tells how far its bodies have come, each time that they went on, from the client's task: do little there. Over UDP
+    /// Reports how far its bodies have come, each time that they went on, from the client's task: do little there. Over UDP
     /// and DTLS, where long bodies go in blocks; over TCP and TLS of [`download`](Self::download) and [`upload`](Self::upload).
     /// The server is asked how long its body is ([`Progress::total`]), which it need not tell.
     pub fn progress(mut self, hook: impl Fn(&Progress) + Send + Sync + 'static) -> Self {

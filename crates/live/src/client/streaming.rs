@@ -132,7 +132,7 @@ impl RequestBuilder {
             loop {
                 let room = self.room(&mut peers, size).await?;
                 size = room.size;
-                // One byte more than a message holds tells whether another one follows.
+                // One byte more than a message holds reports whether another one follows.
                 let wanted = room.most + 1;
                 while held.len() < wanted && !is_end {
                     let mut room = (&mut *reader).take((wanted - held.len()) as u64);

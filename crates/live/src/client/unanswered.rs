@@ -34,7 +34,7 @@ impl RequestBuilder {
     /// non-confirmable request, 247 s after an acknowledgement and over TCP. That none came is no error then.
     ///
     /// Nothing comes back for what is sent non-confirmably like this, so it leaves every 3 s at most to one peer (RFC 8085 §3.1.3),
-    /// and with 1 byte/s to one that has never answered (PROBING_RATE). Whoever has more to say does so confirmably: that goes as
+    /// and with 1 byte/s to one that has never answered (PROBING_RATE). A peer that has more to say does so confirmably: that goes as
     /// fast as it is acknowledged. A token given by [`token`](Self::token) is not that of a request which wants a response until none
     /// can come any more (RFC 7967: some minutes): such a one waits.
     ///

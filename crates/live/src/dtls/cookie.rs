@@ -8,7 +8,7 @@
 //! ago, byte for byte.
 //!
 //! What must be right of a cookie is a keyed hash of address and time. Were the hello in it, one that somebody else sends in
-//! the client's name would be answered with a cookie that the client brings back in vain. Behind the hash stands a hint:
+//! the client's name would be answered with a cookie that the client brings back for nothing. Behind the hash stands a hint:
 //! that of the first hello of DTLS 1.3, which is part of what both sides sign, and need not follow from the second one in
 //! one way alone.
 
@@ -51,7 +51,7 @@ pub(super) type Digest = [u8; HASH];
 pub(super) enum Verdict {
     /// This is answered, and nothing kept.
     Answer(Vec<u8>),
-    /// Whoever sent it is at its address. What a server must be told before it.
+    /// The sender is at its address. What a server must be told before it.
     Proved(Proof),
     /// Nothing: the cookie is wrong, or too old.
     Ignore,
@@ -65,7 +65,7 @@ pub(super) struct Proof {
     /// What was answered to it.
     pub(super) answer: Vec<u8>,
     pub(super) cookie: Cookie,
-    /// What tells the handshake from others with this address.
+    /// What distinguishes the handshake from others with this address.
     pub(super) handshake: Digest,
     /// By how much the sequence numbers of the server's records are behind.
     pub(super) behind: u64,

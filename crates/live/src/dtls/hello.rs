@@ -1,6 +1,6 @@
 //! A ClientHello as it came, read without a key or a session (RFC 5246 §7.4.1.2, RFC 6347 §4.2.1, RFC 8446 §4.1.2).
 //!
-//! Whoever sends one may be anybody: what is read here borrows from the datagram, and is refused as soon as a length does
+//! The sender may be anybody: what is read here borrows from the datagram, and is refused as soon as a length does
 //! not fit.
 
 use std::ops::Range;

@@ -1,4 +1,4 @@
-//! What must hold for any datagrams between a client, a server and strangers: the fuzzer's target, and its replay.
+//! What must hold for any datagrams between a client, a server and unvalidated peers: the fuzzer's target, and its replay.
 
 #![allow(unreachable_pub, reason = "the fuzzer reaches it")]
 
@@ -65,7 +65,7 @@ impl Side {
 }
 
 /// A handshake and a session by a pre-shared key, in which the input says what becomes of each datagram, what else arrives
-/// and how time passes. A stranger gets no more back than he sent; memory is bounded; whoever is woken comes to rest; and in
+/// and how time passes. An unvalidated peer gets no more back than he sent; memory is bounded; a peer that is woken comes to rest; and in
 /// the end, when nobody disturbs any more and hours have passed, nothing is left.
 pub fn check(bytes: &[u8]) {
     static KEYS: LazyLock<(Keys, Keys)> = LazyLock::new(|| {
@@ -116,7 +116,7 @@ pub fn check(bytes: &[u8]) {
                     datagram.truncate(usize::from(length));
                 }
                 match (is_to_server, step & 8) {
-                    // A stranger has seen it, and sends it as his own.
+                    // An unvalidated peer has seen it, and sends it as his own.
                     (true, 8) => {
                         brought += datagram.len();
                         server.receive(at, stranger, &datagram);

@@ -1,4 +1,4 @@
-//! What sessions tell whoever asks through them.
+//! What sessions tell the client through them.
 
 use crate::{Why, udp::Address};
 

@@ -1,4 +1,4 @@
-//! What can be told of a datagram of DTLS without any key (RFC 6347 §4.1, RFC 9147 §4), and alerts in the clear.
+//! What can be read from a datagram of DTLS without any key (RFC 6347 §4.1, RFC 9147 §4), and alerts in the clear.
 
 /// Bytes of a record's header in the clear.
 const HEADER: usize = 13;

@@ -55,7 +55,7 @@ pub(super) struct Session {
     /// The sequence number that an alert in the clear would have.
     clear: u64,
     spoilt: u8,
-    /// Why the other side will be refused as soon as it can be told.
+    /// Why the other side will be refused as soon as it can be informed.
     refused: Option<Fault>,
     /// It has carried a message of the other side.
     pub(super) is_used: bool,

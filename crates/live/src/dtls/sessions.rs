@@ -94,7 +94,7 @@ impl std::fmt::Debug for Sessions {
 }
 
 impl Sessions {
-    /// None yet, with the limits that a socket has unless told otherwise. Points of time count from `origin`.
+    /// None yet, with the limits that a socket has by default. Points of time count from `origin`.
     pub(crate) fn standard(keys: Keys, origin: std::time::Instant) -> Self {
         let limits = Limits::of(&keys);
         Self::new(keys, limits, origin)
@@ -219,7 +219,7 @@ impl Sessions {
         let (first, second) = match shape {
             Shape::Other => (None, None),
             Shape::ClientHello if !self.keys.is_client() => return self.welcome(now, from, place, datagram, outbox),
-            // The keys tell which of the two it is for: the other one cannot read it.
+            // The keys report which of the two it is for: the other one cannot read it.
             Shape::Protected => (place.standing, place.rising),
             // Anybody can have sent it.
             Shape::FatalAlert { description } => {

@@ -53,7 +53,7 @@ impl TrustAnchors {
         Ok(Self { given: Some(Arc::new(roots)) })
     }
 
-    /// They themselves, for whoever checks a chain.
+    /// They themselves, for a peer that checks a chain.
     pub(crate) fn roots(&self) -> Result<Arc<RootCertStore>, Error> {
         static SYSTEM: OnceLock<Result<Arc<RootCertStore>, Error>> = OnceLock::new();
         match &self.given {

@@ -1,4 +1,4 @@
-//! One's own certificate.
+//! The certificate of this side.
 
 use std::{fmt, path::Path, sync::Arc};
 

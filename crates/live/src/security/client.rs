@@ -47,7 +47,7 @@ impl ClientSecurity {
         self
     }
 
-    /// Accepts any certificate, whoever made it and for whatever name. Anybody on the path can read and change
+    /// Accepts any certificate, whichever peer made it and for whatever name. Anybody on the path can read and change
     /// everything then: for trials alone.
     #[must_use]
     pub const fn dangerously_accept_any_certificate(mut self) -> Self {

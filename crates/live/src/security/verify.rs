@@ -21,7 +21,7 @@ pub(crate) fn name_of(host: &Host) -> Result<ServerName<'static>, Error> {
     }
 }
 
-/// Any certificate will do; that whoever showed it has its key is checked even so.
+/// Any certificate will do; that a peer that showed it has its key is checked even so.
 #[derive(Debug)]
 pub(super) struct AcceptAny;
 

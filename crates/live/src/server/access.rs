@@ -32,7 +32,7 @@ pub struct AccessRecord {
     pub identity: Option<Arc<PeerIdentity>>,
     /// Its method; `None` of a datagram that could not be read as a request.
     pub method: Option<Code>,
-    /// Its path as text, as far as it could be read: whoever asks may have put anything into it.
+    /// Its path as text, as far as it could be read: the client may have put anything into it.
     pub path: String,
     /// Bytes of its body, all blocks together.
     pub received: usize,
@@ -63,7 +63,7 @@ pub enum AccessOutcome {
     Unanswered,
 }
 
-/// A function that is told of every request.
+/// A function that is notified of every request.
 type Hear = dyn Fn(&AccessRecord) + Send + Sync;
 
 /// Who is told, if anybody.
@@ -138,7 +138,7 @@ impl AccessRecord {
     }
 }
 
-/// Requests that a desk has not answered yet, if somebody is told of them.
+/// Requests that a desk has not answered yet, if anything logs them.
 #[derive(Debug, Default)]
 pub(crate) struct Accesses {
     pub(crate) hook: AccessHook,

@@ -145,7 +145,7 @@ mod tests {
             assert!(again.shared().zip(first.shared()).is_some_and(|(again, first)| again.is(first)));
         }
         assert_eq!(bodies.hashed(), 1);
-        // Whoever makes it anew for each answer does not have it in memory as often.
+        // A peer that makes it anew for each answer does not have it in memory as often.
         let alike = Arc::clone(&bodies).shared(peer(), Response::content(vec![7; 3 << 20])).await;
         assert!(alike.shared().zip(first.shared()).is_some_and(|(alike, first)| alike.is(first)));
         // A part of it is another body.

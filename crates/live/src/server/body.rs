@@ -17,11 +17,11 @@ use tokio::{
 /// The body of a request, as [`Request::body`](super::Request::body) gives it: chunk by chunk, or as an [`AsyncRead`].
 ///
 /// Of a resource that [streams](super::Resource::streaming) a chunk is what came in one message, and the client sends the next
-/// one when this one was taken: so whoever reads slowly slows it down, and two chunks are in memory at most. Of other resources
+/// one when this one was taken: so a peer that reads slowly slows it down, and two chunks are in memory at most. Of other resources
 /// the whole body is one chunk.
 pub struct RequestBody {
     chunks: Option<mpsc::Receiver<Chunk>>,
-    /// Tells that a chunk was taken.
+    /// Reports that a chunk was taken.
     taken: Option<Box<dyn Fn() + Send + Sync>>,
     /// What was taken and not read.
     rest: Bytes,

@@ -251,7 +251,7 @@ impl ServerBuilder {
     /// Puts this around the handlers of all routes and around the fallback, as [`Resource::layer`](crate::Resource::layer) does
     /// around those of one resource: for logs, limits and rights that concern all. Repeatable; the first one is outermost.
     /// What the server answers by itself (4.04, 4.05, `/.well-known/core`) passes through none;
-    /// [`access_log`](Self::access_log) is told of that as well.
+    /// [`access_log`](Self::access_log) is notified of that as well.
     #[must_use]
     pub fn layer<F, R>(mut self, around: F) -> Self
     where
@@ -271,7 +271,7 @@ impl ServerBuilder {
     }
 
     /// Peers that this says share a path have one controller, one NSTART and one queue together, in which they take turns; else each
-    /// has its own. Each worker has paths of its own. Strangers, who may have forged their
+    /// has its own. Each worker has paths of its own. Unvalidated peers, who may have forged their
     /// addresses, share nothing.
     ///
     /// ```
@@ -295,7 +295,7 @@ impl ServerBuilder {
         self
     }
 
-    /// What a further copy of a request meets: [`Duplicates::Stored`] unless it is said. [`Duplicates::Calm`] does not
+    /// What a retransmission of a request meets: [`Duplicates::Stored`] unless it is said. [`Duplicates::Calm`] does not
     /// answer while the answer before is still in the queue of a slow link, which ends the collapse of devices whose
     /// timers are too short for it. Peers in one network (24 bits of IPv4, 48 of IPv6) count as on one path.
     #[must_use]
@@ -345,8 +345,8 @@ impl ServerBuilder {
         self
     }
 
-    /// Takes responses that nothing was asked for, and tells of them: for devices that report so. Confirmable ones are acknowledged
-    /// instead of rejected. Of whom they are is not known: whoever reaches the server can send them. For UDP and DTLS.
+    /// Takes responses that nothing was asked for, and reports them: for devices that report so. Confirmable ones are acknowledged
+    /// instead of rejected. Of whom they are is not known: a peer that reaches the server can send them. For UDP and DTLS.
     #[must_use]
     pub fn unasked(mut self, hook: impl Fn(&Unasked) + Send + Sync + 'static) -> Self {
         self.unasked = Some(UnaskedHook::new(hook));
@@ -408,7 +408,7 @@ impl ServerBuilder {
         self
     }
 
-    /// Who asks from this network need not show that it is where it says: it gets large answers, and bursts, at once. For one's own
+    /// Who asks from this network need not show that it is where it says: it gets large answers, and bursts, at once. For custom controllers
     /// networks, into which nobody can send with a forged address. Repeatable.
     ///
     /// ```
@@ -485,7 +485,7 @@ impl ServerBuilder {
     }
 
     /// Whether a request that came to a group may have another method than GET and FETCH; no, because it can be sent to all
-    /// servers of a link at once, from a forged address, by whoever is there.
+    /// servers of a link at once, from a forged address, by a peer that is there.
     #[must_use]
     pub const fn changes_by_group(mut self, may: bool) -> Self {
         self.changes_by_group = may;
@@ -499,7 +499,7 @@ impl ServerBuilder {
         self
     }
 
-    /// Tells what became of each request, from the workers' tasks: do little there. Whichever layer answers or refuses it, a
+    /// Reports what became of each request, from the workers' tasks: do little there. Whichever layer answers or refuses it, a
     /// handler, the server (4.04, 4.05, 4.29, 5.05, ...) or the layers below it (4.00, 4.02, 4.08, 4.13, resets), it is told once.
     ///
     /// ```

@@ -273,7 +273,7 @@ impl Desk {
         self.giving_up.send_replace(true);
     }
 
-    /// What goes on when whoever asked has gone: handlers of requests that want no response.
+    /// What goes on when the client has gone: handlers of requests that want no response.
     pub(crate) fn unheard(self) -> JoinSet<()> {
         self.unheard
     }

@@ -10,7 +10,7 @@ use crate::{ContentFormat, Response};
 /// What a handler may return.
 ///
 /// Besides a [`Response`]: a [`Code`]; text (2.05, `text/plain`); bytes (2.05, `application/octet-stream`); a code with one of
-/// these; a `Result` of two of them. So `?` works in handlers, with an error of one's own that is made a response here, or
+/// these; a `Result` of two of them. So `?` works in handlers, with an error type of the program that is made a response here, or
 /// with a [`HandlerError`].
 ///
 /// ```

@@ -31,7 +31,7 @@ type Label = Vec<(&'static str, String)>;
 #[derive(Clone, Debug)]
 pub(crate) struct Latencies(Family<Label, Histogram, fn() -> Histogram>);
 
-/// Upper ends of what is told apart, in seconds: from what is at hand to what a separate response takes.
+/// Upper ends of what is distinguished, in seconds: from what is at hand to what a separate response takes.
 const TOOK: [f64; 14] = [0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0];
 
 impl Latencies {
@@ -325,7 +325,7 @@ mod tests {
         }
     }
 
-    /// Whoever forges addresses cannot fill the memory of Prometheus, and many validated peers do not either.
+    /// A peer that forges addresses cannot fill the memory of Prometheus, and many validated peers do not either.
     #[test]
     fn only_validated_peers_have_series_of_their_own_and_no_more_than_so_many() {
         let unvalidated = (0..4_000).map(|port| peer(&format!("192.0.2.2:{port}"), false, 9));

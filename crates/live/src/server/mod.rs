@@ -187,8 +187,8 @@ impl Server {
         }
     }
 
-    /// A client that asks from one of the addresses at which this server listens: what it asks and what it is asked go through one
-    /// socket, so that answers come through NATs, and peers may tell who asks by its address. It has the server's settings, asks no
+    /// The client from one of the addresses at which this server listens: what it asks and what it is asked go through one
+    /// socket, so that answers come through NATs, and peers may report who asks by its address. It has the server's settings, asks no
     /// groups, and goes on from no further ports. It ends with the server.
     ///
     /// At an address of [`bind_dtls`](ServerBuilder::bind_dtls), [`bind_tcp`](ServerBuilder::bind_tcp) or

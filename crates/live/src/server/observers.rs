@@ -381,7 +381,7 @@ mod tests {
         assert_eq!(observers.add(1, 0, request(), version), None);
         changed.notify();
         assert_eq!(woken.load(Ordering::Relaxed), 1);
-        // One whose handler was asked before that change is to be told of it.
+        // One whose handler was asked before that change is to be notified of it.
         assert_eq!(observers.add(2, 0, request(), version), Some(1));
         assert!(observers.remove(1) && observers.remove(2));
         assert!(observers.changed(0).is_none());

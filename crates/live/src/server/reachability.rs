@@ -1,6 +1,6 @@
 //! No more to addresses that have shown nothing than RFC 9175 §2.4 allows (RFC 7252 §11.3).
 //!
-//! Who sends from a forged address can make a server flood whoever is at that address. How much goes there is the host's to
+//! Who sends from a forged address can make a server flood a peer that is at that address. How much goes there is the host's to
 //! see to (`millpond_coap::transfer::Limit`); who has shown that it receives what is sent to its address is known here. The server
 //! remembers nothing of what it asks for: the value that is to be sent back is a keyed hash of address and time.
 
@@ -30,7 +30,7 @@ pub enum AddressRule {
     Never,
     /// Before answers of more than 136 bytes of CoAP that are on the wire more than three times as long as their request (RFC 9175
     /// §2.4). They go in small blocks until then, and with Echo. Trusted are 127.0.0.1 and ::1, but no other address of the
-    /// loopback, from which a relay hands on what came from elsewhere; and [networks](crate::ServerBuilder::trust) that are said to be.
+    /// loopback, from which a relay forwards what came from elsewhere; and [networks](crate::ServerBuilder::trust) that are said to be.
     #[default]
     LargeAnswers,
     /// The same, 127.0.0.1 and ::1 included.
@@ -74,7 +74,7 @@ impl Reachability {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether whoever sent this request is known to be where it says: see [`Proofs::standing`].
+    /// Whether the sender of this request is known to be where it says: see [`Proofs::standing`].
     pub(crate) fn standing(&self, now: Instant, request: &Request) -> Standing {
         self.proofs().standing(now, request)
     }
@@ -155,7 +155,7 @@ impl Proofs {
         Ok(Self { rule, trusted: Box::default(), key: (low, high), proved: HashMap::new(), withheld: 0 })
     }
 
-    /// Whether whoever sent this request is known to be where it says: by a secure session or a connection, by what it
+    /// Whether the sender of this request is known to be where it says: by a secure session or a connection, by what it
     /// sends back, or by having done so lately. With [`AddressRule::Never`] everybody is.
     fn standing(&mut self, now: Instant, request: &Request) -> Standing {
         if self.rule == AddressRule::Never || request.transport() != Transport::Udp {

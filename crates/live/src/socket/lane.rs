@@ -96,7 +96,7 @@ impl Lane {
     }
 
     /// Whether there is something to do: datagrams to be received, or room for those that wait to leave. While any wait
-    /// nothing is received, so that a full socket slows down whoever asks.
+    /// nothing is received, so that a full socket slows down the client.
     pub(crate) fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if !self.outbox.is_empty() {
             return self.port.poll_writable(cx);
@@ -171,7 +171,7 @@ impl Lane {
         self.is_ready = true;
     }
 
-    /// Tells what the network says about datagrams of ours.
+    /// Reports what the network says about datagrams of ours.
     fn complaints(&self, mut tell: impl FnMut(PortError)) {
         self.port.complaints(|error| {
             if self.outbox.has_sent(error.to, &error.start) {
@@ -214,7 +214,7 @@ impl Lane {
                     watch.transmit(now, &transmit);
                     match sessions {
                         None => outbox.push(transmit.to, transmit.bytes),
-                        // One that is over takes no messages: whoever waits for an answer was told.
+                        // One that is over takes no messages: a peer that waits for an answer was told.
                         Some(sessions) => drop(sessions.send(now, transmit.to, transmit.bytes, outbox)),
                     }
                     if let Cause::Exchange { id, copy: 0, .. } = transmit.cause

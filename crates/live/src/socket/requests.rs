@@ -108,7 +108,7 @@ impl SocketTask {
         self.lanes.get(at).map_or_else(|| Address::of(peer), |lane| lane.known_as(peer))
     }
 
-    /// Whether the host of a socket can be told of a peer: where there are sessions, in one that stands.
+    /// Whether the host of a socket can be informed of a peer: where there are sessions, in one that stands.
     pub(super) fn is_known(&self, at: usize, to: Address) -> bool {
         to.session().is_some() || self.lanes.get(at).is_some_and(|lane| lane.sessions.is_none())
     }

@@ -98,7 +98,7 @@ impl Serving {
 pub(super) struct Incoming {
     requests: Vec<(Address, Arrived)>,
     gone: Vec<ObserverId>,
-    /// What the layers below refused, if somebody is told of it.
+    /// What the layers below refused, if anything logs it.
     refusals: Vec<(Address, AccessRecord)>,
     is_logged: bool,
     unasked: Option<UnaskedHook>,
@@ -267,7 +267,7 @@ impl SocketTask {
         }
     }
 
-    /// Tells what was answered or ignored without the desk.
+    /// Reports what was answered or ignored without the desk.
     fn tell_refusals(&mut self) {
         let (Some(server), Some(incoming)) = (&self.server, &mut self.events.incoming) else { return };
         for (from, mut record) in incoming.refusals.drain(..) {
@@ -334,7 +334,7 @@ impl SocketTask {
     }
 }
 
-/// What a log of accesses is told of a datagram that was not taken: those that are no requests are none of its concern.
+/// What a log of accesses is notified of a datagram that was not taken: those that are no requests are none of its concern.
 fn of_ignored(why: &Ignored) -> Option<(AccessOutcome, Cow<'static, str>)> {
     Some(match why {
         Ignored::Malformed(error) => {

@@ -65,7 +65,7 @@ impl SocketTask {
         let news = lane.news(now);
         let begins = lane.sessions.as_ref().is_some_and(|sessions| sessions.begins());
         // The controller of the session that ended last, for the one that takes its place; and who is asked next, not before
-        // that is handed on.
+        // that is forwarded.
         let (mut carried, mut next) = (None, Vec::new());
         for news in news {
             let peer = news.peer.peer();

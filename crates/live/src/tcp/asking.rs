@@ -304,7 +304,7 @@ impl Asking {
         }
     }
 
-    /// Tells whoever waits for it how much a message may hold, if that is known by now; or why it never will be.
+    /// Tells a peer that waits for it how much a message may hold, if that is known by now; or why it never will be.
     fn tell_rooms(&mut self, host: &Host<Connection>, end: Option<&Error>) {
         /// What stands in a message beside its options and its payload.
         const HEAD: usize = 32;
@@ -317,7 +317,7 @@ impl Asking {
                 Room { size, most, knows_blocks }
             });
             match end.map_or_else(|| room.map(Ok), |why| Some(Err(why.clone()))) {
-                // Whoever asked may have gone.
+                // The client may have gone.
                 Some(told) => drop(reply.send(told)),
                 None => self.rooms.push((options, reply)),
             }
@@ -343,7 +343,7 @@ impl Asking {
         }
     }
 
-    /// Takes in what the host tells of what was asked, and gives back what may concern others.
+    /// Takes in what the host reports of what was asked, and gives back what may concern others.
     pub(super) fn heard<'h>(&mut self, heard: Heard<'h>, heard_at: Option<Instant>) -> Option<Heard<'h>> {
         let peer = self.whom.peer;
         match heard {
@@ -352,7 +352,7 @@ impl Asking {
                 let report = ExchangeReport { peer, copies: 1, round_trip: None, grade: None };
                 let mut options = options(&message);
                 options.remove(number::OBSERVE);
-                // Whoever observes tells by it that more is to come. Over streams its value says nothing (RFC 8323 §7.1).
+                // An observer tells by it that more is to come. Over streams its value says nothing (RFC 8323 §7.1).
                 if goes_on {
                     options.add(number::OBSERVE, Bytes::new());
                 }

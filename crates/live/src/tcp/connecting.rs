@@ -123,7 +123,7 @@ async fn run<S: Stream>(
     role: Role,
 ) -> JoinSet<()> {
     let mut opening = pin!(opening);
-    // Nothing is made before it is wanted, so that whoever wants it hears why it fails.
+    // Nothing is made before it is wanted, so that a caller that wants it hears why it fails.
     let Some(first) = orders.recv().await else { return JoinSet::new() };
     let mut early = vec![first];
     let opened = loop {

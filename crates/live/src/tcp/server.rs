@@ -82,7 +82,7 @@ impl Source {
     }
 }
 
-/// A port: where it is, how whoever asks comes by its connections, and its task.
+/// A port: where it is, how the client comes by its connections, and its task.
 pub(crate) type Opened = (SocketAddr, Way, JoinHandle<Result<(), Error>>);
 
 /// Listens until the task is told to end; with an acceptor, under TLS.

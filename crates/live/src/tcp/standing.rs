@@ -1,4 +1,4 @@
-//! Connections that peers have begun at a port, for whoever asks in them.
+//! Connections that peers have begun at a port, for the client in them.
 
 use std::{
     collections::BTreeMap,
@@ -18,7 +18,7 @@ use crate::{
 #[derive(Debug, Default)]
 pub(crate) struct Standing(Mutex<BTreeMap<SocketAddr, Arc<Door>>>);
 
-/// Where whoever asks in a connection meets its task. Most connections are never asked in, and have no channel.
+/// Where the client in a connection meets its task. Most connections are never asked in, and have no channel.
 #[derive(Debug, Default)]
 struct Door {
     knocked: Notify,

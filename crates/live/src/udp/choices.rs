@@ -14,7 +14,7 @@ use rustc_hash::FxHasher;
 
 /// Datagrams to one host within the time below before the kernel is asked: who gets one or two is not worth it.
 const WORTH_IT: u32 = 8;
-/// Microseconds for which an answer counts. Routes change, and whoever is answered from another address asks again.
+/// Microseconds for which an answer counts. Routes change, and a peer that is answered from another address asks again.
 const GOOD_FOR: u64 = 1_000_000;
 /// Hosts of which something is known.
 const MOST: usize = 1_024;

@@ -93,7 +93,7 @@ impl Outbox {
 
     /// Whether a datagram that began so went there lately; true where nothing is remembered. What came back with a complaint
     /// of the network must be ours, since anybody can complain in the network's name (RFC 7252 §4.2). Where less came back
-    /// than a message ID it cannot be told.
+    /// than a message ID it cannot be reported.
     pub(crate) fn has_sent(&self, to: SocketAddr, start: &[u8]) -> bool {
         let Some(Lately(lately)) = &self.lately else { return true };
         let start = start.get(..start.len().min(START)).unwrap_or_default();

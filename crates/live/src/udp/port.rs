@@ -218,7 +218,7 @@ impl Port {
         self.locals.as_ref().and_then(|locals| locals.lock().ok()).map_or(0, |locals| locals.met())
     }
 
-    /// A peer, spoken to by the address of ours that the kernel would choose: answers come from there, whoever begins.
+    /// A peer, spoken to by the address of ours that the kernel would choose: answers come from there, whichever side begins.
     pub(crate) fn way_to(&self, peer: SocketAddr) -> Address {
         let to = Address::of(peer);
         let Some(locals) = &self.locals else { return to };

@@ -6,7 +6,7 @@ use tokio::net::UdpSocket;
 
 use crate::ANY;
 
-/// Answers every request with this; tells what each request had for the option.
+/// Answers every request with this; reports what each request had for the option.
 async fn serve(
     socket: UdpSocket,
     code: Code,

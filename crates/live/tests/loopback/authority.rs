@@ -32,7 +32,7 @@ impl Authority {
         Self { pem, issuer: Issuer::new(params, key) }
     }
 
-    /// Whoever trusts it.
+    /// A peer that trusts it.
     pub(crate) fn anchors(&self) -> TrustAnchors {
         TrustAnchors::from_pem(self.pem.as_bytes()).unwrap()
     }

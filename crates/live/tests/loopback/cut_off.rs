@@ -77,7 +77,7 @@ async fn a_connection_cut_off_in_the_middle_of_a_body_is_told_and_leaves_nothing
     }
 }
 
-/// As many certificates behind one's own as a message of TLS holds, that have nothing to do with it or each vouch for the
+/// As many certificates behind the server's own as a message of TLS holds, that have nothing to do with it or each vouch for the
 /// next one.
 #[tokio::test]
 async fn long_and_deep_chains_of_certificates_are_counted_or_refused() {

@@ -9,7 +9,7 @@ use millpond_live::{Client, Code, Error, Observable, Request, Resource, Response
 
 use crate::ANY;
 
-/// Tells who asks, and gives a long body.
+/// Reports who asks, and gives a long body.
 fn builder(changed: &Observable) -> ServerBuilder {
     let who = Resource::new().get(|request: Request| async move { request.peer().to_string() });
     let echo = Resource::new().post(|request: Request| async move { Response::content(request.payload().clone()) });

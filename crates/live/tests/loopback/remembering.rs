@@ -55,7 +55,7 @@ async fn two_requests(of: SocketAddr, memory: Memory) -> (Duration, Memory) {
     (second_request - first_answer, client.memory().await.unwrap())
 }
 
-/// A path of a quarter of a second, and then one of 10 s: to whoever knows nothing a long way, to whoever remembers a queue.
+/// A path of a quarter of a second, and then one of 10 s: to a peer that knows nothing a long way, to a peer that remembers a queue.
 #[tokio::test(start_paused = true)]
 async fn a_client_begins_with_what_an_earlier_one_measured() {
     let delay = Arc::new(Mutex::new(Duration::from_millis(250)));

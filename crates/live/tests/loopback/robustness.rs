@@ -27,7 +27,7 @@ async fn a_dropped_request_is_cancelled() {
     assert_eq!(error.unwrap_err(), Error::Deadline { after: Duration::from_millis(30) });
 }
 
-/// Passes datagrams on, between whoever asks and a server that may come and go.
+/// Passes datagrams on, between a client and a server that may come and go.
 async fn relay(to: Arc<std::sync::Mutex<SocketAddr>>) -> (SocketAddr, tokio::task::JoinHandle<()>) {
     let front = UdpSocket::bind(ANY).await.unwrap();
     let back = UdpSocket::bind(ANY).await.unwrap();

@@ -129,7 +129,7 @@ async fn who_reads_slowly_slows_down_who_sends() {
     let upload = tokio::spawn(async move { request.upload(&mut reader).await });
     for taken in 0..3 {
         tokio::time::sleep(Duration::from_millis(400)).await;
-        // One that is being written, one that waits, one on its way, and a byte that tells that another one follows.
+        // One that is being written, one that waits, one on its way, and a byte that says that another one follows.
         let read = read.load(Ordering::Relaxed);
         assert!(((taken + 1) * 1_024..=(taken + 3) * 1_024 + 1).contains(&read), "{read} after {taken}");
         steps.add_permits(1);
@@ -405,7 +405,7 @@ async fn who_asks_for_the_end_of_a_long_stream_holds_nobody_up() {
     assert!(read < 4 << 20, "{read} bytes were read before ten answers");
 }
 
-/// What takes the place of another request tells that one, so that it is not under way for ever.
+/// What takes the place of another request reports the other, so that it is not under way for ever.
 #[tokio::test]
 async fn a_request_whose_stream_is_begun_anew_before_it_came_is_answered() {
     let silent = |_| async {
@@ -448,7 +448,7 @@ async fn a_stream_without_a_resource_that_streams_is_told() {
     assert_eq!(answer.code(), Code::INTERNAL_SERVER_ERROR);
 }
 
-/// What tells streams apart is as long as what is asked for.
+/// What distinguishes streams is as long as what is asked for.
 #[tokio::test]
 async fn what_streams_of_a_connection_hold_is_counted_and_over_with_them_given_back() {
     let endless = Resource::new().get(|request: Request| async move {

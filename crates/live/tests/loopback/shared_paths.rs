@@ -15,7 +15,7 @@ use tokio::net::UdpSocket;
 
 use crate::{ANY, authority::Authority};
 
-/// Counts the answers that it is told of, and shows their number as its timeout in milliseconds.
+/// Counts the answers that it is notified of, and shows their number as its timeout in milliseconds.
 #[derive(Clone, Debug, Default)]
 struct Counting(u32);
 
@@ -47,7 +47,7 @@ fn counting() -> PeerController {
     PeerController::own(Counting::default())
 }
 
-/// How many answers the controllers of these figures were told of, in ascending order.
+/// How many answers the controllers of these figures were notified of, in ascending order.
 fn told(stats: millpond_live::Stats) -> Vec<u128> {
     let mut told: Vec<_> = stats.peers.iter().filter_map(|peer| peer.rto).map(|rto| rto.as_millis()).collect();
     told.sort_unstable();

@@ -75,7 +75,7 @@ async fn slow_handlers_asked_by_strangers_leave_the_others_their_answers_and_the
     for _ in 0..200 {
         assert_eq!(known.get(uri(&server, "fast")).await.unwrap().text(), Ok("x"));
     }
-    // Whoever proves its address finds a place.
+    // A peer that proves its address finds a place.
     let slow = tokio::spawn(known.get(uri(&server, "slow")).send());
     while started.load(Ordering::Relaxed) < 17 {
         tokio::time::sleep(Duration::from_millis(1)).await;
@@ -239,11 +239,11 @@ async fn strangers_that_ask_non_confirmably_make_nobody_deaf() {
     }
     let stats = server.stats().await;
     assert_eq!(stats.ignored, 0);
-    // The strangers got their answers, too.
+    // The unvalidated peers got their answers, too.
     assert!(stats.sent >= 36_000, "{stats:?}");
 }
 
-/// Blocks of 16 bytes are small enough for strangers, and all of what they are of is kept.
+/// Blocks of 16 bytes are small enough for unvalidated peers, and all of what they are of is kept.
 #[tokio::test]
 async fn what_a_client_is_reading_is_kept_whatever_strangers_ask_for() {
     let asked = Arc::new(AtomicUsize::new(0));

@@ -119,7 +119,7 @@ async fn a_server_that_is_not_who_the_uri_names_is_refused() {
     assert!(line.contains("there.example"), "{line}");
     let line = refusal(stranger.client(), uri.clone()).await;
     assert!(line.contains("has an issuer that is not trusted"), "{line}");
-    // Whoever accepts anybody gets an answer, from anybody.
+    // A peer that accepts anybody gets an answer, from anybody.
     let trusting = client(ClientSecurity::new().dangerously_accept_any_certificate()).await;
     assert_eq!(trusting.get(uri).await.unwrap().text(), Ok("hello, whoever you are"));
 }

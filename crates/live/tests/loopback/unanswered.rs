@@ -215,7 +215,7 @@ async fn over_a_connection_that_ends_a_request_that_was_not_written_fails() {
     assert!(matches!(outcome, Err(Error::ConnectionLost { .. })), "{outcome:?}");
 }
 
-/// Tells that it was read.
+/// Reports that it was read.
 struct Read(Arc<AtomicUsize>);
 
 impl AsyncRead for Read {
@@ -315,7 +315,7 @@ async fn what_streams_is_not_read_for_who_does_not_want_it_and_a_body_is_taken_i
             let get = client.get(&uri).deadline(Duration::from_millis(50));
             get.send_no_response(NoResponse::ALL).await.unwrap();
         }
-        // Whoever asks without the option is answered.
+        // A client that asks without the option is answered.
         assert_eq!(client.put(&uri).payload("22.5").await.unwrap().code(), Code::CHANGED, "{transport}");
         taken.store(0, Ordering::Relaxed);
     }

@@ -172,7 +172,7 @@ impl Paced {
         let known = |number: &&u32| **number < next && !self.is_on_its_way(now, **number);
         let Some(last) = numbers.iter().filter(known).copied().max() else { return };
         let end = last.checked_div(self.set).unwrap_or(last).saturating_add(1).saturating_mul(self.set);
-        // What is under way is told of later.
+        // What is under way is reported later.
         if end > next || self.is_on_its_way(now, end.saturating_sub(1)) {
             return;
         }

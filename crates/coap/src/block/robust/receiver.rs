@@ -47,7 +47,7 @@ pub(crate) struct BurstReceiver {
     measured: Option<Measured>,
     /// How long after something came last it asked first.
     hurried: Option<Span>,
-    /// Whoever sends may be somewhere else: no more is said to it in silence than RFC 9177 has it.
+    /// The sender may be somewhere else: no more is said to it in silence than RFC 9177 has it.
     is_sparing: bool,
 }
 
@@ -264,7 +264,7 @@ impl BurstReceiver {
         self.came
     }
 
-    /// Whether whoever sends is known to be at its address.
+    /// Whether the sender is known to be at its address.
     pub(super) const fn is_from(&mut self, is_known: bool) {
         self.is_sparing = !is_known;
     }

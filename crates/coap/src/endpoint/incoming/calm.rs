@@ -96,7 +96,7 @@ pub(in crate::endpoint) struct Verdict {
     pub(in crate::endpoint) ping: Option<MessageId>,
 }
 
-/// What tells which copies to withhold, in bounded memory. Peers and paths that were used least recently are forgotten
+/// What decides which copies to withhold, in bounded memory. Peers and paths that were used least recently are forgotten
 /// first; what is not known is answered.
 pub(in crate::endpoint) struct Calm<A> {
     peers: Recent<A, Newest>,

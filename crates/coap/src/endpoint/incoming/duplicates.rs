@@ -11,7 +11,7 @@ use crate::message::MessageId;
 /// Bytes that the beginnings of chains take for each message, at most: four for each, and a power of two of them.
 const CHAIN_SHARE: usize = 8;
 
-/// What a further copy of a handled message is met with.
+/// What a retransmission of a handled message is met with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::endpoint) enum Reply {
     /// Nothing: it was non-confirmable.
@@ -27,7 +27,7 @@ pub(in crate::endpoint) enum Reply {
 /// What is known of a message that came in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::endpoint) enum Known {
-    /// The application has it and owes an acknowledgement; nothing has gone back.
+    /// The application has it and has yet to acknowledge it; nothing has gone back.
     Pending,
     /// It was handled, and is to be remembered until then.
     Handled(Reply, Stored, Instant),
@@ -83,7 +83,7 @@ impl<A: Copy + Hash> Key<A> {
 /// older ones. A number below that of the oldest that is left ends its chain, so that forgetting touches no chain.
 #[derive(Debug)]
 pub(in crate::endpoint) struct Duplicates<A> {
-    /// Those that the application owes an acknowledgement, by their slots among the requests.
+    /// Those that the application has yet to acknowledge, by their slots among the requests.
     pending: HashTable<u32>,
     /// The number of the newest of each chain; a power of two of them.
     newest: Vec<u32>,
@@ -133,7 +133,7 @@ impl<A: Copy + Eq + Hash> Duplicates<A> {
         (expires > now).then_some(Known::Handled(handled.reply, Stored::Read(handled), expires))
     }
 
-    /// The application has this request and owes its acknowledgement.
+    /// The application has this request and has yet to acknowledge it.
     #[inline]
     pub(in crate::endpoint) fn pending(
         &mut self,
@@ -191,7 +191,7 @@ impl<A: Copy + Eq + Hash> Duplicates<A> {
         self.changes.handled(key, network, reply, times, identities)
     }
 
-    /// The application no longer owes this message an acknowledgement.
+    /// The application has acknowledged this message, or will not.
     pub(in crate::endpoint) fn forget(&mut self, key: &Key<A>, requests: &Requests<A>) {
         if self.pending.is_empty() {
             return;

@@ -92,7 +92,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             Owed::Leisurely => self.answer_leisurely(now, to, &request, response),
             Owed::Response | Owed::Nothing => self.answer_separately(now, to, &request, response),
         };
-        // What is wrong with the response itself can be mended; a request that lies for want of room keeps others out.
+        // What is wrong with the response itself can be fixed; a request that lies for want of room keeps others out.
         if !answered.is_err_and(|why| why.is_of_message())
             && let Some(inbox) = self.inbox.as_deref_mut()
         {

@@ -49,14 +49,14 @@ impl<A> Linked for Request<A> {
 
 /// The requests that the application has not answered, in the order in which they came.
 ///
-/// Each is due the same time after its arrival, so the first that is owed an acknowledgement is the first to be due.
+/// Each is due the same time after its arrival, so the first that awaits its acknowledgement is the first to be due.
 #[derive(Debug)]
 pub(in crate::endpoint) struct Requests<A> {
     slots: Slots<Request<A>>,
     /// What they ask to be echoed, by slot, as far as the last one that asked for anything.
     echoes: Vec<Option<Echo>>,
     order: List,
-    /// The first in order that is owed an acknowledgement, or one before it.
+    /// The first in order that awaits its acknowledgement, or one before it.
     first_owed: u32,
     /// Tokens that they came with and that are too long for their places.
     long_tokens: Option<Box<LongTokens<A>>>,

@@ -86,7 +86,7 @@ impl Role {
         self.is_request() || matches!(self, Self::Unanswered)
     }
 
-    /// It answers, or nobody was asked for it: whom it goes to may be a stranger.
+    /// It answers, or nobody was asked for it: whom it goes to may be an unvalidated peer.
     #[inline]
     pub(in crate::endpoint) const fn is_for_a_request(self) -> bool {
         matches!(self, Self::Response | Self::Further | Self::Piece | Self::Group | Self::GroupResponse)
@@ -111,7 +111,7 @@ pub(in crate::endpoint) struct Exchange {
     links: Links,
     /// Slot of the peer.
     pub(in crate::endpoint) peer: u32,
-    /// How manieth message to this peer: its place in addressed chance.
+    /// N-th message to this peer: its place in addressed chance.
     pub(in crate::endpoint) number: u32,
     /// When the first and the last copy left.
     pub(in crate::endpoint) first: Instant,
@@ -122,7 +122,7 @@ pub(in crate::endpoint) struct Exchange {
     pub(in crate::endpoint) wait: Span,
     /// What follows when it runs out.
     pub(in crate::endpoint) then: Then,
-    /// The whole message, and behind it when its copies left if they are told apart: see
+    /// The whole message, and behind it when its copies left if they are distinguished: see
     /// [`message`](Self::message). Message ID, and token unless `own_token`, are filled in when the first copy leaves.
     pub(in crate::endpoint) bytes: Vec<u8>,
     /// The request that it answers, if that is known here.
@@ -130,7 +130,7 @@ pub(in crate::endpoint) struct Exchange {
     pub(in crate::endpoint) role: Role,
     pub(in crate::endpoint) kind: Kind,
     pub(in crate::endpoint) stage: Stage,
-    /// Copies sent after the first.
+    /// Retransmissions.
     pub(in crate::endpoint) retransmissions: u8,
     /// So many there may be.
     pub(in crate::endpoint) most: u8,
@@ -139,9 +139,9 @@ pub(in crate::endpoint) struct Exchange {
     /// The token was given by the caller, or is the request's.
     pub(in crate::endpoint) own_token: bool,
     pub(in crate::endpoint) returns: Returns,
-    /// What tells its copies apart; until the first one leaves, what is wished to.
+    /// What distinguishes its copies; until the first one leaves, what is wished to.
     pub(in crate::endpoint) mark: Mark,
-    /// The peer's controller was told of the start and waits to be told of the end.
+    /// The peer's controller was told of the start and waits for the end.
     pub(in crate::endpoint) controlled: bool,
     /// What its timer is for.
     pub(in crate::endpoint) alarm: SleepReason,
@@ -298,7 +298,7 @@ pub(in crate::endpoint) struct Exchanges {
     buffers: usize,
     /// Those that count in the books.
     pub(in crate::endpoint) counted: u32,
-    /// Copies of some request were ever told apart by their tokens.
+    /// Copies of some request were ever distinguished by their tokens.
     pub(in crate::endpoint) names_by_token: bool,
     /// Some token ever stayed in use without a message.
     pub(in crate::endpoint) keeps_tokens: bool,

@@ -43,7 +43,7 @@ impl Exchanges {
         sent.or(acknowledged)
     }
 
-    /// The request that is under way with this peer and has this token in one of the copies sent.
+    /// The request that is under way with this peer and has this token in one of the transmissions.
     #[inline]
     pub(in crate::endpoint) fn with_token(
         &self,

@@ -1,4 +1,4 @@
-//! How the copies of a request are told apart, and which of them a piggybacked response names.
+//! How the copies of a request are distinguished, and which of them a piggybacked response names.
 //!
 //! docs/naming-copies.md has what is on the wire.
 
@@ -29,7 +29,7 @@ pub(in crate::endpoint) enum Mark {
     Count,
     /// The same, but the first copy asks whether the server knows it.
     Probe,
-    /// The option that tells further copies from the first.
+    /// The option that distinguishes retransmissions from the first.
     Flag,
     /// The option with the time of leaving.
     Timestamp,
@@ -201,7 +201,7 @@ impl Echo {
     }
 }
 
-/// How its copies are told apart. Behind the message in its buffer stand, if they are, the microseconds from the first
+/// How its copies are distinguished. Behind the message in its buffer stand, if they are, the microseconds from the first
 /// copy to each later one, four bytes each.
 impl Exchange {
     /// The message as it left last, or will leave first.
@@ -217,7 +217,7 @@ impl Exchange {
         self.bytes.len().saturating_sub(usize::from(self.retransmissions).saturating_mul(OFFSET))
     }
 
-    /// Its first copy is about to leave, now, and this tells it from others.
+    /// Its first copy is about to leave, now, and this distinguishes it from others.
     pub(in crate::endpoint) fn mark_first(&mut self, mark: Mark, options: &NamingOptions, now: Instant) {
         self.mark = mark;
         if let Some(number) = mark.option(options)
@@ -227,7 +227,7 @@ impl Exchange {
         }
     }
 
-    /// A further copy is about to leave, now.
+    /// A retransmission is about to leave, now.
     #[inline]
     pub(in crate::endpoint) fn next_copy(&mut self, now: Instant, options: &NamingOptions) {
         let end = self.message_length();
@@ -258,7 +258,7 @@ impl Exchange {
         }
     }
 
-    /// Which of the copies sent has this token. If they are told apart by something else or nothing, all have it that
+    /// Which of the transmissions has this token. If they are distinguished by something else or nothing, all have it that
     /// the first has.
     #[inline]
     pub(in crate::endpoint) fn copy_with(&self, token: Token) -> Option<u8> {

@@ -39,7 +39,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     pub(in crate::endpoint) fn stays_overdue(&mut self, slot: u32, now: Instant) -> bool {
         let luck = self.luck();
         let Some(exchange) = self.exchanges.get(slot) else { return false };
-        // One that shares its path would have to make way for whoever is on it, which nobody could find without a walk.
+        // One that shares its path would have to make way for a peer that is on it, which nobody could find without a walk.
         let Some((peer, path, waiting)) = self.peers.with_path(exchange.peer) else { return false };
         let may_be = exchange.role.is_request() && exchange.controlled && exchange.then == Then::Retransmit;
         if !may_be || exchange.is_overdue() || waiting > 0 || peer.path.shared().is_some() {
@@ -78,7 +78,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     }
 }
 
-/// A wish for a last wait is for MAX_RETRANSMIT copies after the first (RFC 7252 §4.8); whoever has a message sent fewer times wants
+/// A wish for a last wait is for MAX_RETRANSMIT copies after the first (RFC 7252 §4.8); a peer that has a message sent fewer times wants
 /// to know sooner. As with a timer that doubles, it is half as long for each copy fewer.
 pub(in crate::endpoint) fn least_last_wait(wish: Span, retransmissions: u8) -> Span {
     let fewer = Transmission::RFC7252.max_retransmit.saturating_sub(retransmissions);

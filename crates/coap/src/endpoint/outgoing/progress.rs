@@ -22,7 +22,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     pub(in crate::endpoint) fn fire(&mut self, slot: u32, now: Instant) {
         let Some(exchange) = self.exchanges.get(slot) else { return self.timers.clear(slot) };
         let is_last = exchange.then == Then::Abandon || exchange.retransmissions >= exchange.most;
-        // A further copy sets it anew.
+        // A retransmission sets it anew.
         if exchange.stage == Stage::Sent && !is_last && self.retransmit(slot, now).is_some() {
             return;
         }
@@ -44,7 +44,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         }
     }
 
-    /// A further copy leaves (RFC 7252 §4.2). Nothing if there is no such message or peer.
+    /// A retransmission leaves (RFC 7252 §4.2). Nothing if there is no such message or peer.
     #[inline]
     fn retransmit(&mut self, slot: u32, now: Instant) -> Option<()> {
         let luck = self.luck();
@@ -102,7 +102,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         path.keeps_contract();
     }
 
-    /// Input: whoever sends bodies in bursts to a peer (RFC 9177) has learnt what became of a message of one, which the
+    /// Input: a sender of bodies in bursts to a peer (RFC 9177) has learnt what became of a message of one, which the
     /// peer's controller is told. Nothing happens if the peer is not known.
     pub fn feedback(&mut self, now: Instant, peer: A, feedback: Feedback) {
         let now = self.input(now);

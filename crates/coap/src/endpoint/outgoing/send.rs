@@ -185,7 +185,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     #[cold]
     fn mark_for(&self, peer: Option<u32>, wishes: Wishes, request: &Outgoing<'_>) -> Mark {
         let config = &self.setup.config;
-        // What is sent once need not be told apart; a non-confirmable message may yet become confirmable.
+        // What is sent once need not be distinguished; a non-confirmable message may yet become confirmable.
         let may_repeat = request.kind == Kind::Confirmable || (config.may_confirm && wishes.confirmable_every > 0);
         let wished = if may_repeat { Mark::wished(wishes.naming) } else { Mark::Nothing };
         let is_callers = match wished.option(&config.naming) {
@@ -214,8 +214,8 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         }
     }
 
-    /// The slot of a peer that was not known, which is a stranger at first. A stranger takes no place from anybody whose
-    /// message IDs may not be used again yet; who is more than that takes it from strangers. For answers and parts of bodies, which leave
+    /// The slot of a peer that was not known, which is unvalidated at first. It takes no place from anybody whose
+    /// message IDs may not be used again yet; who is more than that takes it from unvalidated peers. For answers and parts of bodies, which leave
     /// without a place as well, there are half of the places: who observes has to have one.
     fn new_peer(&mut self, now: Instant, address: A, role: Option<Role>) -> Result<u32, Refused> {
         let is_stranger = role.is_some_and(Role::is_for_a_request);

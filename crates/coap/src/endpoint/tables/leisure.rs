@@ -1,5 +1,5 @@
-//! Answers of ours that wait for their leisure time, and whose they are. When there is no room for another, whoever has most
-//! of them goes without one: a network first, then an address of it. What goes to strangers gives way before the rest.
+//! Answers of ours that wait for their leisure time, and whose they are. When there is no room for another, a peer that has most
+//! of them goes without one: a network first, then an address of it. What goes to unvalidated peers gives way before the rest.
 
 use alloc::{collections::VecDeque, vec::Vec};
 use core::hash::Hash;
@@ -30,7 +30,7 @@ pub(in crate::endpoint) struct Answer<A> {
 pub(in crate::endpoint) struct Leisurely<A> {
     /// In the order in which they are to leave.
     answers: VecDeque<Answer<A>>,
-    /// How many there are of each network, and of each address. Strangers of a network are one of their own.
+    /// How many there are of each network, and of each address. Unvalidated peers of a network are one of their own.
     networks: Tally<Source>,
     addresses: Tally<(A, Source)>,
 }

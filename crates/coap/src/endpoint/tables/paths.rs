@@ -272,7 +272,7 @@ impl Whereabouts {
         if self.0 == NONE { None } else { Some(self.0 & !Self::TURN) }
     }
 
-    /// Its turn is yet to come, or over; gives whether it had one yet to come. Whoever is on a path of its own has none.
+    /// Its turn is yet to come, or over; gives whether it had one yet to come. A peer that is on a path of its own has none.
     pub(in crate::endpoint) fn set_turn(&mut self, has_turn: bool) -> bool {
         if self.0 == NONE {
             return false;

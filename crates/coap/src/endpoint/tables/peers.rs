@@ -23,13 +23,13 @@ const LOOKED_THROUGH: usize = 4;
 pub(in crate::endpoint) struct Peer<A> {
     pub(in crate::endpoint) address: A,
     pub(in crate::endpoint) ids: MessageIds,
-    /// In the list of strangers if it is one, else in that of idle peers if it is idle.
+    /// In the list of unvalidated peers if it is one, else in that of idle peers if it is idle.
     links: Links,
     /// Exchanges under way.
     pub(in crate::endpoint) open: List,
     /// Messages held back.
     pub(in crate::endpoint) waiting: List,
-    /// How manieth peer of this endpoint it is: its place in addressed chance.
+    /// N-th peer of this endpoint it is: its place in addressed chance.
     pub(in crate::endpoint) number: u32,
     /// It has answered one of our messages, and no confirmable one was given up since.
     pub(in crate::endpoint) answers: bool,
@@ -97,7 +97,7 @@ impl<A> Peer<A> {
     }
 }
 
-/// The peers, found by their addresses; idle ones in the order in which they became so, strangers in the order in which
+/// The peers, found by their addresses; idle ones in the order in which they became so, unvalidated peers in the order in which
 /// something was last done for them.
 #[derive(Debug)]
 pub(in crate::endpoint) struct Peers<A> {
@@ -218,12 +218,12 @@ impl<A: Copy + Eq + Hash> Peers<A> {
         Err(Full { until })
     }
 
-    /// The stranger for whom nothing was done for the longest.
+    /// The unvalidated peer for whom nothing was done for the longest.
     pub(in crate::endpoint) fn oldest_stranger(&self) -> Option<u32> {
         Some(self.strangers.first()).filter(|first| *first != NONE)
     }
 
-    /// A peer is no stranger any more. False if it was none before.
+    /// A peer is validated. False if it was none before.
     #[inline]
     pub(in crate::endpoint) fn acquaint(&mut self, number: u32) -> bool {
         let Some(peer) = self.get_mut(number).filter(|peer| peer.standing.is_stranger()) else { return false };
@@ -259,7 +259,7 @@ impl<A: Copy + Eq + Hash> Peers<A> {
         self.slots.release(oldest);
     }
 
-    /// Adds a peer that is not known yet. It is idle, and a stranger.
+    /// Adds a peer that is not known yet. It is idle, and unvalidated.
     pub(in crate::endpoint) fn add(
         &mut self,
         node: u32,

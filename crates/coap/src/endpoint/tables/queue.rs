@@ -108,7 +108,7 @@ impl<A: Copy> Queue<A> {
         self.push_written(peer, what, start);
     }
 
-    /// Queues what tells of a message that came in with these bytes.
+    /// Queues the event for a message that came in with these bytes.
     #[inline]
     pub(in crate::endpoint) fn push_message(&mut self, peer: A, what: What, message: &Message<'_>, bytes: &[u8]) {
         let start = self.put(bytes);

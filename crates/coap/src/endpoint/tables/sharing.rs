@@ -37,7 +37,7 @@ impl<A> fmt::Debug for SharedBy<A> {
     }
 }
 
-/// What may not leave now because of its path, whoever waits: messages that NSTART is for, and others.
+/// What may not leave now because of its path, a waiting caller: messages that NSTART is for, and others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::endpoint) struct Held {
     pub(in crate::endpoint) counted: bool,
@@ -208,7 +208,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// Input: this peer shares its path with all to whom the same was said, whatever
     /// [`sharing_paths`](Self::sharing_paths) gives for it: with those that have proved the same identity in secure sessions, say,
     /// at whichever addresses they are. It holds until [`forget_peer`](Self::forget_peer), and from when the peer is asked for
-    /// something or answers something; to be said before that, for whoever is on a path stays there.
+    /// something or answers something; to be said before that, for a peer that is on a path stays there.
     ///
     /// # Errors
     /// To as many peers as may be known something was said already, or there is no memory left for more.
@@ -244,8 +244,8 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         Ok(())
     }
 
-    /// A peer has answered, or is asked: it is no stranger any more, and comes onto the path that it shares. Strangers have
-    /// paths of their own, so that whoever forges addresses neither slows nor blocks anybody.
+    /// A peer has answered, or is asked: it is validated, and comes onto the path that it shares. Unvalidated peers have
+    /// paths of their own, so that a peer that forges addresses neither slows nor blocks anybody.
     #[inline]
     pub(in crate::endpoint) fn acquaint(&mut self, number: u32, now: Instant) {
         if self.peers.acquaint(number) && (self.setup.shared_by.is_some() || self.peers.shared.is_some()) {

@@ -135,7 +135,7 @@ impl<T> Slots<T> {
         slot.map(|slot| &mut slot.value)
     }
 
-    /// The same, whether the place is taken or not, which whoever asks finds out by the value.
+    /// The same, whether the place is taken or not, which the client finds out by the value.
     #[inline]
     pub(crate) fn peek(&self, number: u32) -> Option<&T> {
         self.slots.get(number as usize).map(|slot| &slot.value)
@@ -178,7 +178,7 @@ pub(crate) trait Linked {
     fn links_mut(&mut self) -> &mut Links;
 }
 
-/// A list through places, oldest first, that does not know how long it is. Whoever holds it knows which places are in it.
+/// A list through places, oldest first, that does not know how long it is. Its holder knows which places are in it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ends {
     first: u32,

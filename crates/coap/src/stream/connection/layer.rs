@@ -67,12 +67,12 @@ impl MessageLayer for Connection {
         Ok(())
     }
 
-    /// Whoever asked learns that there is no room for it.
+    /// The client learns that there is no room for it.
     fn drop_request(&mut self, _now: Instant, request: RequestId) {
         let _gone = self.answer_plainly(request, Code::SERVICE_UNAVAILABLE);
     }
 
-    /// It has left, and there is no other end that could be told.
+    /// It has left, and there is no other end that could be reported.
     fn notify(
         &mut self,
         now: Instant,
@@ -101,7 +101,7 @@ impl MessageLayer for Connection {
         match entry.what {
             What::Failed(exchange, why) => News::Failed { exchange, why: AskFailure::Lost(why), copies: 1 },
             What::Left(exchange) => News::Left { exchange },
-            // Whoever registered again has taken the place of the one before.
+            // A peer that registered again has taken the place of the one before.
             What::Unobserved(_, token) if self.owed.observing(token).is_some() => News::Other,
             What::Unobserved(_, token) => {
                 News::Unobserved { token, why: if self.ending.is_some() { Gone::Closed } else { Gone::Deregistered } }

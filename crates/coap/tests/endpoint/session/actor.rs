@@ -92,7 +92,7 @@ impl Actor {
             && !asked.renews
             && let Some((last, other)) = self.tokens.insert((to, token.as_bytes().to_vec()), (now, id))
             && other != id
-            // The messages to a stranger that had to make room for others are numbered anew.
+            // The messages to an unvalidated peer that had to make room for others are numbered anew.
             && self.endpoint.counters().forgotten_peers == 0
         {
             assert!(now.as_micros() - last.as_micros() >= self.lifetime, "token {token} came too early");

@@ -1,4 +1,4 @@
-//! How sessions end, and what is told of that.
+//! How sessions end, and what is reported of that.
 
 use millpond_control::Instant;
 

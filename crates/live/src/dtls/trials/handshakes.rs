@@ -50,7 +50,7 @@ fn certificates_are_checked_by_issuer_name_and_time() {
         match told {
             None => {
                 assert!(trial.talks(name));
-                // The session is not for another name, whoever is at the address.
+                // The session is not for another name, whichever peer is at the address.
                 assert!(
                     matches!(trial.link("there.example"), Link::Unfit(why) if why.reason.contains("there.example"))
                 );

@@ -1,4 +1,4 @@
-//! What strangers do to sessions that stand: records without the keys, alerts and messages in the clear, copies.
+//! What unvalidated peers do to sessions that stand: records without the keys, alerts and messages in the clear, copies.
 
 use super::*;
 
@@ -9,7 +9,7 @@ fn record(kind: u8, epoch: u16, sequence: u64, body: &[u8]) -> Vec<u8> {
     [&[kind, 0xfe, 0xfd][..], &epoch, &sequence[2..], &length, body].concat()
 }
 
-/// Bytes as a stranger makes them.
+/// Bytes as an unvalidated peer makes them.
 fn noise(seed: u64, length: usize) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let next = |_| {
@@ -21,7 +21,7 @@ fn noise(seed: u64, length: usize) -> Vec<u8> {
     (0..length).map(next).collect()
 }
 
-/// All kinds of datagrams that a stranger without keys can make.
+/// All kinds of datagrams that an unvalidated peer without keys can make.
 fn forged() -> Vec<Vec<u8>> {
     let mut all = Vec::new();
     for round in 0..40_u64 {
@@ -122,7 +122,7 @@ fn copies_of_all_that_was_said_are_not_heard_again() {
         seen.sort();
         seen.dedup();
         assert_eq!(trial.server.messages.len(), 5);
-        // Whoever says nothing at all would be taken for one that lost the session.
+        // A peer that says nothing at all would be taken for one that lost the session.
         assert!(trial.talks("x"));
         for round in 0..200 {
             for (to_server, datagram) in &seen {

@@ -62,7 +62,7 @@ impl Desk {
             (Some(resource), Some(Ok(()))) => {
                 Action::Observe { id, response, observed: Observed { resource, request, version } }
             }
-            // Without Observe it says that it will be told of no changes.
+            // Without Observe it says that it will be notified of no changes.
             _ => heeding(&request, id, response),
         });
     }

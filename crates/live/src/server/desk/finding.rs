@@ -105,7 +105,7 @@ pub(super) enum Refusal {
 }
 
 impl Refusal {
-    /// The answer. What is wrong with the request stands in its payload, for whoever wrote that (RFC 7252 §5.5.2).
+    /// The answer. What is wrong with the request stands in its payload, for a peer that wrote that (RFC 7252 §5.5.2).
     pub(super) fn response(self) -> Response {
         let response = Response::new(match self {
             Self::NotFound => return Response::not_found(),

@@ -82,7 +82,7 @@ pub(super) async fn serve<S: Stream>(
     let clock = shared.clock;
     let is_ours = matches!(orders, Orders::Line(_));
     let mut asking = Asking::new(whom.clone(), clock, WINDOW, is_released);
-    // What was for the one before is not asked of whoever comes next at its address.
+    // What was for the one before is not asked of a peer that comes next at its address.
     (asking.is_kept, asking.may_move) = (is_ours, is_ours);
     let mut serving = Serving {
         whom,
@@ -147,7 +147,7 @@ pub(super) async fn serve<S: Stream>(
 }
 
 /// What a connection may hold of bodies: a quarter of what all of a server may, or less. What is kept of answers is shared with
-/// whoever else keeps it.
+/// a peer that else keeps it.
 fn limits(longest_body: usize) -> Limits {
     let usual = Config::STREAM.limits;
     let bodies = usual.bodies.max(longest_body.saturating_mul(4));
@@ -206,7 +206,7 @@ struct Serving<S> {
     stage: Stage,
     /// It is asked whether it is still there.
     is_pinged: bool,
-    /// It has answered the ping behind the release: once it is owed nothing the connection may end.
+    /// It has answered the ping behind the release: once nothing is pending the connection may end.
     knows_the_end: bool,
     /// The server ends it, whether the client reads why or not.
     is_over: bool,

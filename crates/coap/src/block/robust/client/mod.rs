@@ -36,7 +36,7 @@ use transfer::{Body, Step, Transfer, Verdict};
 ///
 /// Whether a peer knows the options is asked once, with a confirmable request (§4.1): for a body in the response it is
 /// the request itself, for its first block; for a body in the request it is a GET of the server's root. Of a peer that
-/// answers 4.02, or with Block2, it is told that it does not know them: whoever asked can go on as RFC 7959 has it. Then
+/// answers 4.02, or with Block2, it is told that it does not know them: the client can go on as RFC 7959 has it. Then
 /// requests are non-confirmable, with tokens of their own.
 ///
 /// * **Silence** ends a transfer after NON_MAX_RETRANSMIT repetitions, NON_RECEIVE_TIMEOUT and its doubles apart; after a
@@ -72,7 +72,7 @@ const fn is_ours(number: u16) -> bool {
 const MOST_RESETS: usize = 64;
 
 impl<A: Copy + Eq + Hash + Debug> BurstClient<A> {
-    /// A client that asked nothing yet. `chance` and `node` address the words of chance for pauses and first tags.
+    /// The client nothing yet. `chance` and `node` address the words of chance for pauses and first tags.
     #[must_use]
     pub(crate) fn new(options: BurstOptions, chance: ChanceSeed, node: u32) -> Self {
         Self {
@@ -126,7 +126,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstClient<A> {
         Ok(id)
     }
 
-    /// Input: a transfer is no longer wanted. Nothing more is told of it, and complaints of the server draw resets, by
+    /// Input: a transfer is no longer wanted. Nothing more is reported of it, and complaints of the server draw resets, by
     /// which it learns of it (§4.3). False if it was over before.
     pub(crate) fn cancel(&mut self, id: BurstId) -> bool {
         let Some(index) = self.transfers.iter().position(|transfer| transfer.id == id) else { return false };

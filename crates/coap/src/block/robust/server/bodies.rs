@@ -233,7 +233,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
             if answer.code.class() == 2 {
                 draft = draft.with_block(Q_BLOCK2, Block { number: 0, more: false, size });
                 if given.is_none() && !wants.begins() {
-                    // Whoever asked for more of what was there before must see that this is another one.
+                    // A client that asked for more of what was there before must see that this is another one.
                     draft = draft.with(number::ETAG, &self.etag());
                 }
             }

@@ -96,7 +96,7 @@ impl<A> Inbound<A> {
                 Wanted::Missing(numbers) => {
                     let question = incomplete(&numbers, set);
                     let asked = self.asked.saturating_add(question.len());
-                    // Whoever sends may be somewhere else.
+                    // The sender may be somewhere else.
                     if !self.source.is_validated && asked > self.bytes.saturating_mul(FACTOR) {
                         continue;
                     }

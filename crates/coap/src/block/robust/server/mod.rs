@@ -198,7 +198,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
         })
     }
 
-    /// What whoever asked is to send back before it gets this answer: a burst leaves for a request alone that brings what was sent
+    /// What the client is to send back before it gets this answer: a burst leaves for a request alone that brings what was sent
     /// to its address, and nothing longer than may go there for an address that has shown nothing.
     pub(crate) fn withholds(
         &self,

@@ -24,7 +24,7 @@ use crate::{
 pub(super) struct Outbound<A> {
     pub(super) to: A,
     pub(super) source: Source,
-    /// What of the request tells one representation from another.
+    /// What of the request distinguishes one representation from another.
     pub(super) key: Vec<u8>,
     /// Request-Tag of the body that was answered, if that came in bursts.
     pub(super) request_tag: Option<Vec<u8>>,
@@ -42,7 +42,7 @@ pub(super) struct Outbound<A> {
     /// The token of what was asked for by number.
     asked_by: Token,
     lifetime: Span,
-    /// When it was asked for last, and how long it flows without being asked for: whoever is not there takes no more.
+    /// When it was asked for last, and how long it flows without being asked for: a peer that is not there takes no more.
     asked: Instant,
     patience: Span,
     /// When the application gave it last.

@@ -42,7 +42,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
             return Err(Code::BAD_OPTION);
         }
         let wants = Wants::read(message, self.parameters_of(from).set)?;
-        // A request without Echo may be forged in the name of whoever has shown that it is there: it draws one block.
+        // A request without Echo may be forged in the name of a peer that has shown that it is there: it draws one block.
         let alone = |wants: Wants| if standing == Standing::Shown { wants } else { wants.alone() };
         let wants = wants.map(alone);
         let key = key_of(message);
@@ -129,7 +129,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
     }
 }
 
-/// What of a request tells one representation from another: its method and all options that are part of a cache key
+/// What of a request distinguishes one representation from another: its method and all options that are part of a cache key
 /// (RFC 7252 §5.4.6), but for those of the transfer and the format of the request's own body.
 fn key_of(message: &Message<'_>) -> Vec<u8> {
     let mut key = Vec::new();

@@ -35,7 +35,7 @@ pub(crate) struct BurstAnswer<'a> {
     pub(crate) body: &'a [u8],
     /// The same, if others hold it too.
     pub(crate) shared: Option<&'a SharedBody>,
-    /// Whoever asks is known to be at its address.
+    /// The client is known to be at its address.
     pub(crate) is_proved: bool,
 }
 

@@ -240,7 +240,7 @@ fn with_block(response: Response, option: u16, block: Block) -> Response {
     response.with_option(option, Bytes::copy_from_slice(block.value().as_bytes()))
 }
 
-/// Reads what is wanted, until nobody has wanted anything for so long. A byte ahead tells whether more follows.
+/// Reads what is wanted, until nobody has wanted anything for so long. A byte ahead reports whether more follows.
 async fn read(
     mut reader: Reader,
     skip: usize,

@@ -38,7 +38,7 @@ pub(super) struct Upload {
     chunks: Option<mpsc::Sender<Chunk>>,
     /// Counts blocks.
     came: Arc<AtomicU64>,
-    /// The block that the handler has not taken, or the last one, whose answer it owes.
+    /// The block that the handler has not taken, or the last one, whose answer is pending.
     waiting: Option<(Asked, Block)>,
     /// What the last block was answered with.
     said: Option<Response>,
@@ -54,7 +54,7 @@ impl Desk {
             return self.say(&asked, Response::bad_request("a block that is not as long as it says"));
         }
         let (name, number) = (Name::of(&asked.request, true), self.streams.number());
-        // Whoever reads one that was begun before learns that its rest does not come.
+        // A peer that reads one that was begun before learns that its rest does not come.
         let before = self.streams.uploads.remove(&name);
         self.let_go(before.and_then(|before| before.waiting));
         let (sender, chunks) = mpsc::channel(1);
@@ -144,7 +144,7 @@ impl Desk {
         self.outcome(now, name, number, response);
     }
 
-    /// The handler has answered: whoever waits for that gets it, or whoever sends the next block.
+    /// The handler has answered: a peer that waits for that gets it, or the sender the next block.
     fn outcome(&mut self, now: Instant, name: &Name, number: u64, response: Response) {
         let longest = self.limits.block;
         let Some(upload) = self.streams.uploads.get_mut(name).filter(|upload| upload.number == number) else { return };
