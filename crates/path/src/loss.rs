@@ -43,7 +43,7 @@ pub enum Loss {
     },
 }
 
-/// Whose luck a loss is.
+/// Whose random numbers a loss is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LossOf {
@@ -92,7 +92,7 @@ impl Loss {
     /// Whether a link can lose packets so. `key` is its place inside `origin`, as errors tell it.
     ///
     /// # Errors
-    /// One line with the place and the fix: of what is no probability, of a dwell that cannot be told, and of a link that
+    /// One line with the place and the fix: of what is no probability, of a dwell that cannot be expressed, and of a link that
     /// would lose every packet.
     pub fn check(&self, key: &str, origin: &str) -> Result<(), InputError> {
         let refuse = |name: &str, problem: String| Err(InputError::at_key(origin, &format!("{key}.{name}"), problem));

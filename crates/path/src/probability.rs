@@ -7,7 +7,7 @@ use serde::{Deserializer, de};
 /// Reads a probability: a number, or text in per cent. Whether it lies between 0 and 1 is for the check that knows its place.
 ///
 /// # Errors
-/// That it is neither, with the mend.
+/// That it is neither, with the fix.
 pub fn probability<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
     struct Written;
     impl de::Visitor<'_> for Written {

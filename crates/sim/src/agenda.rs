@@ -27,7 +27,7 @@ pub(crate) struct Agenda {
 }
 
 impl Agenda {
-    /// An agenda on which nobody wakes.
+    /// An event calendar on which nobody wakes.
     pub(crate) fn new(actors: usize) -> Self {
         let (mut nodes, mut above) = (1, 0);
         while nodes * WIDTH < actors {
@@ -93,7 +93,7 @@ impl Agenda {
         }
     }
 
-    /// The earliest wake-up and whose it is; at [`Instant::NEVER`] everybody sleeps for good. It stays on the agenda until it
+    /// The earliest wake-up and whose it is; at [`Instant::NEVER`] everybody sleeps for good. It stays on the event calendar until it
     /// is set anew.
     #[inline]
     pub(crate) fn first(&self) -> (Instant, Actor) {

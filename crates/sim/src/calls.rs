@@ -1,5 +1,5 @@
 //! What the server sends to clients by itself: commands, and notifications of what they observe. Each is a flow of its own,
-//! with an application that says when something is born, as a client's does.
+//! with an application that says when something arrives, as a client's does.
 
 use millpond_coap::{
     Cause, Event, ExchangeId, Failure, Outgoing, Patience,
@@ -109,7 +109,7 @@ impl Callers {
         self.of(client).find_map(|flow| ledger.open(flow, id).map(|(number, request)| (flow, number, request)))
     }
 
-    /// Notes what this tells of an end.
+    /// Notes what this reports of an end.
     #[cold]
     pub(crate) fn note(&mut self, event: &Event<'_, u32>) {
         self.ended.extend(CallEnd::of(event));
@@ -164,7 +164,7 @@ pub(crate) struct CallEnd {
 }
 
 impl CallEnd {
-    /// What this tells of an end.
+    /// What this reports of an end.
     fn of(event: &Event<'_, u32>) -> Option<Self> {
         let end = |client, exchange, answer| Self { client, exchange, answer, is_rejected: false, makes_way: false };
         Some(match *event {

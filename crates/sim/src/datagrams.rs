@@ -41,7 +41,7 @@ enum What {
 }
 
 impl Served {
-    /// What the endpoint tells of it.
+    /// What the endpoint reports to it.
     fn take(&mut self, event: &Event<'_, u32>) {
         match *event {
             Event::Request { id, message, .. } => {
@@ -265,7 +265,7 @@ impl World<'_> {
         if device.application.wakes() == Instant::NEVER {
             return Ok(has_asked);
         }
-        // Something may be born earlier than the endpoint wanted to wake.
+        // Something may be arrived earlier than the endpoint wanted to wake.
         self.drain_client(flow, now, None)?;
         Ok(true)
     }

@@ -120,7 +120,7 @@ impl Proxy {
             },
             ..Config::default()
         };
-        // The server has the luck behind the clients'.
+        // The server has the random numbers behind the clients'.
         let luck = number.wrapping_add(1);
         let mut endpoint = Endpoint::new(config, prototype, seed, luck, Identities::counted())
             .map_err(|error| refused(error.to_string()))?;

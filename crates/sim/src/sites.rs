@@ -100,7 +100,7 @@ pub fn run_sites(
                         let mut part = lock(&worlds[*number]);
                         let was_over = part.world.is_over();
                         part.turned_away(offer, reason, end);
-                        // Whoever hears of it may send something at once.
+                        // A site that hears of it may send something at once.
                         further.extend(part.offers.drain(..).map(|offer| (offer, *number)));
                         over += usize::from(!was_over && part.world.is_over());
                         wakes[*number] = part.world.wakes();
@@ -113,7 +113,7 @@ pub fn run_sites(
     let worlds = worlds.into_iter().map(|part| part.into_inner().unwrap_or_else(PoisonError::into_inner).world);
     let mut ended = Vec::with_capacity(sites.len());
     for (number, mut world) in worlds.enumerate() {
-        // Whoever still waited for something has waited until the end.
+        // A site that still waited for something has waited until the end.
         let end = world.run(|| false).map_err(|error| (number, error))?;
         ended.push((world, end));
     }

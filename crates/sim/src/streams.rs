@@ -25,7 +25,7 @@ enum Heard {
 }
 
 impl World<'_> {
-    /// The parameters of one end of one connection of a client. Each end has luck of its own.
+    /// The parameters of one end of one connection of a client. Each end has random numbers of its own.
     fn end_of(&self, flow: u32, group: u32, connection: u32, far: bool) -> Option<Config> {
         let tcp = self.scenario.clients[group as usize].transport.tcp()?;
         let luck = self.seed.wide(Purpose::Start, [flow, connection, 1 + u32::from(far), 0]);
@@ -143,7 +143,7 @@ impl World<'_> {
         Ok(())
     }
 
-    /// Sends what a client's end has to send, and puts its next wake-up on the agenda.
+    /// Sends what a client's end has to send, and puts its next wake-up on the event calendar.
     fn send_from_client(&mut self, flow: u32, now: Instant) {
         let Client::Stream(client) = &mut self.clients[flow as usize] else { return };
         let group = &self.scenario.clients[client.group as usize];
@@ -244,7 +244,7 @@ impl World<'_> {
         Ok(())
     }
 
-    /// Sends what the server's end has to send, and puts its next wake-up on the agenda.
+    /// Sends what the server's end has to send, and puts its next wake-up on the event calendar.
     fn send_from_server(&mut self, place: usize, now: Instant) {
         let server = &mut self.server.streams[place];
         let (flow, connection) = (server.flow, server.connection);

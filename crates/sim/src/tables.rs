@@ -1,4 +1,4 @@
-//! The tables of one run: which columns they have and where each comes from. Whoever shows or keeps them takes the columns
+//! The tables of one run: which columns they have and where each comes from. Code that shows or keeps them takes the columns
 //! one by one: as Arrow arrays for Python, as text for a browser.
 //!
 //! Times are whole microseconds of simulated time and end in `_us`; every table carries `run`, the number that the
@@ -30,7 +30,7 @@ pub enum Column<'r> {
     MaybeWord(Vec<Option<&'r str>>),
 }
 
-/// What takes tables in: it is told of each table, then handed its columns in their order.
+/// What takes tables in: it is notified of each table, then handed its columns in their order.
 pub trait Sink {
     /// The columns from here on belong to the table of this name.
     fn table(&mut self, name: &'static str);

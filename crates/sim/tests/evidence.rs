@@ -123,7 +123,7 @@ fn the_controller_s_timeout_stands_beside_each_sample() {
     assert!(last.is_some());
 }
 
-/// A wait of exactly two seconds, and copies that are told apart.
+/// A wait of exactly two seconds, and copies that are distinguished.
 fn named(naming: &str) -> String {
     format!("controller = {{ preset = \"rfc7252\", random-factor = 1 }}\nnaming = \"{naming}\"\nexchanges = 200")
 }

@@ -120,7 +120,7 @@ fn a_lost_notification_is_sent_again() {
     let copies: u32 = rows(&outcome, 1).iter().map(|row| row.transmissions).sum();
     let (mean, spread) = (1_000.0 / 0.8, (1_000.0_f64 * 0.2).sqrt() / 0.8);
     assert!((f64::from(copies) - mean).abs() < 4.0 * spread, "{copies} instead of {mean} ± {spread}");
-    // None of these was in vain: what was lost had not arrived.
+    // None of these was spurious: what was lost had not arrived.
     assert!(rows(&outcome, 1).iter().all(|row| row.unnecessary == 0));
 }
 

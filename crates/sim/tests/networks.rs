@@ -115,7 +115,7 @@ fn what_one_link_hands_on_the_next_is_offered() {
         let of_kind = |p: &&millpond_sim::PacketEvent| p.link == link && p.event == event && (p.length > 0) == length;
         outcome.packets.iter().filter(of_kind).count() as u64
     };
-    // Requests have no payload: those that the channel handed on reached the server; the rest of it goes on over `c`.
+    // Requests have no payload: those that the channel forwarded reached the server; the rest of it goes on over `c`.
     let offered = count("air", "enq", false) + count("air", "drop_queue", false);
     assert_eq!(offered, a.delivered_packets);
     assert_eq!(c.offered_packets, count("air", "recv", true));

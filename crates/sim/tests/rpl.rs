@@ -116,7 +116,7 @@ fn a_node_whose_link_gets_bad_moves_to_a_better_parent() {
         };
         let second = go(&diamond(rpl, &change(&parent_at_first)));
         assert_ne!(parent(&second), parent_at_first, "{rpl}");
-        // A tree that stays, with the same bad link, delivers less than half as much of what is born afterwards.
+        // A tree that stays, with the same bad link, delivers less than half as much of what arrives afterwards.
         let stays = "{ kind = \"rpl\", objective_function = \"of0\" }";
         let other = change(&parent(&go(&diamond(stays, ""))));
         let stayed = go(&diamond(stays, &other));

@@ -16,7 +16,7 @@ pub(crate) enum Moment {
     Down,
     /// It is up again.
     Up {
-        /// How manieth event of the timeline it was.
+        /// N-th event of the timeline it was.
         event: u8,
         /// What becomes of congestion-control state and message IDs.
         memory: Memory,
@@ -103,7 +103,7 @@ impl Application {
         }
     }
 
-    /// Nobody is there to be told anything: nothing is born until somebody [`attends`](Self::attends).
+    /// Nobody is there to be told anything: nothing arrives until somebody [`attends`](Self::attends).
     pub(crate) fn unattended(&mut self, conduct: &Conduct<'_>, luck: Luck) {
         self.is_away = true;
         for source in &mut self.sources {

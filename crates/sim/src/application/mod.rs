@@ -1,4 +1,4 @@
-//! A client's application: requests are born, wait until they may be made, and end.
+//! A client's application: requests arrive, wait until they may be made, and end.
 
 mod events;
 
@@ -18,13 +18,13 @@ pub(crate) use events::Moment;
 /// The application of one client. A request that takes several exchanges counts once.
 pub(crate) struct Application {
     sources: Box<[Source]>,
-    /// When the next request is born by itself, or the next event concerns this client.
+    /// When the next request arrives by itself, or the next event concerns this client.
     wakes: Instant,
     first_send: Instant,
     last_end: Instant,
     /// Bytes of bodies that came.
     body_bytes: u64,
-    /// Born, and not made yet.
+    /// Arrived, and not made yet.
     #[expect(clippy::box_collection, reason = "most applications never have any, and there may be very many")]
     waiting: Option<Box<VecDeque<Due>>>,
     /// Requests left in the running batch.
@@ -100,7 +100,7 @@ impl Application {
         Instant::from_micros(start(chance, conduct.clients.start_spread.0))
     }
 
-    /// Whether nothing comes for the time being, whatever else there is: it is away, or may not ask and nothing is born. Of the
+    /// Whether nothing comes for the time being, whatever else there is: it is away, or may not ask and nothing arrives. Of the
     /// requests that are open, so many are overdue and make way for others.
     #[inline]
     pub(crate) fn has_to_wait(&self, now: Instant, conduct: &Conduct<'_>, overdue: u32) -> bool {
@@ -163,7 +163,7 @@ impl Application {
         if conduct.supersedes() && waiting.len() > 1 { waiting.pop_front() } else { None }
     }
 
-    /// The next request that is born at or before `now`.
+    /// The next request that arrives at or before `now`.
     fn birth(&mut self, now: Instant, conduct: &Conduct<'_>, luck: Luck, ledger: &mut Ledger) -> Option<Due> {
         if self.wakes > now {
             return None;

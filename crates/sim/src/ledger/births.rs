@@ -1,4 +1,4 @@
-//! What became of the requests of each second before and after an event: how many were born in it, how many arrived, and
+//! What became of the requests of each second before and after an event: how many arrived in it, how many were delivered, and
 //! how long that took.
 //!
 //! Kept only where something happens while the run goes on, because only then is the time of birth a question.
@@ -19,7 +19,7 @@ struct Window {
 }
 
 /// The windows of every group, each up to its last birth. They are counted from the event, so that what it makes to be
-/// born is the first of a window; the run may begin within one.
+/// arrived is the first of a window; the run may begin within one.
 #[derive(Debug)]
 pub(super) struct Births {
     windows: Vec<Vec<Window>>,
@@ -48,7 +48,7 @@ impl Births {
         }
     }
 
-    /// The windows in which a request was born, group by group.
+    /// The windows in which a request arrived, group by group.
     pub(super) fn rows(&self) -> Vec<BirthRow> {
         let mut rows = Vec::new();
         for (group, windows) in self.windows.iter().enumerate() {

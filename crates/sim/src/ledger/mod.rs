@@ -3,7 +3,7 @@
 //! Every packet carries an invisible [`Tag`]; a response inherits the tag of the request copy that caused it. No
 //! endpoint or controller can see it.
 //!
-//! A request is born when its application hands it over, and ends answered or failed, or not at all. An exchange is one
+//! A request arrives when its application hands it over, and ends answered or failed, or not at all. An exchange is one
 //! message and its answer. Its record lives until it has ended and no packet of it is under way, because a response that
 //! comes late may still show that a copy was unnecessary; then it is folded into sums and distributions. So a client
 //! takes the same memory however many exchanges it makes.
@@ -55,7 +55,7 @@ struct Request {
     source: u8,
     event: u8,
     arrived: bool,
-    /// It was born after the warm-up.
+    /// It arrived after the warm-up.
     counts: bool,
 }
 
@@ -77,7 +77,7 @@ pub(crate) struct Ledger {
     kept: Option<Vec<ExchangeRow>>,
     /// Requests by their second of birth, if anything happens meanwhile.
     births: Option<Births>,
-    /// What is born before this is not counted.
+    /// What arrives before this is not counted.
     warm_up: Instant,
 }
 
@@ -86,7 +86,7 @@ pub(crate) const MOST_WAITS: u64 = 64;
 
 impl Ledger {
     /// Books for clients of these groups that make this many exchanges each, if that is known. `keeps` says whether every
-    /// exchange is to be told in the end; what is born before `warm_up` is left out of all counts.
+    /// exchange is to be told in the end; what arrives before `warm_up` is left out of all counts.
     pub(crate) fn new(
         clients: impl Iterator<Item = (u32, Option<u64>)>,
         groups: usize,

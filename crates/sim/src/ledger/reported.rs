@@ -19,7 +19,7 @@ pub(crate) struct Reported {
 }
 
 impl Reported {
-    /// A request was born for this event.
+    /// A request arrived for this event.
     #[inline]
     pub(crate) fn born(&mut self) {
         self.born += 1;

@@ -87,7 +87,7 @@ fn every_request_ends_in_one_way() {
     for exchange in 0..3 {
         ledger.sent(&tag(exchange, 0, 1), WAIT);
         ledger.delivered(&tag(exchange, 0, 1), at(5));
-        // A further copy of it comes to the application again.
+        // A retransmission of it comes to the application again.
         ledger.delivered(&tag(exchange, 0, 1), at(6));
     }
     ledger.reached(&tag(0, 0, 1));
@@ -161,7 +161,7 @@ fn first_waits_count_once_an_exchange() {
     assert_eq!(ledger.rows().iter().map(|row| row.first_wait_us).collect::<Vec<_>>(), [40, 10, 30]);
 }
 
-/// The median of first waits is told of clients with few exchanges; what others wait does not spill over to neighbours.
+/// The median of first waits is given for clients with few exchanges; what others wait does not spill over to neighbours.
 #[test]
 fn first_waits_of_many_exchanges_are_not_kept() {
     for known in [None, Some(MOST_WAITS + 1), Some(2)] {

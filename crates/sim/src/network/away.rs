@@ -1,4 +1,4 @@
-//! A link that is elsewhere: sites of a fleet share it, and whoever runs them has it.
+//! A link that is elsewhere: sites of a fleet share it, and code that runs them has it.
 //!
 //! Packets stay where they are; what travels is their place, their length, and when they come.
 

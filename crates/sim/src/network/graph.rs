@@ -252,7 +252,7 @@ impl Graph {
         self.hops[place].away.get_or_insert_default()
     }
 
-    /// Puts a link's next wake-up on the agenda.
+    /// Puts a link's next wake-up on the event calendar.
     #[inline]
     pub(super) fn wake(&mut self, place: usize) {
         if let Some(hop) = self.hops.get(place) {

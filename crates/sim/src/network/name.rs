@@ -2,12 +2,12 @@
 
 use std::{fmt, ops::Deref, sync::Arc};
 
-/// The name of a link as the scenario gives it, shared by all rows that tell of the link.
+/// The name of a link as the scenario gives it, shared by all rows that report the link.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LinkName(Arc<str>);
 
 impl LinkName {
-    /// What the link's luck is addressed by. It follows from the name alone, so that a further link changes the luck of no
+    /// What the link's random stream is addressed by. It follows from the name alone, so that a further link changes the random stream of no
     /// other. Those of a plain path have the first two numbers.
     pub(crate) fn number(&self) -> u32 {
         match &*self.0 {

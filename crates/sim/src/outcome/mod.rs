@@ -85,7 +85,7 @@ pub struct Summary {
     pub clients_complete: u32,
     /// Clients of which a request failed.
     pub clients_lost: u32,
-    /// Requests that were born: answered, failed and never finished ones.
+    /// Requests that arrived: answered, failed and never finished ones.
     pub born: u64,
     /// Requests that were answered.
     pub answered: u64,

@@ -162,7 +162,7 @@ pub struct NodeRow {
     pub acks_deaf: u64,
     /// Those that the link lost.
     pub acks_faded: u64,
-    /// Acknowledgements that it owed while its radio was busy sending.
+    /// Acknowledgements that were due while its radio was busy sending.
     pub acks_omitted: u64,
     /// Packets that began here.
     pub packets_begun: u64,

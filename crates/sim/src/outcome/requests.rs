@@ -18,9 +18,9 @@ pub struct FlowRow {
     pub completed: u32,
     /// Exchanges that were abandoned.
     pub exchanges_failed: u32,
-    /// Copies sent in all.
+    /// Transmissions in all.
     pub transmissions: u32,
-    /// Copies sent after the first of their exchange.
+    /// Retransmissions of their exchange.
     pub retransmissions: u32,
     /// Retransmissions that were not needed: the response to an earlier copy reached the client after all.
     pub unnecessary: u32,
@@ -85,7 +85,7 @@ pub struct TcpCounts {
     pub duplicate_acks: u64,
     /// The longest timeout of the server that was in force while data was under way.
     pub longest_rto_us: u64,
-    /// Segments with data that the client sent more than once, counted for each further copy.
+    /// Segments with data that the client sent more than once, counted for each retransmission.
     pub request_retransmits: u64,
 }
 
@@ -96,7 +96,7 @@ pub struct HistogramRow {
     pub group: u32,
     /// Whether the exchanges belong to their client's first batch.
     pub first_batch: bool,
-    /// Copies sent after the first before the response was accepted.
+    /// Retransmissions before the response was accepted.
     pub retransmissions: u32,
     /// How many exchanges.
     pub exchanges: u64,
@@ -115,7 +115,7 @@ pub struct ReportedRow {
     pub answered: u64,
     /// Clients of which by then all requests were answered.
     pub clients: u32,
-    /// Requests born for the event, all of them.
+    /// Requests that arrived for the event, all of them.
     pub of: u64,
     /// Clients of the group.
     pub clients_of: u32,
@@ -136,14 +136,14 @@ pub struct DelayRow {
     pub count: u64,
 }
 
-/// The requests of one group that were born within one second.
+/// The requests of one group that arrived within one second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BirthRow {
     /// The group.
     pub group: u32,
     /// When the second began, from the first event of the timeline; negative before it.
     pub since_us: i64,
-    /// Requests born in it.
+    /// Requests that arrived in it.
     pub born: u64,
     /// Those of them that reached the far application.
     pub delivered: u64,
@@ -156,7 +156,7 @@ pub struct BirthRow {
 pub struct EvidenceRow {
     /// Number of the group in the scenario.
     pub group: u32,
-    /// Copies sent after the first before the response was accepted.
+    /// Retransmissions before the response was accepted.
     pub retransmissions: u32,
     /// How far the reply may be trusted: `exact` (one copy was sent, or it names the last), `echoed` (it names an earlier
     /// one) or `ambiguous` (it names none).

@@ -37,7 +37,7 @@ pub struct SentSample {
     pub t_us: u64,
     /// Requests that left for the first time.
     pub first: u32,
-    /// Further copies of requests that left.
+    /// Retransmissions of requests that left.
     pub again: u32,
     /// Bytes of both, headers included.
     pub bytes: u64,
@@ -143,7 +143,7 @@ pub struct ExchangeRow {
     pub first_wait_us: u32,
     /// When the response was accepted.
     pub accepted_us: Option<u64>,
-    /// Copies sent.
+    /// Transmissions.
     pub copies: u32,
     /// The copy whose response was accepted, 0 being the first.
     pub winning_copy: Option<u32>,

@@ -42,7 +42,7 @@ pub struct Clients {
     /// Whether requests are confirmable.
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
     pub confirmable: bool,
-    /// Requests that an application holds, those under way included; what is born beyond that is refused and has
+    /// Requests that an application holds, those under way included; what arrives beyond that is refused and has
     /// failed. Left out: any number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub application_queue: Option<u32>,
@@ -55,7 +55,7 @@ pub struct Clients {
     /// Payload of a request. None makes it a GET, any other a PUT.
     #[serde(default)]
     pub request_payload: Sizes,
-    /// How the copies of a request are told apart; left out, as the controller asks.
+    /// How the copies of a request are distinguished; left out, as the controller asks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub naming: Option<Naming>,
     /// Which links of a network they cross, if not those that all do.
@@ -129,7 +129,7 @@ pub enum NearEnd {
     Scaled,
 }
 
-/// How the copies of a request are told apart, so that a reply can name the one it answers.
+/// How the copies of a request are distinguished, so that a reply can name the one it answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Naming {
@@ -139,7 +139,7 @@ pub enum Naming {
     Token,
     /// By the number of the copy in an option.
     Count,
-    /// By one bit in an option: a further copy or not.
+    /// By one bit in an option: a retransmission or not.
     Flag,
     /// By the time each copy left.
     Timestamp,

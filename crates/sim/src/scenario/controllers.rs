@@ -12,7 +12,7 @@ use super::{Duration, unknown};
 pub enum ControllerChoice {
     /// A built-in one.
     Built(BuiltChoice),
-    /// One that whoever starts the run brings along.
+    /// One that the caller of the run brings along.
     Own(OwnChoice),
 }
 
@@ -79,7 +79,7 @@ impl ControllerChoice {
         Self::Built(BuiltChoice { preset, settings: Settings::new(), controller: preset.build() })
     }
 
-    /// The preset or own controller of this name, with these settings. A name with a colon is one's own.
+    /// The preset or own controller of this name, with these settings. A name with a colon is a custom one's.
     ///
     /// # Errors
     /// One line that names what is unknown or out of range, with the nearest legal name.
@@ -93,7 +93,7 @@ impl ControllerChoice {
     /// The controller for a peer about which nothing is known.
     ///
     /// # Errors
-    /// One line, if it is one's own and `own` cannot give it.
+    /// One line, if it is a custom one and `own` cannot give it.
     pub fn build(&self, own: &dyn Controllers) -> Result<PeerController, String> {
         match self {
             Self::Built(choice) => Ok(choice.build().into()),
@@ -101,7 +101,7 @@ impl ControllerChoice {
         }
     }
 
-    /// The name and settings, if it is one's own.
+    /// The name and settings, if it is a custom one.
     #[must_use]
     pub fn own(&self) -> Option<&OwnChoice> {
         match self {

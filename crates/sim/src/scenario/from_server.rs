@@ -13,7 +13,7 @@ use super::{Births, Clients, MOST_PAYLOAD, Scenario, ScenarioError, Size, Sizes,
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Commands {
-    /// When they are born.
+    /// When they arrive.
     pub workload: Workloads,
     /// Whether they are confirmable.
     #[serde(default = "clients::yes")]
@@ -85,7 +85,7 @@ impl Traffic {
 /// Flows that are alike: one for each client of a group.
 #[derive(Clone, Debug)]
 pub struct FlowGroup<'s> {
-    /// What is asked and how, whoever asks.
+    /// What is asked and how, the client.
     pub clients: Cow<'s, Clients>,
     /// The number of the clients' group.
     pub group: usize,

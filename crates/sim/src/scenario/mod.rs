@@ -85,7 +85,7 @@ pub struct Server {
     pub payload: Size,
     /// Content-Format of a response; 0 (text) is written as an option without value.
     pub content_format: u16,
-    /// What becomes of a further copy of a request.
+    /// What becomes of a retransmission of a request.
     pub duplicates: Duplicates,
     /// Time from a request to its response.
     pub host_time: Duration,
@@ -146,7 +146,7 @@ impl Echo {
     const ALL: [Self; 3] = [Self::Count, Self::Flag, Self::Timestamp];
 }
 
-/// What a server does with a further copy of a request.
+/// What a server does with a retransmission of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Duplicates {
@@ -168,7 +168,7 @@ pub struct Run {
     /// The run lasts exactly this long; what is open then has not finished. Left out: until all clients are done.
     #[serde(rename = "for", skip_serializing_if = "Option::is_none")]
     pub lasts: Option<Duration>,
-    /// Requests born before this are left out of all counts of requests and exchanges, and what links and nodes did before
+    /// Requests that arrived before this are left out of all counts of requests and exchanges, and what links and nodes did before
     /// it out of theirs.
     #[serde(skip_serializing_if = "is_zero")]
     pub warm_up: Duration,

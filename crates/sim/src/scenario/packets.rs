@@ -15,7 +15,7 @@ impl Scenario {
         for flows in self.flow_groups() {
             let longest = self.longest_packets(&flows);
             let crossed = self.route(flows.group).into_iter().zip(longest);
-            // What a proxy hands on has a token of its own.
+            // What a proxy forwards has a token of its own.
             let proxy = self.proxy_of(&flows.clients);
             let beyond = proxy.map(|place| {
                 let (own, theirs) =

@@ -55,7 +55,7 @@ impl Scenario {
             if !known.contains(&via.as_str()) {
                 return refuse(format!("clients[{index}].via"), unknown("proxy", via, &known));
             }
-            // What it would have to know of these is not modelled: it hands on one request and one answer.
+            // What it would have to know of these is not modelled: it forwards one request and one answer.
             let other = [
                 ("transport", group.transport.is_udp()),
                 ("transfer", group.transfer.is_whole()),

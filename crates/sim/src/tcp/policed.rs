@@ -15,7 +15,7 @@ pub(super) struct Policed {
     from: Micros,
 }
 
-/// What an acknowledgement tells of the path.
+/// What an acknowledgement says of the path.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seen {
     pub(super) now: Micros,

@@ -1,4 +1,4 @@
-//! What a sending half tells of itself.
+//! What a sending half reports of itself.
 
 use super::{Flight, Micros, State};
 

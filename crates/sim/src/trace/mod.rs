@@ -265,7 +265,7 @@ impl Recorder {
         });
     }
 
-    /// The packet that was told of last did not get into the queue after all.
+    /// The packet that was reported last did not get into the queue after all.
     #[inline]
     pub(crate) fn dropped(&mut self, event: &'static str) {
         if let Some(row) = self.packet_rows.last_mut() {

@@ -12,7 +12,7 @@ use crate::{
 /// In place of a workload, of a request that registers for notifications.
 pub(crate) const REGISTRATION: u8 = u8::MAX;
 
-/// A request that has been born.
+/// A request that has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Due {
     /// Its place in the ledger.
@@ -43,7 +43,7 @@ pub(crate) struct Conduct<'s> {
     pub(crate) serves: Vec<u8>,
     /// The events that concern the group, with their numbers.
     pub(crate) events: Vec<(u8, &'s Event)>,
-    /// When the run is over: nothing is born then any more.
+    /// When the run is over: nothing arrives then any more.
     pub(crate) end: Instant,
     /// When each event of the timeline is; the first is the start of the run.
     pub(crate) since: Vec<Instant>,

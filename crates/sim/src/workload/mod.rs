@@ -1,4 +1,4 @@
-//! Workloads as pure machines: they say when a client's next request is born. Which endpoint makes it, over what, and
+//! Workloads as pure machines: they say when a client's next request arrives. Which endpoint makes it, over what, and
 //! what becomes of it, they do not know.
 //!
 //! The owner keeps one [`Source`] for each workload of a client. It wakes at [`Source::next`], takes the birth with

@@ -31,19 +31,19 @@ impl Plan<'_> {
 /// Where one workload of one client stands.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Source {
-    /// When the next request is born, as far as that is known.
+    /// When the next request arrives, as far as that is known.
     next: Instant,
-    /// Nothing is born from here on.
+    /// Nothing arrives from here on.
     until: Instant,
     /// The next beat of a rhythm, without jitter; of a ramp its beginning.
     beat: Instant,
-    /// Requests born since it began last.
+    /// Requests that arrived since it began last.
     born: u32,
     /// Births so far, whatever it began: numbers for chance.
     number: u32,
-    /// Requests born and not ended.
+    /// Requests that arrived and not ended.
     open: u16,
-    /// Requests of the running burst that were not born yet.
+    /// Requests of the running burst that have not arrived yet.
     burst_left: u16,
     begun: u16,
     /// The event that its requests belong to.
@@ -113,7 +113,7 @@ impl Source {
         self.cut(plan);
     }
 
-    /// When the next request is born; never if none is, or if that waits for an end.
+    /// When the next request arrives; never if none is, or if that waits for an end.
     #[inline]
     pub(crate) const fn next(&self) -> Instant {
         self.next
@@ -125,7 +125,7 @@ impl Source {
         self.event
     }
 
-    /// A request is born, at `next`: its number for chance, and its number since the source began.
+    /// A request arrives, at `next`: its number for chance, and its number since the source began.
     pub(crate) fn take(&mut self, plan: &Plan<'_>, luck: Luck) -> (u32, u32) {
         let now = self.next;
         let taken = (self.number, self.born);
@@ -197,7 +197,7 @@ impl Source {
         }
     }
 
-    /// Nothing is born any more, not even once something ends.
+    /// Nothing arrives any more, not even once something ends.
     pub(crate) fn is_exhausted(&self, plan: &Plan<'_>) -> bool {
         self.next == Instant::NEVER
             && (plan.requests.is_some_and(|most| self.born >= most)
@@ -210,7 +210,7 @@ impl Source {
         self.is_exhausted(plan) && self.open == 0 && !self.has_lost && self.born > 0
     }
 
-    /// Nothing is born while its client is away.
+    /// Nothing arrives while its client is away.
     pub(crate) fn pause(&mut self) {
         self.next = Instant::NEVER;
     }
@@ -233,7 +233,7 @@ impl Source {
     }
 
     /// The next birth of a ramp after a point, where even ones are so far apart (in 2^-32 of one). While its client is away
-    /// a ramp goes on, and nobody is born.
+    /// a ramp goes on, and nobody arrives.
     fn on_ramp(&self, now: Instant, ramp: &Ramp, even: u64, plan: &Plan<'_>, luck: Luck) -> Instant {
         let births = match ramp.spacing {
             Spacing::Even => even,
@@ -252,7 +252,7 @@ impl Source {
         later(self.beat, below(luck.word(plan.index, self.number, Of::Jitter), jitter.0))
     }
 
-    /// Nothing is born beyond the number and the time that it has.
+    /// Nothing arrives beyond the number and the time that it has.
     fn cut(&mut self, plan: &Plan<'_>) {
         if self.next != Instant::NEVER
             && (plan.requests.is_some_and(|most| self.born >= most) || self.next >= self.until)

@@ -90,7 +90,7 @@ impl Client {
         }
     }
 
-    /// Its controller is told of a base round trip of before.
+    /// Its controller is notified of a base round trip of before.
     pub(crate) fn recall(&mut self, now: Instant, base_rtt: Span) -> Result<(), String> {
         match self {
             Self::Device(device) => device.endpoint.recall(now, SERVER, base_rtt).map_err(|why| why.to_string()),
@@ -138,7 +138,7 @@ pub(crate) struct World<'s> {
     pub(crate) clients: Vec<Client>,
     pub(crate) server: Server,
     pub(crate) proxies: Vec<Proxy>,
-    /// The number of the first of them on the network and on the agenda: they come behind all flows.
+    /// The number of the first of them on the network and on the event calendar: they come behind all flows.
     pub(crate) first_proxy: u32,
     /// The one that the clients of each group are behind.
     pub(crate) proxy_of_group: Vec<Option<usize>>,

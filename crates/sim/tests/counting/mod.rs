@@ -1,4 +1,4 @@
-//! Counts the heap of a whole program, to tell what a client of a run weighs.
+//! Counts the heap of a whole program, to report what a client of a run weighs.
 
 use std::{
     alloc::{GlobalAlloc, Layout, System},
@@ -17,7 +17,7 @@ unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let held = HELD.fetch_add(layout.size(), Relaxed) + layout.size();
         PEAK.fetch_max(held, Relaxed);
-        // SAFETY: the caller's promise about `layout` is handed on.
+        // SAFETY: the caller's promise about `layout` is forwarded.
         unsafe { System.alloc(layout) }
     }
     unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {

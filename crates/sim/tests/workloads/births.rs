@@ -1,4 +1,4 @@
-//! When requests are born.
+//! When requests arrive.
 
 use millpond_sim::{FlowRow, Options, Outcome, Scenario, run};
 

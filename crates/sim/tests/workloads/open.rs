@@ -90,7 +90,7 @@ fn a_report_takes_the_place_of_one_that_is_overdue() {
     let outcome = go(EMPTY, &group(10));
     balances(&outcome);
     assert_eq!((outcome.summary.answered, outcome.summary.failed), (9, 1));
-    // The third leaves when it is born.
+    // The third leaves when it arrives.
     let last = outcome.delays.iter().filter(|row| row.kind == "answer").map(|row| row.upper_us).max().unwrap();
     assert!(last < 21_000, "{last} µs");
     // With nothing behind it the second is given up no sooner than 32 s after its last copy, at 20 s or later.
@@ -114,7 +114,7 @@ fn a_backlog_keeps_as_many_open_as_it_may() {
 
 #[test]
 fn a_full_application_refuses_what_is_born_beyond() {
-    // A request takes 660 ms on this path, and one is born every 200 ms.
+    // A request takes 660 ms on this path, and one arrives every 200 ms.
     let outcome = go(
         NARROW,
         "count = 1\ncontroller = \"rfc7252\"\napplication_queue = 4\n\

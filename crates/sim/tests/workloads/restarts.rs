@@ -89,7 +89,7 @@ fn a_restart_ends_what_is_open_and_forgets_if_told_to() {
 }
 
 /// Of what a client knows nothing is left but the base round trip, and only calm has one. The cell is so slow that round trips
-/// become 15 s (60 clients, 250 ms each): whoever knows a base round trip knows at the first answer that this is a queue.
+/// become 15 s (60 clients, 250 ms each): a client that knows a base round trip knows at the first answer that this is a queue.
 #[test]
 fn a_base_round_trip_may_be_all_that_is_remembered() {
     let slow = NARROW.replace("2500 B", "1410 kB").replace("30 kbit/s", "3 kbit/s").replace("60 kbit/s", "6 kbit/s");

@@ -79,7 +79,7 @@ pub(crate) struct Counts {
     pub(crate) acks: Fates,
     /// Of the data received: sent again though it had come.
     pub(crate) duplicates: u64,
-    /// Acknowledgements that it owed and could not send.
+    /// Acknowledgements that were due and could not be sent.
     pub(crate) acks_omitted: u64,
     /// Packets that began here, that it was to send on or away in all, and that got to a next node.
     pub(crate) begun: u64,

@@ -1,7 +1,7 @@
 //! The medium access of one node: frames wait in queues, are sent, acknowledged, sent again and given up.
 //!
 //! Two rules are known. [`Access::Contiki27`] is what Contiki 2.7 does with `csma` over `nullrdc`; [`Access::Ieee`] is the unslotted
-//! CSMA/CA of IEEE 802.15.4. Whoever drives the machine hands over what the radio hears and sends the frames that it gives.
+//! CSMA/CA of IEEE 802.15.4. A node that drives the machine hands over what the radio hears and sends the frames that it gives.
 
 use std::collections::VecDeque;
 
@@ -93,7 +93,7 @@ pub(crate) enum End {
     NoChannel,
 }
 
-/// What the node's radio tells when the machine is woken.
+/// What the node's radio reports when the machine is woken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Ear {
     /// It is locked on to a frame.

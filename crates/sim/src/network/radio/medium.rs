@@ -237,7 +237,7 @@ impl Medium {
         }
     }
 
-    /// The frame that a radio sends ends: what became of it. Whoever received it, whether it was for them or not, is added
+    /// The frame that a radio sends ends: what became of it. Those that received it, whether it was for them or not, are added
     /// to `heard`.
     pub(crate) fn end(&mut self, from: Node, heard: &mut Vec<Node>) -> Fate {
         for neighbour in self.neighbours.of(from) {

@@ -98,7 +98,7 @@ impl Neighbours {
 
 /// What a node at the square root of this distance is to another.
 ///
-/// As in the unit disk graph medium of Cooja (Contiki 2.7): whoever is at or beyond the longer of the two ranges is not affected,
+/// As in the unit disk graph medium of Cooja (Contiki 2.7): a node that is at or beyond the longer of the two ranges is not affected,
 /// and of the others those within the transmission range, its end included, can receive.
 fn within(reach: Reach, square: u64, node: Node) -> Option<Neighbour> {
     let squared = |range: u64| range.saturating_mul(range);

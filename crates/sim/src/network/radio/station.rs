@@ -41,7 +41,7 @@ pub(super) struct Station {
     pub(super) counts: Counts,
     pub(super) occupancy: Occupancy,
     pub(super) on_air: Option<OnAir>,
-    /// The acknowledgement that it owes: to whom and for which frame.
+    /// The acknowledgement that is due: to whom and for which frame.
     pub(super) owes: Option<(Node, u8)>,
     /// Packets that came, and when they have been looked at.
     pub(super) upper: VecDeque<(Instant, u32)>,

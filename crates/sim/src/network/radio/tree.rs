@@ -1,4 +1,4 @@
-//! Which way packets take: the tree of RPL in storing mode (RFC 6550). Down to whoever is below a node, else up to its parent.
+//! Which way packets take: the tree of RPL in storing mode (RFC 6550). Down to a node that is below a node, else up to its parent.
 
 use millpond_control::{ChanceSeed, Purpose};
 

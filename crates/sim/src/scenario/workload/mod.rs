@@ -19,11 +19,11 @@ pub struct Workloads(Vec<Workload>);
 /// One source of requests.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Workload {
-    /// When requests are born.
+    /// When requests arrive.
     pub births: Births,
     /// Requests of each client, of arrivals after an event those of each event; left out, what the kind says.
     pub requests: Option<u32>,
-    /// Requests are born for so long, counted from its start.
+    /// Requests arrive for so long, counted from its start.
     pub lasts: Option<Duration>,
     /// Payload of a request; left out, the group's.
     pub payload: Option<Sizes>,
@@ -31,7 +31,7 @@ pub struct Workload {
     pub script: Vec<Step>,
 }
 
-/// When requests are born.
+/// When requests arrive.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Births {
     /// One after another: the next when the one before has ended, and this time has passed.

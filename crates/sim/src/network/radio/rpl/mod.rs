@@ -255,7 +255,7 @@ impl Rpl {
         self.routers[node as usize].routes.forget(target);
     }
 
-    /// What is told of a node.
+    /// What is reported of a node.
     pub(super) fn row(&self, node: Node, losses: [u64; 2]) -> RplRow {
         let (router, control) = (&self.routers[node as usize], &self.control[node as usize]);
         let [dis, dio, dao, no_path] = control.made;

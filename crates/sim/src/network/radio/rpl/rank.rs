@@ -61,7 +61,7 @@ impl Objective {
         parent.rank.saturating_add(step)
     }
 
-    /// The parent of a node that has these candidates, in the order of their numbers, and this parent so far. Whoever is to become
+    /// The parent of a node that has these candidates, in the order of their numbers, and this parent so far. A node that is to become
     /// one must fit; those who are as good are equal: the parent stays, else the first is taken.
     pub(crate) fn parent(
         self,

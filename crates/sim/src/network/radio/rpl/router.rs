@@ -195,7 +195,7 @@ impl Router {
     fn review(&mut self, now: Instant, settings: &Settings, luck: ChanceSeed, out: &mut Vec<(Node, Message)>) {
         self.reviews = Instant::NEVER;
         let before = self.parent;
-        // Whoever is to become a parent must have told a rank below the lowest that the node itself ever told. What nodes told then falls
+        // A node that is to become a parent must have told a rank below the lowest that the node itself ever told. What nodes told then falls
         // along every way up, whatever messages got lost, and no loop can form. RFC 6550, section 3.7, would let a node rise
         // by DAGMaxRankIncrease, and find loops when packets run into them.
         let lowest = self.lowest;

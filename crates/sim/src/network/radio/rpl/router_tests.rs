@@ -104,7 +104,7 @@ fn daos_of_others_make_routes_and_go_on_up() {
     router.take(at(12), 9, Message::Dao { target: 7, is_path: true });
     until(&mut router, 12);
     assert_eq!((router.routes.via(13), router.routes.via(7)), (None, None));
-    // A minute after a No-Path DAO the route is gone, and whoever is above learns of it.
+    // A minute after a No-Path DAO the route is gone, and a node that is above learns of it.
     router.take(at(14), 9, Message::Dao { target: 12, is_path: false });
     let said = until(&mut router, 74);
     let no_path = Message::Dao { target: 12, is_path: false };
