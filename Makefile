@@ -280,8 +280,8 @@ advisories: $(CARGO_DENY) ## known security advisories of the dependencies (need
 	$(CARGO_DENY) --locked check advisories
 
 lint-python: $(VENV)/.dev
-	$(BIN)/ruff check python interop crates/py/benches crates/web c/sizes ports
-	$(BIN)/ruff format --check python interop crates/py/benches crates/web c/sizes ports
+	$(BIN)/ruff check python interop crates/py/benches crates/web c/sizes ports examples/python-client
+	$(BIN)/ruff format --check python interop crates/py/benches crates/web c/sizes ports examples/python-client
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest millpond._engine
 	$(BIN)/codespell

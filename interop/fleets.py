@@ -1,4 +1,7 @@
-"""Real fleets behind a real-time path: devices on libcoap and aiocoap, unchanged, before our server, calm and not.
+"""Real fleets behind a real-time path: devices on libcoap and aiocoap, and devices that are calm themselves.
+
+The former are unchanged, before our server, calm and not; the latter are the client in C (`c/examples/client.c`), with
+calm beside the timer of RFC 7252, and aiocoap with our port, before a server that answers every copy.
 
     python interop/fleets.py run RESULTS_DIR            # all of them, each some minutes; needs what `emulate` needs
     python interop/fleets.py table RESULTS_DIR
@@ -38,6 +41,8 @@ PATHS = {
 }
 PEERS = ("libcoap", "aiocoap")
 SERVERS = {"all": "", "calm": "--calm"}
+# Devices that change, before a server that does not: the client in C by its options, and the port.
+ADOPTERS = {"c-rfc7252": "-r", "c-calm": "", "aiocoap-calm": ""}
 NICE = -10
 """What devices, server and the emulator's ordinary threads run at, if that is permitted."""
 
@@ -87,26 +92,48 @@ class Told:
 def device(fleet: Fleet, count: int, devices: int, out: Path) -> list[str]:
     """What every device runs. Raises `Missing` without its implementation."""
     uri = "coap://10.77.0.2/r"
-    if fleet.peer == "aiocoap":
+    if fleet.peer in ("c-rfc7252", "c-calm"):
+        ask = f"{client_in_c(out.parent)} -q {ADOPTERS[fleet.peer]} -n {count} 10.77.0.2 5683 r"
+        return ["sh", "-c", f"{_together(out, devices)} told=$({ask}); "
+                "failed=$(echo $told | sed 's/.*answered, \\([0-9]*\\) failed.*/\\1/'); "
+                f"echo $start $(date +%s%N) $failed > {out}/device/$MILLPOND_DEVICE"]  # fmt: skip
+    if fleet.peer.startswith("aiocoap"):
         python = Path(os.environ.get("AIOCOAP_PYTHON", TOOLS / "venv" / "bin" / "python"))
         if not python.exists():
             raise Missing("aiocoap is not installed (make interop)")
-        program = f"{shlex.quote(str(python))} {shlex.quote(str(HERE / 'peers' / 'aiocoap_device.py'))}"
+        context = f"PYTHONPATH={ROOT}/python:{ROOT}/ports/aiocoap CONTEXT=millpond_aiocoap.CalmContext "
+        script = f"{shlex.quote(str(python))} {shlex.quote(str(HERE / 'peers' / 'aiocoap_device.py'))}"
+        program = (context if fleet.peer in ADOPTERS else "") + script
         return ["sh", "-c", f'{program} {out}/ready {devices} {uri} {count} "{out}/device/$MILLPOND_DEVICE"']
     ask = f"{Libcoap.program('client')} -p {PORT} -B 600 {uri} 2>/dev/null"
     return [
         "sh",
         "-c",
-        f"touch {out}/ready/$MILLPOND_DEVICE; while [ $(ls {out}/ready | wc -l) -lt {devices} ]; do sleep 0.2; done; "
-        "start=$(date +%s%N); failed=0; "
+        f"{_together(out, devices)} failed=0; "
         f'for i in $(seq {count}); do [ -n "$({ask})" ] || failed=$((failed + 1)); done; '
         f"echo $start $(date +%s%N) $failed > {out}/device/$MILLPOND_DEVICE",
     ]
 
 
+def _together(out: Path, devices: int) -> str:
+    """What a device in a shell does first: it waits for all others, and notes the time."""
+    ready = f"{out}/ready"
+    wait = f"while [ $(ls {ready} | wc -l) -lt {devices} ]; do sleep 0.2; done"
+    return f"touch {ready}/$MILLPOND_DEVICE; {wait}; start=$(date +%s%N);"
+
+
+def client_in_c(into: Path) -> Path:
+    """The client on `calm.c`, compiled."""
+    program = into / "client"
+    sources = [str(ROOT / "c" / file) for file in ("calm.c", "examples/client.c")]
+    subprocess.run(["cc", "-O2", *sources, "-o", str(program)], check=True)
+    return program.resolve()
+
+
 def run(fleet: Fleet, devices: int, count: int, seed: int, into: Path) -> None:
     """Runs it into its directory. Raises `Missing` without the devices' implementation."""
     out = (into / fleet.name).resolve()
+    into.mkdir(parents=True, exist_ok=True)
     command = device(fleet, count, devices, out)
     shutil.rmtree(out, ignore_errors=True)
     for part in ("ready", "device", "files"):
@@ -151,7 +178,8 @@ def told(fleet: Fleet, into: Path) -> Told | None:
 
 def fleets() -> list[Fleet]:
     """Every run, in the order of tables."""
-    return [Fleet(peer, buffer, server) for peer in PEERS for buffer in PATHS for server in SERVERS]
+    unchanged = [Fleet(peer, buffer, server) for peer in PEERS for buffer in PATHS for server in SERVERS]
+    return unchanged + [Fleet(peer, buffer, "all") for peer in ADOPTERS for buffer in PATHS]
 
 
 def table(into: Path) -> str:

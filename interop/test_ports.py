@@ -57,7 +57,7 @@ def waits(client: Path, *arguments: str) -> list[int]:
 
 
 def test_libcoap_waits_as_calm_says(ours: Ours, calm_libcoap: Path, tmp_path: Path) -> None:
-    """After round trips of the loopback its waits are the shortest that libcoap takes. The last request is lost once."""
+    """After round trips of the loopback its waits are the shortest that libcoap takes. The last request is lost."""
     with ours.serving(tmp_path) as port, Relay(port, lambda way, n: (way, n) == (CLIENT_TO_SERVER, 5)) as relay:
         first, *later = waits(calm_libcoap, "6", str(relay.port), "hello")
         assert 2_000 <= first <= 3_000

@@ -1,0 +1,55 @@
+"""The client of `examples/python-client` against our server: it asks, adapts, and gives up what nobody answers."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+CLIENT = Path(__file__).parents[2] / "examples" / "python-client" / "client.py"
+
+
+def asked(*words: str) -> str:
+    done = subprocess.run([sys.executable, str(CLIENT), *words], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture
+def port() -> Iterator[str]:
+    """Where our server listens."""
+    command = [sys.executable, "-m", "millpond", "serve", "--quiet", "--bind", "127.0.0.1", "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout
+        yield server.stdout.readline().strip().rpartition(":")[2]
+        server.terminate()
+
+
+def test_it_is_as_short_as_it_says() -> None:
+    assert len(CLIENT.read_text(encoding="utf-8").splitlines()) <= 60
+
+
+def test_it_measures_under_calm_and_does_not_under_the_rfc(port: str) -> None:
+    calm = asked("calm", "127.0.0.1", port, "hello", "3").splitlines()
+    assert calm[0].endswith("(blind)")
+    assert calm[1::2] == ["2.05 Hello from Millpond."] * 3
+    assert calm[2].endswith("(initial)")
+    assert 0 < int(calm[2].split()[3]) < 2_000 <= int(calm[0].split()[3])
+    fixed = asked("rfc7252", "127.0.0.1", port, "hello", "3").splitlines()
+    assert all(2_000 <= int(line.split()[3]) <= 3_000 for line in fixed[::2])
+
+
+def test_it_takes_a_reset() -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as peer:
+        peer.bind(("127.0.0.1", 0))
+        command = [sys.executable, str(CLIENT), "calm", "127.0.0.1", str(peer.getsockname()[1]), "a/b", "1"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as client:
+            request, address = peer.recvfrom(1500)
+            assert request[8:] == b"\xb1a\x01b"
+            peer.sendto(b"\x70\x00" + request[2:4], address)
+            assert client.stdout
+            assert client.stdout.read().splitlines()[-1] == "rejected"
