@@ -8,7 +8,8 @@ use crate::figure::Figure;
 use crate::findings::{Findings, LinkFigures, bytes_of_answers};
 use crate::judgement::Judged;
 use crate::ordered::{median_of, quantile, sorted};
-use crate::path::far_rate::{self, far_rate, mode};
+use crate::path::far_rate::{self, far_rate};
+use crate::path::mode::mode;
 use crate::rhythm::rhythm;
 use crate::timers::timers;
 
@@ -35,8 +36,7 @@ pub(crate) fn device_side(chapter: &Chapter) -> Findings {
         let sent = exchange.sent.get(answered.first.filter(|_| answered.confidence > 0.6)?)?;
         Some(exchange.answered.first()? - sent)
     }));
-    let (times, sizes) = chapter.direction(false);
-    let spacing = far_rate(&times, &sizes);
+    let spacing = far_rate(&chapter.way(false));
     let sure = spacing.filter(far_rate::Spacing::is_sure);
     let slower = slower_uplink(chapter, sure.map(|spacing| spacing.rate));
     let (useful_bytes, carried_bytes) = bytes_of_answers(exchanges);
@@ -248,6 +248,6 @@ fn slower_uplink(chapter: &Chapter, downlink: Option<f64>) -> Option<f64> {
         (apart > 0.0 && apart > 1.05 * (at_other - at_one) && apart > 1.03 * needs)
             .then(|| (8.0 * f64::from(bytes) / apart).ln())
     }));
-    let (rate, hits) = mode(&rates)?;
-    (hits >= 8 && hits as f64 > 0.15 * rates.len() as f64).then_some(rate)
+    let found = mode(&rates)?;
+    (found.hits >= 8 && found.hits as f64 > 0.15 * rates.len() as f64).then_some(found.rate)
 }

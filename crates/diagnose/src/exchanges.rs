@@ -92,7 +92,12 @@ pub(crate) struct Chapter {
 }
 
 impl Chapter {
-    /// The times and sizes of the packets in one direction.
+    /// The packets in one direction.
+    pub(crate) fn way(&self, up: bool) -> Vec<Passed> {
+        self.packets.iter().copied().filter(|packet| packet.up == up).collect()
+    }
+
+    /// Their times and sizes.
     pub(crate) fn direction(&self, up: bool) -> (Vec<f64>, Vec<u32>) {
         self.packets.iter().filter(|packet| packet.up == up).map(|packet| (packet.at, packet.bytes)).unzip()
     }

@@ -22,6 +22,9 @@ mod verdicts;
 /// No loop is longer than so many of the longest timers: with the default MAX_RETRANSMIT a device has given up before.
 const LONGEST_LOOP: f64 = 33.0;
 
+/// With the default MAX_RETRANSMIT (RFC 7252 §4.8).
+const USUAL_TRANSMISSIONS: usize = 5;
+
 /// The downlink's rate as far as it is known.
 #[derive(Clone, Copy, Debug)]
 enum Downlink {
@@ -86,7 +89,8 @@ struct Evidence<'c> {
 
 impl Evidence<'_> {
     fn schedule(&self) -> Schedule {
-        Schedule { range: self.range, most: self.timers.most, end: self.chapter.end() }
+        let most = if self.timers.is_limit { self.timers.most } else { usize::MAX };
+        Schedule { range: self.range, most, end: self.chapter.end() }
     }
 
     /// Loop and losses at a time, where they are known.
@@ -161,7 +165,7 @@ pub(crate) fn server_side(chapter: &Chapter) -> Findings {
 fn gather(chapter: &Chapter) -> Evidence<'_> {
     let exchanges = &chapter.exchanges;
     let (up_times, up_sizes) = chapter.direction(true);
-    let uplink = far_rate(&up_times, &up_sizes);
+    let uplink = far_rate(&chapter.way(true));
     let sure = uplink.filter(Spacing::is_sure);
     let arrivals = sure.map(|spacing| Arrivals::over(&chapter.packets, spacing.rate));
     let saturated = sure.map_or(0.0, |spacing| saturated(&up_times, &up_sizes, spacing.rate));
@@ -198,7 +202,8 @@ fn gather(chapter: &Chapter) -> Evidence<'_> {
     };
     if evidence.closed.is_none() {
         // An exchange of which nothing came lost each of its transmissions.
-        let all_lost = evidence.holes.powf(1.0 / evidence.timers.most.max(1) as f64);
+        let most = if evidence.timers.is_limit { evidence.timers.most } else { USUAL_TRANSMISSIONS };
+        let all_lost = evidence.holes.powf(1.0 / most as f64);
         let lost_up = if evidence.holes > 0.01 { all_lost } else { verdicts::lost_before(&evidence).0 };
         evidence.stops = Stops::of(exchanges, evidence.schedule(), lost_up.clamp(0.01, 0.7));
     }

@@ -15,7 +15,7 @@ pub(crate) struct Around {
     pub lost_up: f64,
 }
 
-/// What devices do: the range of first timers, and the most transmissions.
+/// What devices do: the range of first timers, and after how many transmissions they give up, as far as it is known.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Schedule {
     pub range: (f64, f64),
@@ -128,7 +128,7 @@ fn hypotheses(
         [.., before, last] => 2.0 * (last - before),
         _ => f64::midpoint(schedule.range.0, schedule.range.1),
     };
-    let given_up = sent.len() >= schedule.most.max(2);
+    let given_up = sent.len() >= schedule.most;
     let mut all_lost = 1.0;
     for (answer, &at) in exchange.answered.iter().take(ANSWERS).enumerate() {
         let Around { time, spread, lost_down, lost_up } = around(at);

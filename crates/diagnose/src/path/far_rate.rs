@@ -3,7 +3,8 @@
 //! A link's spacing is the upper edge of all spacings (Paxson's packet-bunch modes): neighbours cannot be closer. Where
 //! time stamps are coarse or jittered, only long trains are compared.
 
-use crate::ordered::{clusters, quantile, sorted};
+use crate::exchanges::Passed;
+use crate::ordered::{quantile, sorted};
 
 /// A rate as the spacing of packets shows it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -39,39 +40,64 @@ const SPIKE: f64 = 0.01;
 /// A time stamp that only has multiples of so many microseconds is coarse.
 const COARSE: u64 = 200;
 
-/// The rate at which packets came that were seen at these times, in seconds, and have these sizes, in bytes.
-pub(crate) fn far_rate(times: &[f64], sizes: &[u32]) -> Option<Spacing> {
-    let neighbours = sorted(times.windows(2).zip(sizes.get(1..)?).filter_map(|(pair, &size)| {
-        let gap = pair[1] - pair[0];
-        (gap > 0.0).then(|| (8.0 * f64::from(size) / gap).ln())
-    }));
+/// The rate at which these packets of one direction came.
+pub(crate) fn far_rate(packets: &[Passed]) -> Option<Spacing> {
+    let mut neighbours: Vec<Neighbours> = packets
+        .windows(2)
+        .filter_map(|pair| {
+            let gap = pair[1].at - pair[0].at;
+            let rate = (8.0 * f64::from(pair[1].bytes) / gap).ln();
+            (gap > 0.0).then_some(Neighbours { rate, peers: (pair[0].peer, pair[1].peer) })
+        })
+        .collect();
     if neighbours.len() < 10 {
         return None;
     }
-    let spike = uppermost_spike(&neighbours);
-    match spike {
-        Some(spike) if step_of(times) < COARSE => Some(spike),
-        _ => Some(by_trains(times, sizes)),
+    neighbours.sort_by(|one, other| one.rate.total_cmp(&other.rate));
+    let (times, sizes): (Vec<f64>, Vec<u32>) = packets.iter().map(|packet| (packet.at, packet.bytes)).unzip();
+    match uppermost_spike(&neighbours) {
+        Some(spike) if step_of(&times) < COARSE => Some(spike),
+        _ => Some(by_trains(&times, &sizes)),
     }
 }
 
-fn uppermost_spike(rates: &[f64]) -> Option<Spacing> {
-    let count = rates.len();
+/// Two packets that came one after the other.
+#[derive(Clone, Copy, Debug)]
+struct Neighbours {
+    /// The logarithm of the rate at which the second would just have followed the first.
+    rate: f64,
+    peers: (u32, u32),
+}
+
+fn uppermost_spike(neighbours: &[Neighbours]) -> Option<Spacing> {
+    let count = neighbours.len();
     // Some rogue gaps are allowed at the top.
     let top = count - 1 - count * 3 / 1000;
     let least = 8.max(count / 250);
     for at in (top.saturating_sub(60.max(count / 10))..=top).rev() {
-        let edge = rates[at];
-        let low = rates.partition_point(|&rate| rate < edge - SPIKE);
+        let edge = neighbours[at].rate;
+        let low = neighbours.partition_point(|of| of.rate < edge - SPIKE);
         let inside = at + 1 - low;
-        let below = low - rates.partition_point(|&rate| rate < edge - 11.0 * SPIKE);
+        let below = low - neighbours.partition_point(|of| of.rate < edge - 11.0 * SPIKE);
         let above = count - 1 - at;
-        if inside >= least && inside * 5 > below * 4 && above <= 2.max(inside / 10) {
-            let rate = rates.get(usize::midpoint(low, at)).copied()?.exp();
+        if inside >= least
+            && inside * 5 > below * 4
+            && above <= 2.max(inside / 10)
+            && of_different_peers(&neighbours[low..=at], least)
+        {
+            let rate = neighbours.get(usize::midpoint(low, at))?.rate.exp();
             return Some(Spacing { rate, kind: Kind::Neighbours, hits: inside });
         }
     }
     None
+}
+
+/// Devices with the same period come equally far apart each time, over any link: only different pairs count.
+fn of_different_peers(neighbours: &[Neighbours], least: usize) -> bool {
+    let mut pairs: Vec<(u32, u32)> = neighbours.iter().map(|of| of.peers).collect();
+    pairs.sort_unstable();
+    pairs.dedup();
+    pairs.len() >= least.min(neighbours.len() / 2)
 }
 
 /// The greatest number of microseconds that all gaps are multiples of.
@@ -113,20 +139,4 @@ fn by_trains(times: &[f64], sizes: &[u32]) -> Spacing {
         }
     }
     Spacing { rate: quantile(&rates, 0.995).unwrap_or_default(), kind: Kind::Bound, hits: 0 }
-}
-
-/// The densest rate of some sorted logarithms of rates, and how many are there; a slower one to which it has a simple ratio
-/// is preferred if it is half as frequent.
-pub(crate) fn mode(logarithms: &[f64]) -> Option<(f64, usize)> {
-    const WIDTH: f64 = 0.02;
-    let found: Vec<(usize, f64)> = clusters(logarithms, |_| WIDTH).collect();
-    let best = *found.iter().max_by_key(|found| found.0)?;
-    // Packets that were dropped between two make them seem faster: then the slower of two related ones is true.
-    let related = [2.0_f64, 1.5, 4.0 / 3.0, 3.0, 1.25];
-    let slower = found.iter().find(|(hits, at)| {
-        *hits * 2 >= best.0 && related.iter().any(|factor| (best.1 - at - factor.ln()).abs() < 1.5 * WIDTH)
-    });
-    let best = slower.copied().unwrap_or(best);
-    let (hits, at) = found.into_iter().filter(|(_, at)| (at - best.1).abs() < WIDTH).max_by_key(|found| found.0)?;
-    Some((at.exp(), hits))
 }

@@ -3,6 +3,7 @@
 pub(crate) mod far_rate;
 pub(crate) mod loop_time;
 pub(crate) mod losses;
+pub(crate) mod mode;
 pub(crate) mod near_rate;
 pub(crate) mod queue;
 pub(crate) mod stopping;

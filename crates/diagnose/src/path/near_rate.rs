@@ -1,7 +1,7 @@
 //! The rate of the link that the capture sits before: devices that accept one answer after the other ask again as far
 //! apart as the bytes between those answers take.
 
-use super::far_rate::mode;
+use super::mode::{Mode, mode};
 use crate::ordered::sorted;
 
 /// A packet to a device, and when its device's next request followed from it.
@@ -20,6 +20,8 @@ pub(crate) struct Reaction {
     pub hits: usize,
     /// Of all pairs of neighbours.
     pub share: f64,
+    /// Nothing but the link spaces them.
+    pub is_sharp: bool,
 }
 
 impl Reaction {
@@ -57,6 +59,6 @@ pub(crate) fn near_rate(sent: &[Sent], waits: impl Fn(f64) -> bool) -> Option<Re
     if rates.len() < 8 {
         return None;
     }
-    let (rate, hits) = mode(&rates)?;
-    Some(Reaction { rate, hits, share: hits as f64 / rates.len() as f64 })
+    let Mode { rate, hits, is_sharp } = mode(&rates)?;
+    Some(Reaction { rate, hits, share: hits as f64 / rates.len() as f64, is_sharp })
 }

@@ -1,14 +1,14 @@
 //! How much the queues hold, and what the radio loses besides.
 
-use super::{Downlink, Evidence, Losses, losses, quantile, queue, sorted};
+use super::{Downlink, Evidence, Losses, Reaction, losses, quantile, queue, sorted};
 use crate::judgement::{Judged, Verdict};
 use crate::ordered::median_of;
 
 /// What is known of the downlink's queue and losses, and of the uplink's queue.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Queues {
-    /// Bytes, and whether it was full: then it holds no more.
-    pub downlink: Option<(f64, bool)>,
+    /// Bytes that the downlink's queue holds, or held.
+    pub downlink: Option<(f64, Filled)>,
     pub losses: Losses,
     /// Bytes that waited in the uplink, and whether it was full.
     pub uplink: Option<(f64, bool)>,
@@ -18,15 +18,26 @@ pub(super) struct Queues {
     pub base: Option<f64>,
 }
 
+/// How a queue's bytes are known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Filled {
+    /// It was full.
+    Full,
+    /// So much waited, and nothing was dropped.
+    Waited,
+    /// So much waited if the rate is what it seems.
+    Modelled,
+}
+
 pub(super) fn queues(evidence: &Evidence<'_>, judged: &[Vec<Judged>], lost_up: f64) -> Queues {
     let mut found = Queues { losses: losses(met(evidence, judged)), ..Queues::default() };
     match (&evidence.closed, evidence.downlink) {
-        (Some(_), Downlink::Reactions(reaction)) => behind_reactions(evidence, reaction.rate, &mut found),
+        (Some(_), Downlink::Reactions(reaction)) => behind_reactions(evidence, reaction, &mut found),
         (_, Downlink::Stopping(model)) => {
             if let Some(buffer) = model.buffer {
-                found.downlink = Some((buffer, true));
+                found.downlink = Some((buffer, Filled::Full));
             } else if let Some(replayed) = &evidence.replayed {
-                found.downlink = Some(((replayed.longest - replayed.base) * model.rate / 8.0, false));
+                found.downlink = Some(((replayed.longest - replayed.base) * model.rate / 8.0, Filled::Modelled));
             }
         }
         _ => {}
@@ -70,7 +81,7 @@ fn met(evidence: &Evidence<'_>, judged: &[Vec<Judged>]) -> Vec<(f64, bool)> {
 }
 
 /// The buffer whose drops agree best with the answers that were lost.
-fn behind_reactions(evidence: &Evidence<'_>, rate: f64, found: &mut Queues) {
+fn behind_reactions(evidence: &Evidence<'_>, Reaction { rate, is_sharp, .. }: Reaction, found: &mut Queues) {
     let Some(closed) = &evidence.closed else { return };
     let (times, sizes) = (&evidence.sent.0[..], &evidence.sent.1[..]);
     let span = closed.longest - closed.base;
@@ -122,9 +133,9 @@ fn behind_reactions(evidence: &Evidence<'_>, rate: f64, found: &mut Queues) {
     }
     let longest = waits.iter().flatten().copied().fold(0.0, f64::max);
     found.downlink = Some(match buffer {
-        Some(size) => (size, true),
-        None if full => (span * rate / 8.0, true),
-        None => (longest * rate / 8.0, false),
+        Some(size) => (size, Filled::Full),
+        None if full => (span * rate / 8.0, Filled::Full),
+        None => (longest * rate / 8.0, if is_sharp { Filled::Waited } else { Filled::Modelled }),
     });
     // What is left of the loop without the downlink's queue.
     let rest = rest_of_loop(evidence, &waits);

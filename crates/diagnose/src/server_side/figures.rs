@@ -1,6 +1,6 @@
 //! What the evidence comes to, each figure with its grade.
 
-use super::buffers::{Queues, queues};
+use super::buffers::{Filled, Queues, queues};
 use super::{Downlink, Evidence, LONGEST_LOOP, far_rate, verdicts};
 use crate::figure::Figure;
 use crate::findings::{Findings, LinkFigures, bytes_of_answers};
@@ -65,6 +65,9 @@ fn uplink_rate(evidence: &Evidence<'_>) -> Figure {
 
 fn downlink_rate(evidence: &Evidence<'_>) -> Figure {
     match evidence.downlink {
+        Downlink::Reactions(found) if !found.is_sharp => {
+            Figure::estimate(found.rate, format!("{} answers in a row were taken about so far apart", found.hits))
+        }
         Downlink::Reactions(found) => {
             Figure::exact(found.rate, format!("{} answers in a row were taken just so far apart", found.hits))
         }
@@ -79,8 +82,11 @@ fn downlink_rate(evidence: &Evidence<'_>) -> Figure {
 
 fn downlink_buffer(queues: &Queues) -> Figure {
     match queues.downlink {
-        Some((bytes, true)) => Figure::estimate(bytes, "its drops agree with the answers that were lost"),
-        Some((bytes, false)) => Figure::at_least(bytes, "so much waited, and nothing was dropped"),
+        Some((bytes, Filled::Full)) => Figure::estimate(bytes, "its drops agree with the answers that were lost"),
+        Some((bytes, Filled::Waited)) => Figure::at_least(bytes, "so much waited, and nothing was dropped"),
+        Some((bytes, Filled::Modelled)) => {
+            Figure::estimate(bytes, "so much waited, if the rate is as estimated; it may hold more")
+        }
         None => Figure::unknown("no queue of the downlink was seen"),
     }
 }

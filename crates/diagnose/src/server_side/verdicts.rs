@@ -138,10 +138,11 @@ impl<'e> Surroundings<'e> {
 /// From when the device stopped, where the loop is known; the sure and the even are told, what is between is not.
 fn by_stop(evidence: &Evidence<'_>, exchange: &Exchange) -> Option<Vec<Judged>> {
     const MUCH_LOST: f64 = 0.3;
+    const FULL: f64 = 0.25;
     let schedule = evidence.schedule();
     let stops = evidence.stops.as_ref().filter(|_| evidence.around(exchange.began()).is_none());
-    // Where many requests are lost, a device that went on is taken for one that stopped.
-    let hidden = stops.is_some_and(|stops| stops.lost_up > MUCH_LOST);
+    // Where many requests are lost, as before a full uplink, a device that went on is taken for one that stopped.
+    let hidden = stops.is_some_and(|stops| stops.lost_up > MUCH_LOST || evidence.saturated >= FULL);
     let spurious = match evidence.around(exchange.began()) {
         Some(around) => spurious(exchange, |time| evidence.around(time).unwrap_or(around), schedule),
         None => evidence.stops.as_ref()?.spurious(exchange, schedule),
