@@ -1,0 +1,2 @@
+/* Stands in for Contiki-NG. */
+unsigned short random_rand(void);
