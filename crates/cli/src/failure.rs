@@ -124,7 +124,7 @@ fn in_flags(text: &str) -> String {
 }
 
 /// The system's words without "(os error 2)".
-fn without_number(error: &io::Error) -> String {
+pub fn without_number(error: &io::Error) -> String {
     let text = error.to_string();
     match text.rsplit_once(" (os error ") {
         Some((words, _)) => words.to_owned(),

@@ -36,7 +36,7 @@ impl LatenessBound {
     /// worst packet five times that. Up to 60 kbit/s that is 1 ms and 5 ms, from 600 kbit/s on 0.1 ms and 0.5 ms.
     #[must_use]
     pub fn of(path: &Path) -> Self {
-        let rate = path.uplink.rate.0.max(path.downlink.rate.0).max(1);
+        let rate = path.uplink.highest_rate().0.max(path.downlink.highest_rate().0).max(1);
         let micros = LONG_PACKET * 8 * 1_000_000 / rate / PART;
         Self::from_usual(Duration::from_micros(micros.clamp(BOUNDS.0, BOUNDS.1)))
     }

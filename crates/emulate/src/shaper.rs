@@ -60,8 +60,7 @@ impl<P> Shaper<P> {
     pub fn new(path: &Path, seed: u64) -> Result<Self, Error> {
         let seed = ChanceSeed::new(seed);
         let link = |direction: &millpond_path::Direction, number, toward: Toward| {
-            Link::new(&direction.config(), seed, number)
-                .map_err(|error| Error::Path(format!("{}: {error}", toward.link())))
+            direction.link(seed, number).map_err(|error| Error::Path(format!("{}: {error}", toward.link())))
         };
         Ok(Self { up: link(&path.uplink, 0, Toward::Server)?, down: link(&path.downlink, 1, Toward::Clients)? })
     }

@@ -78,6 +78,17 @@ impl<P> Air<P> {
         }
     }
 
+    /// The medium loses them all.
+    pub(crate) fn lose(&mut self) {
+        match self {
+            Self::InOrder { line, .. } => line.iter_mut().for_each(|flying| flying.lost = true),
+            Self::Free(heap) => {
+                let lost = |flying| Flying { lost: true, ..flying };
+                *heap = std::mem::take(heap).into_iter().map(lost).collect();
+            }
+        }
+    }
+
     /// Lengths of all packets, in no particular order.
     pub(crate) fn lengths(&self) -> impl Iterator<Item = u32> {
         let (line, heap) = match self {

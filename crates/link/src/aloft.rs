@@ -33,6 +33,13 @@ impl Aloft {
         self.held
     }
 
+    /// The medium lost all of it.
+    #[cold]
+    pub(crate) fn lose(&mut self) {
+        self.due.clear();
+        self.held = Occupancy::NOTHING;
+    }
+
     /// Bytes of memory held.
     pub(crate) fn memory(&self) -> usize {
         self.due.capacity() * size_of::<Reverse<(u64, u32)>>()

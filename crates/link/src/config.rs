@@ -166,6 +166,18 @@ pub enum LossAt {
     BeforeRate,
 }
 
+/// What becomes of packets that have left the queue when a link stops ([`crate::Link::pause`]).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum InFlight {
+    /// They stay where they are: what is due meanwhile arrives when the link goes on.
+    #[default]
+    Delayed,
+    /// They arrive as if nothing had happened.
+    Kept,
+    /// The medium loses them.
+    Lost,
+}
+
 /// Why a link cannot be built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]

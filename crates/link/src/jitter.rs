@@ -1,16 +1,20 @@
-//! The delay of one packet: propagation plus its own jitter.
+//! The delay of one packet: propagation, which may follow a trace, plus its own jitter.
 
 use crate::config::{Config, Jitter, Order};
+use crate::trace::Follower;
 use millpond_control::{ChanceSeed, Purpose, Span};
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Delay {
     seed: ChanceSeed,
     link: u32,
+    /// The least delay that a packet ever has, µs.
     least: u64,
     /// Width of the jitter, if any.
     spread: Span,
     order: Order,
+    /// The trace that the propagation follows, if it does, and the least jitter, µs.
+    traced: Option<Box<(Follower, u64)>>,
 }
 
 impl Delay {
@@ -20,21 +24,31 @@ impl Delay {
             Jitter::Uniform { from, to, order } => (from, to, order),
         };
         let least = u64::from(config.propagation.as_micros()) + u64::from(from.as_micros());
-        Self { seed, link, least, spread: to.minus(from), order }
+        Self { seed, link, least, spread: to.minus(from), order, traced: None }
     }
 
-    pub(crate) const fn order(self) -> Order {
+    /// The propagation follows a trace; `before` is what it was until now.
+    pub(crate) fn follow(&mut self, trace: Follower, before: Span) {
+        let jitter = self.least - u64::from(before.as_micros());
+        self.least = u64::from(trace.least_delay().as_micros()) + jitter;
+        self.traced = Some(Box::new((trace, jitter)));
+    }
+
+    pub(crate) const fn order(&self) -> Order {
         self.order
     }
 
-    /// When a packet that left at `left` arrives at the earliest, whatever its random numbers.
-    pub(crate) const fn earliest(self, left: u64) -> u64 {
+    /// When a packet that left at `left` arrives at the earliest, whatever its random numbers, and any that leaves after it.
+    pub(crate) const fn earliest(&self, left: u64) -> u64 {
         left.saturating_add(self.least)
     }
 
     /// When packet `number`, which left at `left`, arrives if nothing holds it up.
-    pub(crate) fn arrival(self, left: u64, number: u64) -> u64 {
-        let earliest = self.earliest(left);
+    pub(crate) fn arrival(&self, left: u64, number: u64) -> u64 {
+        let earliest = match &self.traced {
+            None => self.earliest(left),
+            Some(traced) => left.saturating_add(u64::from(traced.0.delay(left).as_micros()) + traced.1),
+        };
         if self.spread == Span::ZERO {
             return earliest;
         }
@@ -43,7 +57,7 @@ impl Delay {
 
     /// The jitter of packet `number`, µs.
     #[cold]
-    fn extra(self, number: u64) -> u64 {
+    fn extra(&self, number: u64) -> u64 {
         let place = [self.link, number as u32, (number >> 32) as u32, 0];
         u64::from(self.seed.at(Purpose::Jitter, place).between(Span::ZERO, self.spread).as_micros())
     }
@@ -83,10 +97,10 @@ mod tests {
     fn links_and_seeds_have_luck_of_their_own() {
         let jitter = Jitter::Uniform { from: Span::ZERO, to: Span::from_secs(1), order: Order::Free };
         let here = delay(jitter);
-        let arrivals = |delay: Delay| (0..8).map(|number| delay.arrival(0, number)).collect::<Vec<_>>();
-        assert_eq!(arrivals(here), arrivals(delay(jitter)));
-        assert_ne!(arrivals(here), arrivals(Delay { link: 4, ..here }));
-        assert_ne!(arrivals(here), arrivals(Delay { seed: ChanceSeed::new(2), ..here }));
+        let arrivals = |delay: &Delay| (0..8).map(|number| delay.arrival(0, number)).collect::<Vec<_>>();
+        assert_eq!(arrivals(&here), arrivals(&delay(jitter)));
+        assert_ne!(arrivals(&here), arrivals(&Delay { link: 4, ..here.clone() }));
+        assert_ne!(arrivals(&here), arrivals(&Delay { seed: ChanceSeed::new(2), ..here.clone() }));
     }
 
     #[test]

@@ -30,6 +30,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! Rate, delay and losses may follow a [`Trace`], on which [`Link::follow`] sets the link before the first packet.
+//!
 //! Memory holds the packets that are inside and nothing else; it grows to the largest number ever inside and is then
 //! reused, so a link in its steady state does not allocate.
 //!
@@ -62,8 +64,9 @@ mod queue;
 mod radios;
 mod rate;
 mod statistics;
+mod trace;
 
-pub use config::{Config, ConfigError, Counted, Jitter, Limit, Loss, LossAt, LossOf, Order, Rate};
+pub use config::{Config, ConfigError, Counted, InFlight, Jitter, Limit, Loss, LossAt, LossOf, Order, Rate};
 pub use counters::{Counters, Imbalance, Tally};
 pub use exponential::minus_ln;
 pub use link::{Delivered, Link, Parcel};
@@ -71,6 +74,7 @@ pub use names::QueuedNames;
 pub use probability::Probability;
 pub use queue::{DropReason, Occupancy};
 pub use statistics::{Level, MeanLevel, Statistics};
+pub use trace::{Step, Trace, TraceError};
 
 /// The first program of the README compiles.
 #[cfg(doctest)]

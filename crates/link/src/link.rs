@@ -2,14 +2,16 @@
 
 use crate::air::{Air, Flying};
 use crate::aloft::Aloft;
-use crate::config::{Config, ConfigError, Counted, Loss, LossAt, Order, Rate};
+use crate::config::{Config, ConfigError, Counted, InFlight, Loss, LossAt, Order, Rate};
 use crate::counters::{Counters, Imbalance, Tally};
 use crate::jitter::Delay;
 use crate::queue::{DropReason, Occupancy, Queue, Waiting};
 use crate::radios::Radios;
 use crate::rate::RateStage;
 use crate::statistics::{Meter, Statistics};
-use millpond_control::{ChanceSeed, Instant};
+use crate::trace::{Follower, Trace};
+use millpond_control::{ChanceSeed, Instant, Span};
+use std::sync::Arc;
 
 /// One direction of a path. `P` is whatever the owner wants moved along with a packet: a buffer, or its index.
 ///
@@ -21,6 +23,7 @@ pub struct Link<P> {
     clock: u64,
     overhead: i64,
     overhead_in_queue: bool,
+    propagation: Span,
     loss_at: LossAt,
     rate: RateStage,
     loss: Radios,
@@ -30,12 +33,14 @@ pub struct Link<P> {
     /// What has left the queue and counts towards its limit all the same; none if nothing does.
     aloft: Option<Aloft>,
     counters: Counters,
+    /// What the medium lost after the rate stage.
+    lost_after: Tally,
     meter: Meter,
     /// Busy time before the statistics were restarted.
     busy_before: u64,
-    /// Since when nothing goes, if nothing does.
-    paused: Option<u64>,
-    /// When it went on last.
+    /// Since when nothing is sent, if nothing is, and what of packets that have left the queue.
+    paused: Option<(u64, InFlight)>,
+    /// Before this nothing arrives: the link went on then after a pause that delayed what was under way.
     resumed: u64,
 }
 
@@ -81,19 +86,38 @@ impl<P> Link<P> {
             clock: 0,
             overhead: i64::from(config.overhead),
             overhead_in_queue: config.overhead_in_queue,
+            propagation: config.propagation,
             loss_at: config.loss_at,
             rate: RateStage::new(config.rate),
             loss: Radios::new(config.loss, config.loss_of, seed, number),
-            delay,
             queue: Queue::new(config.queue),
             air: Air::new(delay.order()),
+            delay,
             aloft: (config.queue_counts == Counted::All).then(Aloft::default),
             counters: Counters::default(),
+            lost_after: Tally::default(),
             meter: Meter::default(),
             busy_before: 0,
             paused: None,
             resumed: 0,
         })
+    }
+
+    /// Follows a trace, which is `ahead` µs old at the origin of time: what it speaks of replaces rate, propagation and losses of
+    /// the configuration. To be called before the first packet is offered.
+    #[must_use]
+    pub fn follow(mut self, trace: &Arc<Trace>, ahead: u64) -> Self {
+        let follower = || Follower::new(Arc::clone(trace), ahead);
+        if trace.has_rates() {
+            self.rate.follow(follower());
+        }
+        if trace.has_delays() {
+            self.delay.follow(follower(), self.propagation);
+        }
+        if trace.has_losses() {
+            self.loss.follow(follower());
+        }
+        self
     }
 
     /// Hands a packet of `len` bytes to the link.
@@ -120,7 +144,7 @@ impl<P> Link<P> {
         }
         let charged = self.charged(len);
         let room = self.room(len);
-        let halted = self.paused.unwrap_or(now);
+        let halted = if self.is_halted() { self.paused.map_or(now, |(since, _)| since) } else { now };
         let beyond = self.aloft.as_mut().map_or(Occupancy::NOTHING, |aloft| aloft.held(halted));
         if let Err(reason) = self.queue.admit(room, beyond) {
             self.count_refused(reason, len);
@@ -146,7 +170,8 @@ impl<P> Link<P> {
         }
     }
 
-    /// When to call [`Link::deliver`] next; none if nothing is inside, or while the link is paused. Ask again after every call that changes the link.
+    /// When to call [`Link::deliver`] next; none if nothing is inside, or nothing arrives while the link is paused. Ask again after
+    /// every call that changes the link.
     ///
     /// With jitter that may reorder, or jitter and losses after the rate stage, this can be earlier than the next
     /// packet is due, at most once for each packet; `deliver` then hands out nothing.
@@ -154,7 +179,7 @@ impl<P> Link<P> {
     #[inline(always)]
     pub fn next(&self) -> Option<Instant> {
         if self.paused.is_some() {
-            return None;
+            return self.air.due().filter(|_| !self.is_halted()).map(Instant::from_micros);
         }
         let next = match (&self.air, self.air.due()) {
             // Nothing overtakes what is in the air.
@@ -175,10 +200,15 @@ impl<P> Link<P> {
     #[inline]
     pub fn deliver(&mut self, now: Instant) -> Option<Delivered<P>> {
         let now = self.advance(now);
-        if self.paused.is_some() {
+        if self.is_halted() {
             return None;
         }
         self.hand_out(now)
+    }
+
+    /// Whether nothing arrives, because of a pause that delays what is under way.
+    const fn is_halted(&self) -> bool {
+        matches!(self.paused, Some((_, InFlight::Delayed)))
     }
 
     /// The first in the air, if it is due by then.
@@ -189,6 +219,7 @@ impl<P> Link<P> {
         let parcel = Parcel { payload, len, number, left: Instant::from_micros(left), at };
         if lost {
             self.counters.lost.add(len);
+            self.lost_after.add(len);
             Some(Delivered::Lost(parcel))
         } else {
             self.counters.delivered.add(len);
@@ -252,22 +283,29 @@ impl<P> Link<P> {
         Ok(())
     }
 
-    /// Stands still from `now` on: nothing is sent and nothing arrives. What waits goes on waiting, what is in the air stays
-    /// there, and the queue takes packets as long as it has room. Costs time in proportion to the packets waiting.
-    pub fn pause(&mut self, now: Instant) {
+    /// Sends nothing from `now` on: what waits goes on waiting, and the queue takes packets as long as it has room. What has left
+    /// the queue fares as said; a link that is paused already stays as it is, but may lose that. Costs time in proportion to the
+    /// packets inside.
+    pub fn pause(&mut self, now: Instant, in_flight: InFlight) {
         let clock = self.advance(now);
+        if in_flight == InFlight::Lost {
+            self.air.lose();
+            self.aloft.iter_mut().for_each(Aloft::lose);
+        }
         if self.paused.is_none() {
-            self.paused = Some(clock);
+            self.paused = Some((clock, in_flight));
             self.queue.change_departures(|waiting| self.rate.stop(clock, waiting.map(|w| &mut w.departs)));
         }
     }
 
-    /// Goes on at `now`: the packet in service with the bits that it lacks, and what should have arrived meanwhile arrives at
-    /// once. Costs time in proportion to the packets waiting.
+    /// Goes on at `now`: the packet in service with the bits that it lacks, and what was delayed arrives at once. Costs time in
+    /// proportion to the packets waiting.
     pub fn resume(&mut self, now: Instant) {
         let clock = self.advance(now);
-        if self.paused.take().is_some() {
-            self.resumed = clock;
+        if let Some((_, in_flight)) = self.paused.take() {
+            if in_flight == InFlight::Delayed {
+                self.resumed = clock;
+            }
             let (total, overhead) = (self.work_waiting(), self.overhead);
             self.queue.change_departures(|waiting| {
                 self.rate.resume(clock, total, waiting.map(|w| (charge(w.len, overhead), &mut w.departs)));
@@ -310,11 +348,7 @@ impl<P> Link<P> {
         }
         let mut in_air = Tally::default();
         self.air.lengths().for_each(|len| in_air.add(len));
-        let lost_after = match self.loss_at {
-            LossAt::AfterRate => self.counters.lost,
-            LossAt::BeforeRate => Tally::default(),
-        };
-        self.counters.balance(in_queue, in_air, lost_after)?;
+        self.counters.balance(in_queue, in_air, self.lost_after)?;
         let held = self.queue.held();
         if held != room {
             let (left, right) = (Tally::from(held), Tally::from(room));

@@ -3,6 +3,7 @@
 use crate::config::Loss;
 use crate::exponential::exponential;
 use crate::probability::Probability;
+use crate::trace::Follower;
 use millpond_control::{Chance, ChanceSeed, Purpose, Span};
 
 /// What a word of chance is for, as the last part of its address.
@@ -39,6 +40,7 @@ enum Kind {
     Bernoulli(Probability),
     Markov(Markov),
     Chain { p: Probability, r: Probability, in_good: Probability, in_bad: Probability, bad: bool },
+    Traced(Box<Follower>),
 }
 
 /// Two states in time.
@@ -87,6 +89,11 @@ impl LossProcess {
         Self { luck, kind }
     }
 
+    /// Each packet independently, with the probability that a trace has then.
+    pub(crate) fn traced(trace: Follower, seed: ChanceSeed, link: u32) -> Self {
+        Self { luck: Luck { seed, link }, kind: Kind::Traced(Box::new(trace)) }
+    }
+
     /// Whether no packet is ever lost.
     pub(crate) const fn is_idle(&self) -> bool {
         matches!(self.kind, Kind::Never)
@@ -104,6 +111,7 @@ impl LossProcess {
         let probability = match &mut self.kind {
             Kind::Never => return false,
             Kind::Bernoulli(rate) => *rate,
+            Kind::Traced(trace) => trace.loss(at),
             Kind::Markov(process) => process.loss[usize::from(process.is_bad(at, luck))],
             Kind::Chain { p, r, in_good, in_bad, bad } => {
                 let (loss, leave) = if *bad { (*in_bad, *r) } else { (*in_good, *p) };

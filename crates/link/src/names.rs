@@ -51,7 +51,7 @@ mod tests {
     use millpond_control::{ChanceSeed, Span};
 
     use super::*;
-    use crate::{Config, Limit, Rate};
+    use crate::{Config, InFlight, Limit, Rate};
 
     /// A byte a millisecond.
     fn link() -> Link<()> {
@@ -84,7 +84,7 @@ mod tests {
         let (mut link, mut names) = (link(), QueuedNames::default());
         link.offer(at(0), 100, ()).unwrap();
         names.took(&mut link, at(0), "it");
-        link.pause(at(50));
+        link.pause(at(50), InFlight::Delayed);
         assert!(names.waits(&mut link, at(10_000), &"it"));
         link.resume(at(10_000));
         link.set_rate(at(10_000), Rate::BitsPerSecond(80_000)).unwrap();

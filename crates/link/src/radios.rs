@@ -2,6 +2,7 @@
 
 use crate::config::{Loss, LossOf};
 use crate::loss::LossProcess;
+use crate::trace::Follower;
 use millpond_control::ChanceSeed;
 
 /// The loss processes of one link.
@@ -46,9 +47,17 @@ impl Radios {
         *self = Self::new(loss, of, self.seed, self.link);
     }
 
+    /// Follows a trace: each packet is lost independently, whoever sends or hears it.
+    pub(crate) fn follow(&mut self, trace: Follower) {
+        self.medium = Medium::Shared(LossProcess::traced(trace, self.seed, self.link));
+    }
+
     /// Whether no packet is ever lost.
     pub(crate) const fn is_idle(&self) -> bool {
-        matches!(self.loss, Loss::None)
+        match &self.medium {
+            Medium::Shared(process) => process.is_idle(),
+            Medium::Apart(_) => matches!(self.loss, Loss::None),
+        }
     }
 
     /// Whether packet `number` of the link, which is at the loss stage at `at` (µs), is lost for this radio. Neither ever

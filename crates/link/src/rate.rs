@@ -2,9 +2,10 @@
 //!
 //! Departures are kept as a whole number of microseconds plus a remainder in parts of the rate, so that a busy period
 //! of any length ends where arithmetic without rounding would end it: 94 bytes at 30 kbit/s take 25066 + 2/3 µs, and
-//! three of them exactly 75200 µs.
+//! three of them exactly 75200 µs. Where the rate follows a trace, the work accepted is kept instead, and a departure is looked up.
 
 use crate::config::Rate;
+use crate::trace::Follower;
 use core::num::NonZeroU64;
 
 /// Microseconds of a second times bits of a byte: `bytes · WORK / rate` is a time in microseconds.
@@ -26,11 +27,36 @@ pub(crate) struct RateStage {
     stopped: Option<u128>,
     /// Service time of the previous packet, because the next is often as long: bytes, whole, part.
     memo: (u64, u64, u64),
+    /// The trace that the rate follows, if it does.
+    traced: Option<Box<Traced>>,
+}
+
+#[derive(Clone, Debug)]
+struct Traced {
+    trace: Follower,
+    /// The work that the trace can do by the time at which everything accepted is out.
+    until: u128,
 }
 
 impl RateStage {
     pub(crate) const fn new(rate: Rate) -> Self {
-        Self { rate: per_second(rate), free: 0, part: 0, since: 0, closed: (0, 0), stopped: None, memo: (0, 0, 0) }
+        Self {
+            rate: per_second(rate),
+            free: 0,
+            part: 0,
+            since: 0,
+            closed: (0, 0),
+            stopped: None,
+            memo: (0, 0, 0),
+            traced: None,
+        }
+    }
+
+    /// Follows a trace from the beginning.
+    pub(crate) fn follow(&mut self, trace: Follower) {
+        // Its instants are whole microseconds: there are no parts of a rate.
+        self.rate = Some(NonZeroU64::MIN);
+        self.traced = Some(Box::new(Traced { trace, until: 0 }));
     }
 
     /// Accepts a packet of `bytes` at `now`, behind all accepted before. Returns when its last bit is out, rounded up
@@ -39,6 +65,9 @@ impl RateStage {
         if let Some(left) = &mut self.stopped {
             *left += u128::from(bytes) * u128::from(WORK);
             return u64::MAX;
+        }
+        if self.traced.is_some() {
+            return self.serve_traced(now, bytes);
         }
         let Some(rate) = self.rate else { return now };
         if self.free_by() <= now {
@@ -52,7 +81,19 @@ impl RateStage {
         self.append(rate, whole, part)
     }
 
-    /// Time spent sending since the beginning, in microseconds, rounded down.
+    /// The same where the rate follows a trace.
+    #[cold]
+    fn serve_traced(&mut self, now: u64, bytes: u64) -> u64 {
+        if self.free <= now {
+            self.close(now);
+        }
+        let Some(traced) = &mut self.traced else { return now };
+        traced.until = traced.until.max(traced.trace.work(now));
+        self.append_traced(now, u128::from(bytes) * u128::from(WORK))
+    }
+
+    /// Time spent sending since the beginning, in microseconds, rounded down; where the rate follows a trace, time in which there was
+    /// something to send.
     pub(crate) fn busy(&self, now: u64) -> u64 {
         let Some(rate) = self.rate else { return self.closed.0 };
         let (whole, part) = if self.free_by() <= now { (self.free, self.part) } else { (now, 0) };
@@ -72,7 +113,7 @@ impl RateStage {
         let stopped = self.stopped;
         let left = stopped.unwrap_or_else(|| self.left(now));
         self.pause_at(now);
-        self.rate = per_second(rate);
+        (self.rate, self.traced) = (per_second(rate), None);
         if stopped.is_none() {
             self.go(now, left, total, waiting);
         }
@@ -96,7 +137,10 @@ impl RateStage {
     }
 
     /// The work accepted and not done at `now`, in bytes times [`WORK`].
-    fn left(&self, now: u64) -> u128 {
+    fn left(&mut self, now: u64) -> u128 {
+        if let Some(traced) = &mut self.traced {
+            return traced.until.saturating_sub(traced.trace.work(now));
+        }
         let Some(rate) = self.rate.filter(|_| self.free_by() > now) else { return 0 };
         u128::from(self.free.saturating_sub(now)) * u128::from(rate.get()) + u128::from(self.part)
     }
@@ -110,14 +154,26 @@ impl RateStage {
     /// Sends what waits from `now` on; `left` is the work of all of it.
     fn go<'q>(&mut self, now: u64, left: u128, total: u128, waiting: impl Iterator<Item = (u64, &'q mut u64)>) {
         let mut first = Some(left);
+        if let Some(traced) = &mut self.traced {
+            traced.until = traced.trace.work(now);
+        }
         for (bytes, departs) in waiting {
             let behind = (total - u128::from(bytes)) * u128::from(WORK);
             let work = first.take().map_or(bytes * WORK, |left| left.saturating_sub(behind) as u64);
             *departs = match self.rate {
+                _ if self.traced.is_some() => self.append_traced(now, u128::from(work)),
                 None => now,
                 Some(rate) => self.append(rate, work / rate, work % rate),
             };
         }
+    }
+
+    fn append_traced(&mut self, now: u64, work: u128) -> u64 {
+        if let Some(traced) = &mut self.traced {
+            traced.until += work;
+            self.free = traced.trace.done(traced.until).max(now);
+        }
+        self.free
     }
 
     /// When everything accepted is out, in whole microseconds.

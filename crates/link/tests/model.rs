@@ -2,8 +2,8 @@
 
 use millpond_control::{ChanceSeed, Instant, Span};
 use millpond_link::{
-    Config, Counted, Counters, Delivered, DropReason, Jitter, Level, Limit, Link, Loss, LossAt, Occupancy, Order,
-    Probability, Rate, Statistics,
+    Config, Counted, Counters, Delivered, DropReason, InFlight, Jitter, Level, Limit, Link, Loss, LossAt, Occupancy,
+    Order, Probability, Rate, Statistics,
 };
 use proptest::prelude::*;
 
@@ -19,7 +19,7 @@ enum Step {
     SetRate(u64),
     /// Lose each packet by itself, so many in a thousand.
     SetLoss(u32),
-    Pause,
+    Pause(InFlight),
     Resume,
     /// Sleep until the link asks for attention.
     Sleep,
@@ -29,6 +29,7 @@ fn steps(with_changes: bool) -> impl Strategy<Value = Vec<(u64, Step)>> {
     let gap = prop_oneof![3 => Just(0_u64), 3 => 0..3_000_u64, 1 => 0..200_000_u64];
     let len = prop_oneof![Just(94_u32), Just(38), 0..2_000_u32];
     let rate = if with_changes { 1 } else { 0 };
+    let in_flight = prop_oneof![Just(InFlight::Delayed), Just(InFlight::Kept), Just(InFlight::Lost)];
     let step = prop_oneof![
         8 => len.prop_map(Step::Offer),
         2 => Just(Step::Deliver),
@@ -36,7 +37,7 @@ fn steps(with_changes: bool) -> impl Strategy<Value = Vec<(u64, Step)>> {
         1 => Just(Step::Look),
         rate => (1_000..5_000_000_u64).prop_map(Step::SetRate),
         rate => (0..=1_000_u32).prop_map(Step::SetLoss),
-        rate => Just(Step::Pause),
+        rate => in_flight.prop_map(Step::Pause),
         rate => Just(Step::Resume),
         2 => Just(Step::Sleep),
     ];
@@ -109,6 +110,7 @@ fn run(config: &Config, seed: u64, steps: &[(u64, Step)]) -> Record {
     let (mut offers, mut out, mut looks) = (Vec::new(), Vec::new(), Vec::new());
     let mut inside = 0_u64;
     let mut now = 0;
+    let (mut is_paused, mut is_halted) = (false, false);
     let mut take = |link: &mut Link<u64>, now: u64, inside: &mut u64| {
         let promised = link.next();
         let delivered = link.deliver(Instant::from_micros(now));
@@ -142,11 +144,16 @@ fn run(config: &Config, seed: u64, steps: &[(u64, Step)]) -> Record {
                 let rate = Probability::from_millionths(thousandths * 1_000).unwrap();
                 link.set_loss(at, Loss::Bernoulli { rate }).unwrap();
             }
-            Step::Pause => {
-                link.pause(at);
-                assert_eq!(link.next(), None);
+            Step::Pause(in_flight) => {
+                link.pause(at, in_flight);
+                is_halted |= !is_paused && in_flight == InFlight::Delayed;
+                is_paused = true;
+                assert!(!is_halted || link.next().is_none());
             }
-            Step::Resume => link.resume(at),
+            Step::Resume => {
+                link.resume(at);
+                (is_paused, is_halted) = (false, false);
+            }
             Step::Sleep => now = now.max(link.next().map_or(0, Instant::as_micros)),
         }
         link.check_conservation().unwrap();

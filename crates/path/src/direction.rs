@@ -2,13 +2,13 @@
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::{BitRate, Duration, InputError, Loss, LossAt, LossOf, QueueLimit, Size, unknown, word_or_table};
+use crate::{BitRate, Duration, InputError, Loss, LossAt, LossOf, QueueLimit, Size, Trace, unknown, word_or_table};
 
 /// One direction of the path: a queue, a rate, a delay, losses.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "DirectionKeys")]
 pub struct Direction {
-    /// The rate of the bottleneck.
+    /// The rate of the bottleneck; where a trace says it, what it is before the first step.
     pub rate: BitRate,
     /// Propagation delay after the last bit has left.
     pub delay: Duration,
@@ -31,6 +31,9 @@ pub struct Direction {
     /// The longest packet that it carries; none: any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mtu: Option<Size>,
+    /// Rate, delay and losses over time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trace: Option<Trace>,
 }
 
 /// Which packets the limit of a queue counts.
@@ -90,7 +93,15 @@ impl Direction {
             loss_at: LossAt::default(),
             overhead: Size(0),
             mtu: None,
+            trace: None,
         }
+    }
+
+    /// The highest rate that it ever has.
+    #[must_use]
+    pub fn highest_rate(&self) -> BitRate {
+        let traced = self.trace.as_ref().and_then(|trace| trace.built()?.highest_rate());
+        traced.map_or(self.rate, |rate| BitRate(rate.max(1)))
     }
 
     /// Whether a link can be built from it.
@@ -133,22 +144,28 @@ pub(crate) struct DirectionKeys {
     loss_at: Option<LossAt>,
     overhead: Option<Size>,
     mtu: Option<Size>,
+    trace: Option<Trace>,
 }
 
 impl DirectionKeys {
     /// The direction that they describe by themselves.
     fn alone(self) -> Result<Direction, String> {
-        let (Some(rate), Some(delay), Some(queue)) = (self.rate, self.delay, self.queue) else {
-            let missing = [("rate", self.rate.is_none()), ("delay", self.delay.is_none()), ("queue", true)];
+        let (mut rate, mut delay) = (self.rate, self.delay);
+        if let Some(trace) = self.trace.as_ref().filter(|_| rate.is_none() || delay.is_none()) {
+            let traced = trace.usual().map_err(|problem| format!("trace: {problem}"))?;
+            (rate, delay) = (rate.or(traced.0), delay.or(traced.1));
+        }
+        let (Some(rate), Some(delay), Some(queue)) = (rate, delay, self.queue) else {
+            let missing = [("rate", rate.is_none()), ("delay", delay.is_none()), ("queue", true)];
             let missing = missing.into_iter().find(|(_, missing)| *missing);
             return Err(format!("missing key `{}`", missing.map_or("queue", |(key, _)| key)));
         };
-        Ok(self.over(Direction::plain(rate, delay, queue)))
+        self.over(Direction::plain(rate, delay, queue))
     }
 
     /// Lays them over another direction: what is not written stays as it is there.
-    fn over(self, other: Direction) -> Direction {
-        Direction {
+    fn over(self, other: Direction) -> Result<Direction, String> {
+        let mut direction = Direction {
             rate: self.rate.unwrap_or(other.rate),
             delay: self.delay.unwrap_or(other.delay),
             queue: self.queue.unwrap_or(other.queue),
@@ -159,13 +176,21 @@ impl DirectionKeys {
             loss_at: self.loss_at.unwrap_or(other.loss_at),
             overhead: self.overhead.unwrap_or(other.overhead),
             mtu: self.mtu.or(other.mtu),
+            trace: self.trace.or(other.trace),
+        };
+        if let Some(trace) = &mut direction.trace {
+            trace.build(direction.rate, direction.delay).map_err(|problem| format!("trace: {problem}"))?;
+            if trace.has_losses() && direction.loss != Loss::None {
+                return Err("loss: the trace says how many packets are lost: leave one of the two out".to_owned());
+            }
         }
+        Ok(direction)
     }
 
     /// The direction `name` of a path, whose profile has `other` there if the path has a profile.
     pub(crate) fn complete(keys: Option<Self>, other: Option<Direction>, name: &str) -> Result<Direction, String> {
         match (keys, other) {
-            (Some(keys), Some(other)) => Ok(keys.over(other)),
+            (Some(keys), Some(other)) => keys.over(other).map_err(|problem| format!("{name}: {problem}")),
             (Some(keys), None) => keys.alone().map_err(|problem| format!("{name}: {problem}")),
             (None, Some(other)) => Ok(other),
             (None, None) => Err(format!("missing key `{name}`")),

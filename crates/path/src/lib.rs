@@ -26,6 +26,7 @@ mod path;
 mod probability;
 mod profile;
 mod quantity;
+mod trace;
 mod written;
 
 pub use direction::{Direction, Jitter, Order, QueueCounts};
@@ -35,6 +36,7 @@ pub use path::Path;
 pub use probability::probability;
 pub use profile::{Profile, profiles};
 pub use quantity::{BitRate, Duration, Length, QueueLimit, Size};
+pub use trace::Trace;
 pub use written::word_or_table;
 
 /// The first program of the README compiles.

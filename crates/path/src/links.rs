@@ -1,10 +1,26 @@
 //! From a direction as the scenario says it to a link as it is built.
 
-use millpond_link::{Config, Counted, Jitter, Limit, Loss, LossAt, LossOf, Order, Probability, Rate};
+use millpond_control::ChanceSeed;
+use millpond_link::{
+    Config, ConfigError, Counted, Jitter, Limit, Link, Loss, LossAt, LossOf, Order, Probability, Rate,
+};
 
 use crate::{Direction, QueueLimit};
 
 impl Direction {
+    /// An empty link that is as this direction describes, and follows its trace if it has one. `number` names it.
+    ///
+    /// # Errors
+    /// What a link cannot be made of: of a direction that was made by hand.
+    pub fn link<P>(&self, seed: ChanceSeed, number: u32) -> Result<Link<P>, ConfigError> {
+        let link = Link::new(&self.config(), seed, number)?;
+        let built = self.trace.as_ref().and_then(|trace| Some((trace.built()?, trace.ahead(seed))));
+        Ok(match built {
+            Some((trace, ahead)) => link.follow(trace, ahead),
+            None => link,
+        })
+    }
+
     /// The link that this direction describes. Probabilities were checked when the path was read; one that lies outside
     /// 0 to 1 all the same (a path made by hand) counts as never.
     #[must_use]

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Deserializer, Serialize, de::IgnoredAny};
 
-use crate::{Direction, InputError, Size, direction::DirectionKeys, profile, word_or_table};
+use crate::{Direction, InputError, Size, direction::DirectionKeys, profile, trace::read_files, word_or_table};
 
 /// The path that all clients share.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -27,10 +27,25 @@ impl Path {
     /// # Errors
     /// One line with the place and the fix.
     pub fn from_toml(text: &str, origin: &str) -> Result<Self, InputError> {
+        Self::with_files(text, origin, |file| Err(format!("{file}: there is nobody here to read it")))
+    }
+
+    /// The same of a path whose traces may lie in files, which `read` gives by their names as they are written.
+    ///
+    /// # Errors
+    /// One line with the place and the fix, or what `read` says.
+    pub fn with_files(
+        text: &str,
+        origin: &str,
+        read: impl FnMut(&str) -> Result<String, String>,
+    ) -> Result<Self, InputError> {
         let refused = |error: toml::de::Error| InputError::from_toml(origin, text, &error);
-        let table: toml::Table = toml::from_str(text).map_err(refused)?;
+        let mut table: toml::Table = toml::from_str(text).map_err(refused)?;
+        // What was read in between has no lines of this text.
+        let has_read = read_files(&mut table, read).map_err(|problem| InputError::new(origin, problem))?;
         if table.contains_key("path") {
-            let Sections { path } = toml::from_str(text).map_err(refused)?;
+            let sections = if has_read { table.try_into() } else { toml::from_str(text) };
+            let Sections { path } = sections.map_err(refused)?;
             path.check("path", origin)?;
             return Ok(path);
         }
@@ -38,7 +53,7 @@ impl Path {
             let problem = "this is a network, and here one path is needed: [path.uplink] and [path.downlink]";
             return Err(InputError::at_key(origin, other, problem));
         }
-        let alone: Alone = toml::from_str(text).map_err(refused)?;
+        let alone: Alone = if has_read { table.try_into() } else { toml::from_str(text) }.map_err(refused)?;
         let path = alone.path().map_err(|problem| InputError::new(origin, problem))?;
         path.check("", origin)?;
         Ok(path)

@@ -6,10 +6,11 @@ use millpond_control::Span;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 /// A unit's spelling and how many base units it holds.
-type Unit = (&'static str, u64);
+pub(crate) type Unit = (&'static str, u64);
 
-const RATE_UNITS: &[Unit] = &[("bit/s", 1), ("kbit/s", 1_000), ("Mbit/s", 1_000_000), ("Gbit/s", 1_000_000_000)];
-const TIME_UNITS: &[Unit] = &[
+pub(crate) const RATE_UNITS: &[Unit] =
+    &[("bit/s", 1), ("kbit/s", 1_000), ("Mbit/s", 1_000_000), ("Gbit/s", 1_000_000_000)];
+pub(crate) const TIME_UNITS: &[Unit] = &[
     ("us", 1),
     ("µs", 1),
     ("ms", 1_000),
@@ -86,6 +87,18 @@ fn parse(text: &str, what: &str, example: &str, kinds: &[&[Unit]]) -> Result<(u6
         value = value.checked_add(u64::from(digit) * step).ok_or_else(too_large)?;
     }
     Ok((value, name))
+}
+
+/// The same of what was measured: a number alone has the unit given, and digits finer than a base unit are cut off.
+pub(crate) fn measured(text: &str, unit: &str, what: &str, example: &str, units: &[Unit]) -> Result<u64, String> {
+    let text = text.trim();
+    let digits = text.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '_')).unwrap_or(text.len());
+    let (number, own) = text.split_at(digits);
+    let unit = if own.trim().is_empty() { unit } else { own.trim() };
+    let factor = units.iter().find(|(name, _)| *name == unit).map_or(1, |(_, factor)| *factor);
+    let told = number.find('.').map_or(number.len(), |point| point + 1 + factor.ilog10() as usize);
+    let number = number.get(..told).unwrap_or(number);
+    parse(&format!("{number} {unit}"), what, example, &[units]).map(|(value, _)| value)
 }
 
 /// Writes `value` in the largest unit that divides it.

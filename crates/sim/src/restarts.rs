@@ -13,6 +13,9 @@ use crate::{
     world::{Client, World},
 };
 
+/// So many endpoints that forgot everything are kept as patterns.
+const MOST_RESTARTED: usize = 64;
+
 impl World<'_> {
     /// What the timeline does to a client that wakes.
     #[cold]
@@ -61,7 +64,7 @@ impl World<'_> {
 
     /// A client is up again. One that fetches in bursts begins with another endpoint in any case: some of its messages may be
     /// confirmable, of which copies would leave still. What its controller has learnt goes on there if it is kept.
-    fn comes_up(&mut self, flow: u32, now: Instant, event: u8, memory: Memory) -> Result<(), RunError> {
+    fn comes_up(&mut self, flow: u32, now: Instant, event: u16, memory: Memory) -> Result<(), RunError> {
         let forgets = memory != Memory::Kept;
         let luck = self.luck(flow);
         let client = &mut self.clients[flow as usize];
@@ -120,15 +123,19 @@ impl World<'_> {
     }
 
     /// The endpoint of a client that has forgotten everything at an event.
-    fn restarted(&mut self, flow: u32, event: u8) -> Result<Endpoint<u32>, RunError> {
+    fn restarted(&mut self, flow: u32, event: u16) -> Result<Endpoint<u32>, RunError> {
         let group = self.clients[flow as usize].group() as usize;
-        if let Some((_, one)) = self.restarted.iter().find(|(whose, _)| *whose == (group, event)) {
+        if let Some((_, one)) = self.restarted.iter().rev().find(|(whose, _)| *whose == (group, event)) {
             return Ok(one.sibling(flow));
         }
         let (controller, size) = (self.controllers[group].clone(), datagram(self.scenario));
         let described = &self.scenario.clients[group];
         let one = restarted_endpoint(described, controller, size, self.seed, u32::from(event))?;
         let endpoint = one.sibling(flow);
+        // Who comes back later than this many others have gone is made an endpoint of its own.
+        if self.restarted.len() > MOST_RESTARTED {
+            self.restarted.remove(0);
+        }
         self.restarted.push(((group, event), one));
         Ok(endpoint)
     }

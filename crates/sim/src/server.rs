@@ -207,7 +207,7 @@ const fn policy(described: scenario::Duplicates) -> Duplicates {
 /// What an event changes about copies, and when.
 fn change(event: &scenario::Event) -> Option<(Instant, Duplicates)> {
     match event {
-        scenario::Event::Server { at, duplicates } => Some((Instant::from_micros(at.0), policy(*duplicates))),
+        scenario::Event::Server { at, duplicates, .. } => Some((Instant::from_micros(at.0), policy(*duplicates))),
         _ => None,
     }
 }

@@ -183,7 +183,7 @@ impl Shared {
         let mut links = Vec::with_capacity(described.len());
         for (name, direction) in &described {
             let name = LinkName::from(*name);
-            let link = Link::new(&direction.config(), seed, name.number());
+            let link = direction.link(seed, name.number());
             links.push((name.clone(), link.map_err(|error| refused(0, &name, &error.to_string()))?));
         }
         let (mut places, mut radios, mut clients) = (Vec::with_capacity(sites.len()), Vec::new(), 0_u32);

@@ -300,6 +300,79 @@ fn nothing_arrives_while_a_link_stands_still_and_nothing_is_forgotten() {
 }
 
 #[test]
+fn an_outage_comes_again_and_each_time_is_an_event_of_its_own() {
+    let event = "[[timeline]]\nkind = \"outage\"\nat = \"20 s\"\nfor = \"10 s\"\nevery = \"20 s\"\n";
+    let counts = carried(event, &[(0, 20), (20, 30), (30, 40), (40, 50), (50, 60), (60, 70), (80, 90), (90, 100)]);
+    assert_eq!([1, 3, 5, 6].map(|stretch| counts[stretch]), [0; 4]);
+    assert!([2, 4, 7].iter().all(|stretch| counts[*stretch].abs_diff(10_000 / REQUEST) <= 2), "{counts:?}");
+    let text = format!("{GOOD}\n{event}[run]\nfor = \"100 s\"\n");
+    let scenario = Scenario::from_toml(&text, "test").unwrap();
+    let at = scenario.timeline.iter().map(|event| event.at().to_string()).collect::<Vec<_>>();
+    assert_eq!(at, ["20 s", "40 s", "1 min", "80 s"]);
+    assert_eq!(Scenario::from_json(&scenario.to_json(), "test"), Ok(scenario));
+}
+
+#[test]
+fn an_outage_delays_keeps_or_loses_what_is_in_flight() {
+    // 38 B take 38 ms and are on their way for a second more: 26 packets are in the air.
+    let run = |in_flight: &str| {
+        let text = "[network]\nup = [\"up\"]\ndown = [\"down\"]\n".to_owned()
+            + &link("up", "8 kbit/s", "1 s", "100 kB", "")
+            + &link("down", "1 Mbit/s", "10 ms", "100 kB", "")
+            + &clients(40, 500, "max_retransmit = 20")
+            + "[[timeline]]\nkind = \"outage\"\nat = \"50 s\"\nfor = \"10 s\"\nlink = \"up\"\n"
+            + in_flight
+            + "[run]\nfor = \"70 s\"\n";
+        let outcome = run(&Scenario::from_toml(&text, "test").unwrap(), 1, &everything(), || false).unwrap();
+        let up = outcome.links.iter().find(|row| &*row.link == "up").unwrap().dropped_radio_packets;
+        let seen = |from: u64, to: u64| {
+            let packets = outcome.packets.iter().filter(|packet| packet.link == "up" && packet.event == "recv");
+            packets.filter(|packet| (from..to).contains(&packet.t_us)).count()
+        };
+        (up, seen(50_000_000, 59_999_999), seen(60_000_000, 60_030_000))
+    };
+    assert_eq!(run(""), (0, 0, 26));
+    assert_eq!(run("in_flight = \"delayed\"\n"), (0, 0, 26));
+    assert_eq!(run("in_flight = \"kept\"\n"), (0, 26, 0));
+    assert_eq!(run("in_flight = \"lost\"\n"), (26, 0, 0));
+}
+
+#[test]
+fn a_rate_that_follows_a_trace_is_the_same_as_that_of_the_timeline() {
+    let step = |at: &str, rate: &str| {
+        format!("[[timeline]]\nkind = \"rate\"\nlink = \"up\"\nat = \"{at}\"\nrate = \"{rate}\"\n")
+    };
+    let text = |more: &str, events: &str| {
+        "[network]\nup = [\"up\"]\ndown = [\"down\"]\n".to_owned()
+            + &link("up", "8 kbit/s", "10 ms", "1 kB", more)
+            + &link("down", "1 Mbit/s", "10 ms", "100 kB", "")
+            + &clients(40, 20, "max_retransmit = 20")
+            + events
+    };
+    let trace = "trace = { steps = [ { at = \"0 s\", rate = \"8 kbit/s\" }, { at = \"9.5 s\", rate = \"2 kbit/s\" } ], \
+                 every = \"19 s\" }\n";
+    let events: String = (0..400)
+        .flat_map(|round: u64| {
+            let slow = step(&format!("{} ms", 9_500 + 19_000 * round), "2 kbit/s");
+            [slow, step(&format!("{} ms", 19_000 + 19_000 * round), "8 kbit/s")]
+        })
+        .collect();
+    let outcome = |text: &str| run(&Scenario::from_toml(text, "test").unwrap(), 1, &everything(), || false).unwrap();
+    let (traced, told) = (outcome(&text(trace, "")), outcome(&text("", &events)));
+    assert_eq!((&traced.flows, &traced.packets), (&told.flows, &told.packets));
+    assert!(
+        traced.packets.last().is_some_and(|last| last.t_us > 60_000_000),
+        "it went through the trace several times"
+    );
+    let both = Scenario::from_toml(&text(trace, &step("1 s", "2 kbit/s")), "test").unwrap_err().to_string();
+    assert!(both.contains("timeline[0].kind") && both.contains("follows a trace"), "{both}");
+    let scenario = Scenario::from_toml(&text(trace, ""), "test").unwrap();
+    assert_eq!(Scenario::from_json(&scenario.to_json(), "test"), Ok(scenario));
+    let file = Scenario::from_toml(&text("trace = \"cell.csv\"\n", ""), "test").unwrap_err().to_string();
+    assert!(file.contains("cell.csv: files are read by the programs"), "{file}");
+}
+
+#[test]
 fn another_loss_counts_from_its_moment_on() {
     let step =
         "[[timeline]]\nat = \"50 s\"\nkind = \"loss\"\nlink = \"up\"\nloss = { kind = \"bernoulli\", rate = 0.9 }\n";
@@ -324,6 +397,16 @@ fn events_without_a_place_or_a_time_are_refused() {
         (rate.replace("4 kbit/s", "4 kbps") + "at = \"1 s\"", ["kbps", "kbit/s"]),
         (format!("{rate}at = \"-1 s\""), ["-1", "test.toml"]),
         ("kind = \"outage\"\nat = \"1 s\"\nfor = \"0 s\"".to_owned(), ["timeline[0].for", "how long"]),
+        (
+            "kind = \"outage\"\nat = \"1 s\"\nfor = \"5 s\"\nevery = \"5 s\"".to_owned(),
+            ["timeline[0].every", "would never end"],
+        ),
+        (format!("{rate}at = \"1 s\"\nevery = \"0 s\""), ["timeline[0].every", "write how long"]),
+        (format!("{rate}at = \"1 s\"\nevery = \"1 ms\""), ["timeline: 599000 events", "at most 65000"]),
+        (
+            "kind = \"outage\"\nat = \"1 s\"\nfor = \"5 s\"\nin_flight = \"late\"".to_owned(),
+            ["unknown value `late`", "delayed, kept, lost"],
+        ),
         ("kind = \"outrage\"\nat = \"1 s\"\nfor = \"1 s\"".to_owned(), ["`outrage`", "did you mean `outage`?"]),
         (
             "kind = \"loss\"\nat = \"1 s\"\nlink = \"air\"\nloss = { kind = \"bernoulli\", rate = 2 }".to_owned(),

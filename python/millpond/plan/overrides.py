@@ -125,10 +125,7 @@ def _open_counts(tree: Mapping[str, Any], places: Sequence[str]) -> dict[str, An
     if "mesh" not in tree or not any(scenarios.overlap(place, "mesh") or place.endswith(".at") for place in places):
         return dict(tree)
     groups = [{key: value for key, value in group.items() if key != "count"} for group in tree["clients"]]
-    mesh = dict(tree["mesh"])
-    if "mesh.topology.file" in places and isinstance(mesh.get("topology"), Mapping):
-        mesh["topology"] = {key: value for key, value in mesh["topology"].items() if key != "nodes"}
-    return {**tree, "clients": groups, "mesh": mesh}
+    return {**tree, "clients": groups}
 
 
 def _blame(tree: Mapping[str, Any], changes: Mapping[str, Mapping[str, Any]], own: OwnControllers) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 from millpond import _engine
 from millpond.controllers.own import OwnControllers
 from millpond.errors import UsageError, unknown
+from millpond.plan import trace_files
 from millpond.plan.quantity import SMALLEST, canonical
 from millpond.plan.toml_file import read_tree, where
 from millpond.plan.values import plain
@@ -49,10 +50,17 @@ def found(word: str, folder: Path, place: str) -> Path | None:
     return file
 
 
+def keys(file: Path) -> Any:
+    """What a file says of its path, unchecked: its keys, or a name. Raises `UsageError` for what is no TOML."""
+    tree = read_tree(file)
+    return tree.get("path", {key: value for key, value in tree.items() if key not in _ABOUT})
+
+
 def read(file: Path) -> dict[str, Any]:
     """The keys of the path that a file holds. Raises `UsageError` with one line: the file, the place and the fix."""
-    tree = read_tree(file)
-    whole = tree.get("path", {key: value for key, value in tree.items() if key not in _ABOUT})
+    whole = keys(file)
+    if not isinstance(whole, str):
+        whole = trace_files.with_rows(whole, file.parent)
     try:
         _engine.Scenario.from_json(
             json.dumps(plain({**SMALLEST, "path": whole}, str(file))), str(file), OwnControllers()

@@ -15,14 +15,14 @@ from millpond._engine import Scenario
 from millpond.controllers.own import OwnControllers
 from millpond.errors import UsageError
 from millpond.given_files import read_text
-from millpond.plan import path_files
+from millpond.plan import path_files, trace_files
 from millpond.plan.toml_file import parse, read_tree
 from millpond.plan.values import plain
 
 #: What a scenario has any number of.
 LISTS = ("clients", "relays", "proxies", "timeline")
 #: Where a text may name a file.
-_FILE = re.compile(r"\b(file|path|profile)\b")
+_FILE = re.compile(r"\b(file|path|profile|trace)\b")
 _PLAN = re.compile(r"^\s*(\[+matrix\b|matrix\s*=)", re.MULTILINE)
 _STEPS = re.compile(r"[^.\[\]]+")
 
@@ -60,10 +60,15 @@ def load_tree(file: Path) -> dict[str, Any]:
 
 
 def named_files(tree: Mapping[str, Any], folder: Path) -> tuple[str, ...]:
-    """The files that a scenario names: that of a mesh's topology, unless it is read already, and that of its path."""
+    """The files that a scenario names and nobody has read: a mesh's topology, its path, and traces of links."""
     topology = _topology_file(tree)
     path = _path_file(tree, folder)
-    return tuple(str(file) for file in (topology, path) if file is not None)
+    traces = [name for links in _links(tree).values() for name in trace_files.named(links)]
+    if path is not None:
+        keys = path_files.keys(folder / path)
+        beside = trace_files.named(keys) if isinstance(keys, Mapping) else ()
+        traces += [str(Path(path).parent / name) for name in beside]
+    return (*(str(file) for file in (topology, path) if file is not None), *traces)
 
 
 def with_files(tree: Mapping[str, Any], folder: Path) -> dict[str, Any]:
@@ -74,6 +79,9 @@ def with_files(tree: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     if (path := _path_file(tree, folder)) is not None:
         above = {} if isinstance(tree["path"], str) else {k: v for k, v in tree["path"].items() if k != "profile"}
         here["path"] = path_files.laid_over(path_files.read(folder / path), above)
+    for place, links in _links(here).items():
+        read = trace_files.with_rows(links, folder)
+        here |= {"path": read} if place == "path" else {"network": {**here["network"], "links": read}}
     return here
 
 
@@ -95,6 +103,9 @@ def with_changes(tree: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[st
             if not isinstance(spot, dict | list):
                 raise UsageError(f"{place}: {step} is {spot!r}, no table")
         spot[_entry(place, spot, last) if isinstance(spot, list) else last] = copy.deepcopy(value)
+        if last == "file" and isinstance(spot, dict):  # what the one before said
+            for content in ("nodes", "rows"):
+                spot.pop(content, None)
     return changed
 
 
@@ -162,6 +173,14 @@ def _path_file(tree: Mapping[str, Any], folder: Path) -> str | None:
     path = tree.get("path")
     word = path.get("profile") if isinstance(path, Mapping) else path
     return word if isinstance(word, str) and path_files.file_of(word, folder) is not None else None
+
+
+def _links(tree: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """Where links are described one by one, and the links by name."""
+    path, network = tree.get("path"), tree.get("network")
+    links = network.get("links") if isinstance(network, Mapping) else None
+    tables = {"path": path, "network": links}
+    return {place: links for place, links in tables.items() if isinstance(links, Mapping)}
 
 
 def _below(table: dict[str, Any], step: str) -> Any:

@@ -4,7 +4,7 @@ use std::io;
 
 use millpond_path::{BitRate, Direction, Path, QueueLimit, Size};
 
-use crate::failure::Failure;
+use crate::failure::{Failure, without_number};
 
 /// The longest packet where the path has no limit of its own: Ethernet's.
 const USUAL_MTU: u32 = 1_500;
@@ -31,7 +31,15 @@ pub(super) fn read(name: &str) -> Result<Path, Failure> {
         return Ok(path);
     }
     match std::fs::read_to_string(name) {
-        Ok(text) => Path::from_toml(&text, name).map_err(|error| Failure::Usage(error.to_string())),
+        Ok(text) => {
+            let folder = std::path::Path::new(name).parent().unwrap_or(std::path::Path::new(""));
+            let read = |file: &str| {
+                let file = folder.join(file);
+                let told = |error: io::Error| format!("{}: {}", file.display(), without_number(&error));
+                std::fs::read_to_string(&file).map_err(told)
+            };
+            Path::with_files(&text, name, read).map_err(|error| Failure::Usage(error.to_string()))
+        }
         Err(error) if !is_file && error.kind() == io::ErrorKind::NotFound => {
             let unknown = Path::of_profile(name).err().unwrap_or_default();
             Err(Failure::Usage(format!("{unknown}; nor is there a file of this name")))
@@ -49,7 +57,8 @@ pub(super) fn mtu(path: &Path) -> u32 {
 /// A direction in a few words.
 pub(super) fn words(direction: &Direction) -> String {
     let Direction { rate, delay, queue, .. } = direction;
+    let trace = if direction.trace.is_none() { "" } else { ", trace" };
     let loss = if direction.loss == millpond_path::Loss::None { "" } else { ", losses" };
     let jitter = if direction.jitter.is_none() { "" } else { ", jitter" };
-    format!("{rate}, {delay}, queue {queue}{jitter}{loss}")
+    format!("{rate}, {delay}, queue {queue}{jitter}{loss}{trace}")
 }

@@ -17,7 +17,7 @@ pub(crate) enum Moment {
     /// It is up again.
     Up {
         /// N-th event of the timeline it was.
-        event: u8,
+        event: u16,
         /// What becomes of congestion-control state and message IDs.
         memory: Memory,
     },
@@ -83,12 +83,13 @@ impl Application {
     }
 
     /// An event calls its workloads; after a restart the others go on as well.
-    fn go_on(&mut self, now: Instant, event: u8, others: bool, conduct: &Conduct<'_>, luck: Luck) {
+    fn go_on(&mut self, now: Instant, event: u16, others: bool, conduct: &Conduct<'_>, luck: Luck) {
         self.events += 1;
+        let is_started = self.is_started();
         for (source, plan) in self.sources.iter_mut().zip(&conduct.plans) {
             if conduct.waits(plan) {
                 source.begin(now, event, plan, luck);
-            } else if others && self.is_started {
+            } else if others && is_started {
                 source.go_on(now, plan, luck);
             }
         }
@@ -114,7 +115,7 @@ impl Application {
 
     /// Somebody is there from now on.
     pub(crate) fn attends(&mut self, now: Instant, conduct: &Conduct<'_>, luck: Luck) {
-        if std::mem::take(&mut self.is_away) && self.is_started {
+        if std::mem::take(&mut self.is_away) && self.is_started() {
             for (source, plan) in self.sources.iter_mut().zip(&conduct.plans) {
                 source.go_on(now, plan, luck);
             }

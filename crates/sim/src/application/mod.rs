@@ -33,13 +33,22 @@ pub(crate) struct Application {
     /// Requests made and not ended.
     open: u16,
     /// Events that began.
-    events: u8,
+    events: u16,
     registration: Registration,
     is_away: bool,
-    is_started: bool,
+    stage: Stage,
     /// The last request that ended was answered.
     is_answered: bool,
-    is_done: bool,
+}
+
+/// How far an application is. One byte, because there may be very many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Stage {
+    /// It has not started.
+    New,
+    Started,
+    /// It has said that it is done.
+    Done,
 }
 
 /// What an application does.
@@ -67,6 +76,10 @@ enum Registration {
 }
 
 impl Application {
+    fn is_started(&self) -> bool {
+        self.stage != Stage::New
+    }
+
     /// The application of a client, which starts when chance has it start.
     pub(crate) fn new(conduct: &Conduct<'_>, luck: Luck) -> Self {
         Self {
@@ -82,9 +95,8 @@ impl Application {
             events: 0,
             registration: if conduct.registers() { Registration::Wanted } else { Registration::Needless },
             is_away: false,
-            is_started: false,
+            stage: Stage::New,
             is_answered: false,
-            is_done: false,
         }
     }
 
@@ -139,8 +151,8 @@ impl Application {
                 self.over(refused.source, now, false, conduct, luck, ledger);
             }
         }
-        if !self.is_done && self.has_nothing_left(conduct) {
-            self.is_done = true;
+        if self.stage < Stage::Done && self.has_nothing_left(conduct) {
+            self.stage = Stage::Done;
             return Next::Done;
         }
         Next::Wait
@@ -168,7 +180,7 @@ impl Application {
         if self.wakes > now {
             return None;
         }
-        if !self.is_started && !self.starts(now, conduct, luck) {
+        if !self.is_started() && !self.starts(now, conduct, luck) {
             return None;
         }
         if self.registration == Registration::Wanted {
@@ -191,7 +203,7 @@ impl Application {
         if Self::start(conduct, luck) > now {
             return false;
         }
-        self.is_started = true;
+        self.stage = Stage::Started;
         for (source, plan) in self.sources.iter_mut().zip(&conduct.plans) {
             if !conduct.waits(plan) {
                 source.begin(now, conduct.event_at_start(plan), plan, luck);
@@ -217,9 +229,9 @@ impl Application {
     fn look(&mut self, conduct: &Conduct<'_>, luck: Luck) {
         self.wakes = if self.is_away {
             Instant::NEVER
-        } else if self.is_started && self.registration == Registration::Wanted {
+        } else if self.is_started() && self.registration == Registration::Wanted {
             Instant::ORIGIN
-        } else if self.is_started {
+        } else if self.is_started() {
             let born = self.sources.iter().map(Source::next).min().unwrap_or(Instant::NEVER);
             // A rhythm that meets the end of the run would leave a request there that nobody can answer.
             if born == conduct.end { Instant::from_micros(born.as_micros().saturating_add(1)) } else { born }
@@ -328,7 +340,7 @@ impl Application {
 
     /// Whether every request was made and has ended.
     fn has_nothing_left(&self, conduct: &Conduct<'_>) -> bool {
-        self.is_started
+        self.is_started()
             && self.open == 0
             && self.waiting.as_ref().is_none_or(|waiting| waiting.is_empty())
             && usize::from(self.events) >= conduct.events.len()
@@ -339,8 +351,8 @@ impl Application {
     fn is_finished(&self, conduct: &Conduct<'_>) -> bool {
         let is_over =
             |(source, plan): (&Source, &crate::workload::Plan<'_>)| plan.is_endless() || source.is_exhausted(plan);
-        self.is_done
-            || self.is_started
+        self.stage == Stage::Done
+            || self.is_started()
                 && self.open == 0
                 && self.waiting.as_ref().is_none_or(|waiting| waiting.is_empty())
                 && self.sources.iter().zip(&conduct.plans).all(is_over)
@@ -350,7 +362,7 @@ impl Application {
     pub(crate) fn row(&self, flow: u32, group: u32, conduct: &Conduct<'_>) -> FlowRow {
         let clients: &Clients = conduct.clients;
         // Nobody asks whether something is left after an event that found nothing to do.
-        let is_done = self.is_done || self.has_nothing_left(conduct);
+        let is_done = self.stage == Stage::Done || self.has_nothing_left(conduct);
         let end = Some(self.last_end).filter(|_| is_done && self.is_answered);
         FlowRow {
             flow,

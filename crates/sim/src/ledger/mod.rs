@@ -39,7 +39,7 @@ use total::{Kind, Totals};
 pub(crate) const NO_EXCHANGE: u32 = u32::MAX;
 
 /// Marks a request that belongs to no event.
-pub(crate) const NO_EVENT: u8 = u8::MAX;
+pub(crate) const NO_EVENT: u16 = u16::MAX;
 
 const NONE: u8 = u8::MAX;
 
@@ -53,7 +53,7 @@ struct Request {
     held: u32,
     /// Where it came from, for its owner.
     source: u8,
-    event: u8,
+    event: u16,
     arrived: bool,
     /// It arrived after the warm-up.
     counts: bool,
@@ -123,7 +123,7 @@ impl Ledger {
     }
 
     /// An application hands over a request for an event, or for none.
-    pub(crate) fn born(&mut self, flow: u32, source: u8, event: u8, now: Instant) -> u32 {
+    pub(crate) fn born(&mut self, flow: u32, source: u8, event: u16, now: Instant) -> u32 {
         let counts = now >= self.warm_up;
         if counts && let Some(account) = self.accounts.get_mut(flow as usize) {
             account.born += 1;
@@ -166,7 +166,7 @@ impl Ledger {
     }
 
     /// A client's last request for an event was answered, and none was lost.
-    pub(crate) fn completed(&mut self, flow: u32, event: u8, now: Instant, since: Instant) {
+    pub(crate) fn completed(&mut self, flow: u32, event: u16, now: Instant, since: Instant) {
         if let Some(account) = self.accounts.get(flow as usize).filter(|_| event != NO_EVENT) {
             self.totals.reported(account.group, event).completed(span(now, since));
         }

@@ -76,7 +76,7 @@ impl Totals {
 
     /// The books of one event.
     #[inline]
-    pub(super) fn reported(&mut self, group: u32, event: u8) -> &mut Reported {
+    pub(super) fn reported(&mut self, group: u32, event: u16) -> &mut Reported {
         let (group, event) = (group as usize, usize::from(event));
         let reported = &mut self.0[group].reported;
         if reported.len() <= event {

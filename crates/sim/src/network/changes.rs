@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use millpond_control::Instant;
-use millpond_link::{Loss, Rate};
+use millpond_link::{InFlight, Loss, Rate};
 
 use crate::scenario::{Event, Scenario};
 
@@ -12,7 +12,7 @@ pub(super) enum Change {
     Rate(Rate),
     Loss(Loss),
     /// It stands still until it was told as often to go on.
-    Pause,
+    Pause(InFlight),
     Resume,
 }
 
@@ -40,9 +40,9 @@ pub(super) fn of(scenario: &Scenario) -> VecDeque<Moment> {
                 (Event::Loss { .. }, Some(config)) => {
                     moments.push(Moment { at, place, change: Change::Loss(config.loss) });
                 }
-                (Event::Outage { lasts, .. }, _) => {
+                (Event::Outage { lasts, in_flight, .. }, _) => {
                     let over = Instant::from_micros(event.at().0.saturating_add(lasts.0));
-                    moments.push(Moment { at, place, change: Change::Pause });
+                    moments.push(Moment { at, place, change: Change::Pause(in_flight.model()) });
                     moments.push(Moment { at: over, place, change: Change::Resume });
                 }
                 _ => {}

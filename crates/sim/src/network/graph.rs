@@ -85,7 +85,7 @@ impl Graph {
             let relay = scenario.relays.iter().find(|relay| relay.before == name);
             let relay = relay.map(|relay| Box::new(Relay::new(relay)));
             let name = LinkName::from(name);
-            match Link::new(&direction.config(), seed, name.number()) {
+            match direction.link(seed, name.number()) {
                 Ok(link) => Ok(Hop { name, link, useful: 0, outages: 0, away: None, relay }),
                 Err(error) => Err(RunError::Link(name.to_string(), error.to_string())),
             }
@@ -335,9 +335,9 @@ impl Graph {
             match change {
                 Change::Rate(rate) => _ = link.set_rate(now, rate),
                 Change::Loss(loss) => _ = link.set_loss(now, loss),
-                Change::Pause => {
+                Change::Pause(in_flight) => {
                     *outages += 1;
-                    link.pause(now);
+                    link.pause(now, in_flight);
                 }
                 Change::Resume => {
                     *outages = outages.saturating_sub(1);

@@ -30,13 +30,13 @@ pub use mesh::{Access, Choose, DeliveryOf, Mesh, ObjectiveFunction, Ratio, Routi
 pub(crate) use millpond_path::word_or_table;
 pub use millpond_path::{
     BitRate, Direction, Duration, InputError as ScenarioError, Jitter, Length, Loss, LossAt, LossOf, Order, Path,
-    QueueCounts, QueueLimit, Size, unknown,
+    QueueCounts, QueueLimit, Size, Trace, unknown,
 };
 pub use network::{Network, Route};
 pub use proxies::Proxy;
 pub use relays::{Copies, Relay};
 pub use spread::{Arrival, Sizes, Times};
-pub use timeline::{Event, Memory, Queued};
+pub use timeline::{Event, InFlight, Memory, Queued};
 pub use transfer::{Blocks, Bursts, Negotiation, Transfer};
 pub(crate) use transport::SEGMENT_OVER_DATAGRAM;
 pub use transport::{Congestion, DelayedAcks, Recovery, Tcp, TimerRule, Transport};
@@ -211,6 +211,7 @@ impl Scenario {
             toml::from_str(text).map_err(|error| ScenarioError::from_toml(origin, text, &error))?;
         scenario.fill_in();
         scenario.check(origin)?;
+        scenario.repeat_events();
         Ok(scenario)
     }
 
@@ -226,6 +227,7 @@ impl Scenario {
         })?;
         scenario.fill_in();
         scenario.check(origin)?;
+        scenario.repeat_events();
         Ok(scenario)
     }
 
@@ -240,6 +242,15 @@ impl Scenario {
             if let Some(notifications) = &mut group.notifications {
                 notifications.workload.share_out(group.count);
             }
+        }
+    }
+
+    /// Writes out events that come again and again, each with its own time.
+    fn repeat_events(&mut self) {
+        if self.timeline.iter().any(|event| event.every().is_some()) {
+            let end = self.run.end();
+            self.timeline = std::mem::take(&mut self.timeline).iter().flat_map(|event| event.repeated(end)).collect();
+            self.timeline.sort_by_key(Event::at);
         }
     }
 

@@ -205,6 +205,9 @@ impl Network {
                     link.delay
                 ));
             }
+            if link.trace.is_some() {
+                return refuse(format!("`{name}` follows a trace, and what sites share is what it is all the time"));
+            }
             let changes = |event: &&Event| match event {
                 Event::Rate { link, .. } | Event::Loss { link, .. } => link == name,
                 Event::Outage { link, .. } => link.as_ref().is_none_or(|link| link == name),

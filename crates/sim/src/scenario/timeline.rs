@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Arrival, Births, BitRate, Clients, Direction, Duplicates, Duration, Loss, Ratio, Scenario, ScenarioError, unknown,
+    Arrival, Births, BitRate, Clients, Direction, Duplicates, Duration, Loss, Ratio, Scenario, ScenarioError, Trace,
+    unknown,
 };
 
 /// One event.
@@ -14,6 +15,9 @@ pub enum Event {
     Restart {
         /// When they go down.
         at: Duration,
+        /// After how long it comes again, and so on until the run ends.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        every: Option<Duration>,
         /// The group, by its name; left out: all.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         clients: Option<String>,
@@ -31,6 +35,9 @@ pub enum Event {
     Alarm {
         /// When.
         at: Duration,
+        /// After how long it comes again, and so on until the run ends.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        every: Option<Duration>,
         /// The group, by its name; left out: all.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         clients: Option<String>,
@@ -39,6 +46,9 @@ pub enum Event {
     Rate {
         /// When.
         at: Duration,
+        /// After how long it comes again, and so on until the run ends.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        every: Option<Duration>,
         /// The link, by its name.
         link: String,
         /// The new rate.
@@ -48,6 +58,9 @@ pub enum Event {
     Loss {
         /// When.
         at: Duration,
+        /// After how long it comes again, and so on until the run ends.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        every: Option<Duration>,
         /// The link, by its name.
         link: String,
         /// The new losses.
@@ -57,27 +70,38 @@ pub enum Event {
     Delivery {
         /// When.
         at: Duration,
+        /// After how long it comes again, and so on until the run ends.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        every: Option<Duration>,
         /// The two nodes, by their names.
         between: [String; 2],
         /// The share.
         ratio: Ratio,
     },
-    /// Nothing is sent and nothing arrives for a while. What waits and what is under way stays where it is; queues take
-    /// packets as long as they have room.
+    /// Nothing is sent for a while. What waits stays where it is, and queues take packets as long as they have room.
     Outage {
         /// When it begins.
         at: Duration,
+        /// After how long it comes again, and so on until the run ends.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        every: Option<Duration>,
         /// How long it lasts.
         #[serde(rename = "for")]
         lasts: Duration,
         /// The link, by its name; left out: all.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         link: Option<String>,
+        /// What becomes of packets that have left their queue.
+        #[serde(default, skip_serializing_if = "InFlight::is_delayed")]
+        in_flight: InFlight,
     },
     /// The server meets copies of requests otherwise from now on. The responses that it stored it keeps.
     Server {
         /// When.
         at: Duration,
+        /// After how long it comes again, and so on until the run ends.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        every: Option<Duration>,
         /// What becomes of them.
         duplicates: Duplicates,
     },
@@ -113,6 +137,34 @@ pub enum Queued {
     Kept,
 }
 
+/// What becomes of packets that have left their queue when an outage begins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum InFlight {
+    /// Those that are due meanwhile arrive when it is over.
+    #[default]
+    Delayed,
+    /// They arrive when they are due.
+    Kept,
+    /// They are lost, as by the radio.
+    Lost,
+}
+
+impl InFlight {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over like this")]
+    fn is_delayed(&self) -> bool {
+        *self == Self::Delayed
+    }
+
+    pub(crate) const fn model(self) -> millpond_link::InFlight {
+        match self {
+            Self::Delayed => millpond_link::InFlight::Delayed,
+            Self::Kept => millpond_link::InFlight::Kept,
+            Self::Lost => millpond_link::InFlight::Lost,
+        }
+    }
+}
+
 impl Event {
     /// When it happens.
     #[must_use]
@@ -126,6 +178,42 @@ impl Event {
             | Self::Outage { at, .. }
             | Self::Server { at, .. } => *at,
         }
+    }
+
+    /// After how long it comes again, if it does.
+    #[must_use]
+    pub const fn every(&self) -> Option<Duration> {
+        match self {
+            Self::Restart { every, .. }
+            | Self::Alarm { every, .. }
+            | Self::Rate { every, .. }
+            | Self::Loss { every, .. }
+            | Self::Delivery { every, .. }
+            | Self::Outage { every, .. }
+            | Self::Server { every, .. } => *every,
+        }
+    }
+
+    /// How often it happens before the end.
+    pub(super) fn occurrences(&self, end: Duration) -> u64 {
+        let every = self.every().filter(|every| every.0 > 0);
+        every.map_or(1, |every| end.0.saturating_sub(self.at().0).div_ceil(every.0))
+    }
+
+    /// It and those after it, each by itself.
+    pub(super) fn repeated(&self, end: Duration) -> impl Iterator<Item = Self> {
+        (0..self.occurrences(end)).map(|number| {
+            let mut event = self.clone();
+            let (Self::Restart { at, every, .. }
+            | Self::Alarm { at, every, .. }
+            | Self::Rate { at, every, .. }
+            | Self::Loss { at, every, .. }
+            | Self::Delivery { at, every, .. }
+            | Self::Outage { at, every, .. }
+            | Self::Server { at, every, .. }) = &mut event;
+            at.0 += number * every.take().map_or(0, |every| every.0);
+            event
+        })
     }
 
     /// The group that it is for, if it is for one.
@@ -180,6 +268,18 @@ impl Event {
         if at >= end {
             return refuse("at", format!("{at} is not before the end of the run ({end})"));
         }
+        match (self.every(), self) {
+            (Some(every), Self::Outage { lasts, .. }) if every <= *lasts => {
+                return refuse(
+                    "every",
+                    format!("{every} is not longer than the outage ({lasts}), which would never end"),
+                );
+            }
+            (Some(Duration(0)), _) => {
+                return refuse("every", "0 s is no time between two events: write how long".to_owned());
+            }
+            _ => {}
+        }
         if let Some(name) = self.clients() {
             let names: Vec<&str> = scenario.clients.iter().filter_map(|group| group.name.as_deref()).collect();
             if names.is_empty() {
@@ -195,6 +295,19 @@ impl Event {
                 let known: Vec<&str> = links.iter().map(|(name, _)| *name).collect();
                 return refuse("link", unknown("link", name, &known));
             };
+            let traced = |speaks: fn(&Trace) -> bool| direction.trace.as_ref().is_some_and(speaks);
+            match self {
+                Self::Rate { .. } if traced(Trace::has_rates) => {
+                    return refuse("kind", format!("`{name}` follows a trace, which says its rate: change it there"));
+                }
+                Self::Loss { .. } if traced(Trace::has_losses) => {
+                    return refuse(
+                        "kind",
+                        format!("`{name}` follows a trace, which says what it loses: change it there"),
+                    );
+                }
+                _ => {}
+            }
             if let Some(changed) = self.applied_to(direction) {
                 changed.check(key, origin)?;
             }

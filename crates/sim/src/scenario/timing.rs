@@ -1,6 +1,9 @@
 //! Whether what a scenario says of times fits the run.
 
-use super::{Births, FlowGroup, Run, Scenario, ScenarioError, Workload};
+use super::{Births, Event, FlowGroup, Run, Scenario, ScenarioError, Workload};
+
+/// Events have numbers of 16 bits, of which the last means none.
+const MOST_EVENTS: u64 = 65_000;
 
 impl Scenario {
     /// Whether everything that happens over time has its place in the run.
@@ -52,8 +55,13 @@ impl Scenario {
             }
             self.check_phases(&group, origin)?;
         }
-        if self.timeline.len() > 250 {
-            return refuse("timeline", format!("{} events; at most 250", self.timeline.len()));
+        let times = |event: &Event| event.occurrences(end);
+        let events = self.timeline.iter().map(times).fold(0, u64::saturating_add);
+        if events > MOST_EVENTS {
+            return refuse(
+                "timeline",
+                format!("{events} events, counting those that come again; at most {MOST_EVENTS}"),
+            );
         }
         for (index, event) in self.timeline.iter().enumerate() {
             let key = format!("timeline[{index}]");

@@ -42,13 +42,13 @@ pub(crate) struct Conduct<'s> {
     /// The payload of its responses, if it serves.
     pub(crate) serves: Vec<u8>,
     /// The events that concern the group, with their numbers.
-    pub(crate) events: Vec<(u8, &'s Event)>,
+    pub(crate) events: Vec<(u16, &'s Event)>,
     /// When the run is over: nothing arrives then any more.
     pub(crate) end: Instant,
     /// When each event of the timeline is; the first is the start of the run.
     pub(crate) since: Vec<Instant>,
     /// The event that the workloads belong to which begin with their client.
-    pub(crate) first_event: u8,
+    pub(crate) first_event: u16,
 }
 
 impl<'s> Conduct<'s> {
@@ -78,7 +78,7 @@ impl<'s> Conduct<'s> {
         // Of their clients' restarts a server knows nothing.
         let reaches = |event: &Event| flows.traffic == Traffic::Requests || matches!(event, Event::Alarm { .. });
         let concerned = timeline.iter().enumerate().filter(|(_, event)| event.concerns(clients) && reaches(event));
-        let events: Vec<_> = concerned.map(|(index, event)| (index as u8 + 1, event)).collect();
+        let events: Vec<_> = concerned.map(|(index, event)| (index as u16 + 1, event)).collect();
         let waits = |workload: &Workload| matches!(workload.births, Births::AfterEvent { .. });
         // Where some are called by the start itself, what the others do is no answer to it.
         let is_called = events.is_empty() && workloads.iter().any(waits) && !workloads.iter().all(waits);
@@ -115,7 +115,7 @@ impl<'s> Conduct<'s> {
     }
 
     /// When the event at this place among the group's begins; never if there is none.
-    pub(crate) fn event_at(&self, place: u8) -> Instant {
+    pub(crate) fn event_at(&self, place: u16) -> Instant {
         self.events.get(usize::from(place)).map_or(Instant::NEVER, |(_, event)| at(event.at().0))
     }
 
@@ -126,7 +126,7 @@ impl<'s> Conduct<'s> {
     }
 
     /// The event that the requests belong to which a workload makes from its client's start on.
-    pub(crate) fn event_at_start(&self, plan: &Plan<'_>) -> u8 {
+    pub(crate) fn event_at_start(&self, plan: &Plan<'_>) -> u16 {
         if matches!(plan.workload.births, Births::AfterEvent { .. }) { 0 } else { self.first_event }
     }
 

@@ -47,7 +47,7 @@ pub(crate) struct Source {
     burst_left: u16,
     begun: u16,
     /// The event that its requests belong to.
-    event: u8,
+    event: u16,
     /// Not every request since it began last was answered.
     has_lost: bool,
     /// Attempts since then that failed, where there are several.
@@ -73,7 +73,7 @@ impl Source {
     }
 
     /// It begins: at the start of its client, or after an event that it waited for. What it began before is not finished.
-    pub(crate) fn begin(&mut self, now: Instant, event: u8, plan: &Plan<'_>, luck: Luck) {
+    pub(crate) fn begin(&mut self, now: Instant, event: u16, plan: &Plan<'_>, luck: Luck) {
         // What was open belongs to what it began before, which nobody completes any more.
         (self.born, self.event, self.has_lost, self.beat, self.failed) = (0, event, self.open > 0, now, 0);
         self.until = plan.workload.lasts.map_or(Instant::NEVER, |lasts| later(now, lasts.0));
@@ -121,7 +121,7 @@ impl Source {
 
     /// The event that its requests belong to.
     #[inline]
-    pub(crate) const fn event(&self) -> u8 {
+    pub(crate) const fn event(&self) -> u16 {
         self.event
     }
 

@@ -132,7 +132,7 @@ pub(crate) struct World<'s> {
     /// The controller that each group begins with.
     pub(crate) controllers: Vec<PeerController>,
     /// What the clients of a group are after an event at which they forgot everything.
-    pub(crate) restarted: Vec<((usize, u8), Endpoint<u32>)>,
+    pub(crate) restarted: Vec<((usize, u16), Endpoint<u32>)>,
     /// The base round trips that clients remember over restarts and batches, by their numbers.
     pub(crate) remembered: BTreeMap<u32, Span>,
     pub(crate) clients: Vec<Client>,

@@ -181,7 +181,7 @@ impl Settled {
 
     /// What an event does to a link.
     fn change(&self, event: &Event, share: impl Fn(&Ratio) -> u64) -> Option<(Instant, [Node; 2], u64)> {
-        let Event::Delivery { at, between: [a, b], ratio } = event else { return None };
+        let Event::Delivery { at, between: [a, b], ratio, .. } = event else { return None };
         Some((Instant::from_micros(at.0), [self.node(a)?, self.node(b)?], share(ratio)))
     }
 
