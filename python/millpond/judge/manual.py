@@ -10,9 +10,9 @@ from millpond.judge.words import CLOSENESS, NEEDED, PRINTED_POINTS, PRINTED_SHAR
 def page() -> str:
     """The words of claims, in Markdown."""
     numbers = (
-        "A number that the study itself gives stands in place of a word. A printed change holds within "
-        f"{100 * PRINTED_POINTS:.0f} points of it,\nany other printed number within {100 * PRINTED_SHARE:.0f} %, and "
-        f"one that is told roughly within {100 * ROUGHLY:.0f} % of it, if that is more."
+        "Where the study gives a number, that is taken instead of a word. A published change in percent holds within "
+        f"{100 * PRINTED_POINTS:.0f}\npercentage points, any other number within {100 * PRINTED_SHARE:.0f} %; one that "
+        f"the study calls rough within {100 * ROUGHLY:.0f} %, if that is more."
     )
     needed = "\n".join(f"| {name} | {means} |" for name, means in NEEDED.items())
     return "\n\n".join(
