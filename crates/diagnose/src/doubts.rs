@@ -1,60 +1,166 @@
 //! What makes a diagnosis less sure, each with what it makes unsure.
 
-use crate::exchanges::Oddities;
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+
+use crate::exchanges::{Chapter, Oddities};
+use crate::figure::{Figure, Grade};
+use crate::ordered::{quantile, sorted};
 use crate::reading::{Census, Ending};
 
+/// A doubt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Doubt {
+    pub text: String,
+    /// No figure of the path is exact.
+    pub is_grave: bool,
+}
+
+impl Doubt {
+    pub(crate) fn grave(text: impl Into<String>) -> Self {
+        Self { text: text.into(), is_grave: true }
+    }
+
+    pub(crate) fn light(text: impl Into<String>) -> Self {
+        Self { text: text.into(), is_grave: false }
+    }
+}
+
+/// An exact figure of a capture with grave doubts is an estimate.
+pub(crate) fn demote(figure: &mut Figure) {
+    if figure.grade == Grade::Exact {
+        figure.grade = Grade::Estimate;
+        figure.because.push_str("; not exact for the doubts below");
+    }
+}
+
 /// Doubts about the files themselves.
-pub(crate) fn of_reading(oddities: &Oddities, census: &Census, endings: &[Ending]) -> Vec<String> {
-    let mut doubts = Vec::new();
-    let mut doubt = |applies: bool, text: String| {
-        if applies {
-            doubts.push(text);
-        }
-    };
-    doubt(
-        endings.contains(&Ending::Cut),
-        "the file is cut in the middle of a packet: it was read up to there".to_owned(),
-    );
-    doubt(
-        endings.contains(&Ending::Broken),
-        "the file has bytes that are no packet: it was read up to there".to_owned(),
-    );
-    doubt(
-        oddities.steps_back > 0,
-        format!(
-            "times run backwards {} times, by {:.3} s at most: they were put right by that, and buffers, loops and losses \
-             around them are unsure",
-            oddities.steps_back, oddities.longest_step_back
-        ),
-    );
-    doubt(
-        oddities.doubled > 0,
-        format!("{} packets were captured twice within a millisecond, and counted once", oddities.doubled),
-    );
-    doubt(
-        oddities.early_orphans > 2,
-        format!(
-            "the capture begins within exchanges: {} answers belong to requests before it; first transmissions may be \
-             missing there",
-            oddities.early_orphans
-        ),
-    );
+pub(crate) fn of_reading(oddities: &Oddities, census: &Census, endings: &[Ending]) -> Vec<Doubt> {
     let late = oddities.orphans - oddities.early_orphans;
-    doubt(
-        late > 2 && late * 200 > census.coap,
-        format!(
-            "{late} answers have no request in the capture: packets were lost while capturing, or requests take another way"
-        ),
-    );
-    doubt(
-        oddities.beyond_peers > 0,
-        format!("{} packets of endpoints beyond the first 262,144 are not judged", oddities.beyond_peers),
-    );
-    doubt(census.malformed > 0, format!("{} datagrams on a port of CoAP are no messages of CoAP", census.malformed));
-    doubt(census.dtls > 0, format!("{} packets are DTLS, which is not judged", census.dtls));
-    doubt(
-        census.coap_over_tcp > 0,
-        format!("{} segments are CoAP over TCP, which is not judged", census.coap_over_tcp),
-    );
-    doubts
+    let begins_within = oddities.early_orphans > 2 && late < 2 * oddities.early_orphans;
+    let all = [
+        endings
+            .contains(&Ending::Cut)
+            .then(|| Doubt::light("the file is cut in the middle of a packet: it was read up to there")),
+        endings
+            .contains(&Ending::Broken)
+            .then(|| Doubt::light("the file has bytes that are no packet: it was read up to there")),
+        (oddities.steps_back > 0).then(|| {
+            Doubt::grave(format!(
+                "times run backwards {} times, by {:.3} s at most: they were put right by that, and buffers, loops and \
+                 losses around them are unsure",
+                oddities.steps_back, oddities.longest_step_back
+            ))
+        }),
+        (oddities.doubled > 0).then(|| {
+            Doubt::light(format!("{} packets were captured twice within a millisecond, and counted once", oddities.doubled))
+        }),
+        begins_within.then(|| {
+            Doubt::grave(format!(
+                "the capture begins within exchanges: {} answers belong to requests before it",
+                oddities.early_orphans
+            ))
+        }),
+        (late > 2 && late * 200 > census.coap).then(|| {
+            Doubt::grave(format!(
+                "{late} answers have no request in the capture: packets were lost while capturing, which reads as loss of \
+                 the path, or requests take another way"
+            ))
+        }),
+        (oddities.beyond_peers > 0).then(|| {
+            Doubt::grave(format!("{} packets of endpoints beyond the first 262,144 are not judged", oddities.beyond_peers))
+        }),
+        (census.malformed > 0).then(|| {
+            Doubt::light(format!("{} datagrams on a port of CoAP are no messages of CoAP", census.malformed))
+        }),
+        (census.dtls > 0).then(|| Doubt::light(format!("{} packets are DTLS, which is not judged", census.dtls))),
+        (census.coap_over_tcp > 0).then(|| {
+            Doubt::light(format!("{} segments are CoAP over TCP, which is not judged", census.coap_over_tcp))
+        }),
+    ];
+    all.into_iter().flatten().collect()
+}
+
+/// Doubts about what a chapter holds, whatever its side.
+pub(crate) fn of_chapter(chapter: &Chapter, is_first: bool) -> Vec<Doubt> {
+    let all = [silence(chapter), shared_port(chapter), if is_first { synchronous_start(chapter) } else { None }];
+    all.into_iter().flatten().collect()
+}
+
+/// A clock that steps forward, or an outage: nothing for far longer than ever else in a busy time.
+fn silence(chapter: &Chapter) -> Option<Doubt> {
+    const AROUND: f64 = 10.0;
+    const BUSY: usize = 40;
+    let packets = &chapter.packets;
+    let mut silences = packets.windows(2).enumerate().filter_map(|(at, pair)| {
+        let gap = pair[1].at - pair[0].at;
+        if gap < 1.0 {
+            return None;
+        }
+        let from = packets.partition_point(|packet| packet.at < pair[0].at - AROUND);
+        let to = packets.partition_point(|packet| packet.at <= pair[1].at + AROUND);
+        if at - from < BUSY || to - at - 1 < BUSY {
+            return None;
+        }
+        let longest =
+            |part: &[crate::exchanges::Passed]| part.windows(2).map(|pair| pair[1].at - pair[0].at).fold(0.0, f64::max);
+        let usual = longest(&packets[from..=at]).max(longest(&packets[at + 1..to]));
+        (gap > 8.0 * usual).then_some((pair[0].at, gap))
+    });
+    let (at, gap) = silences.next()?;
+    // Devices that report together are silent again and again.
+    silences.next().is_none().then(|| {
+        Doubt::grave(format!(
+            "a silence of {gap:.1} s after {at:.1} s in a busy time: the clock stepped forward, or all was lost; buffers \
+             and loops around it are unsure"
+        ))
+    })
+}
+
+/// Transmissions of an exchange that came after the endpoint's next one had begun: more than one is under way.
+fn shared_port(chapter: &Chapter) -> Option<Doubt> {
+    let (mut overlapping, mut all) = (0_usize, 0_usize);
+    for exchanges in chapter.peers() {
+        for exchange in exchanges {
+            all += 1;
+            overlapping += usize::from(exchange.next.is_some_and(|next| exchange.last_sent() > next));
+        }
+    }
+    (overlapping > 4 && overlapping * 20 > all).then(|| {
+        Doubt::grave(format!(
+            "{overlapping} exchanges go on after their endpoint began another: NSTART above 1, or several devices behind \
+             one port; loops and message IDs say less"
+        ))
+    })
+}
+
+fn synchronous_start(chapter: &Chapter) -> Option<Doubt> {
+    let began = sorted(chapter.peers().filter_map(|mut exchanges| exchanges.next().map(|first| first.began())));
+    let spread = quantile(&began, 0.95)? - began.first()?;
+    (began.len() >= 20 && spread < 2.0).then(|| {
+        Doubt::light(format!(
+            "{} devices began within {spread:.1} s: such a start ends well or badly by chance, and one capture shows one \
+             case",
+            began.len()
+        ))
+    })
+}
+
+/// Addresses whose ports follow one another: a NAT that forgets, so that devices are counted more than once.
+pub(crate) fn of_ports(used: impl Iterator<Item = (SocketAddr, f64, f64)>) -> Option<Doubt> {
+    let mut by_address: BTreeMap<IpAddr, Vec<(f64, f64)>> = BTreeMap::new();
+    for (device, from, to) in used {
+        by_address.entry(device.ip()).or_default().push((from, to));
+    }
+    for ports in by_address.values_mut() {
+        ports.sort_by(|one, other| one.0.total_cmp(&other.0));
+    }
+    let one_after_the_other =
+        by_address.values().filter(|ports| ports.len() > 1 && ports.windows(2).all(|pair| pair[0].1 <= pair[1].0));
+    let count = one_after_the_other.count();
+    (count > 0).then(|| {
+        Doubt::light(format!(
+            "{count} addresses have several ports one after the other: devices may be counted too often"
+        ))
+    })
 }

@@ -125,8 +125,6 @@ pub(crate) struct Oddities {
     pub early_orphans: u64,
     /// Packets of endpoints beyond the bound.
     pub beyond_peers: u64,
-    /// Requests of an endpoint that begin before the one before is answered.
-    pub overlapping: u64,
 }
 
 /// Two endpoints: the one that asks, and the one that answers.
@@ -233,7 +231,6 @@ impl Gathering {
         let of_peer = self.chapter.by_peer.entry(peer).or_default();
         if let Some(before) = of_peer.last().and_then(|&before| exchanges.get_mut(before as usize)) {
             before.next = Some(at);
-            self.oddities.overlapping += u64::from(before.answered.is_empty() && at - before.last_sent() < 1.0);
         }
         of_peer.push(index);
         self.open.insert(key, index);

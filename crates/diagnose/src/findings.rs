@@ -1,5 +1,6 @@
 //! What one chapter of a capture says.
 
+use crate::doubts::Doubt;
 use crate::exchanges::Exchange;
 use crate::figure::Figure;
 use crate::judgement::{Judged, Verdict};
@@ -31,7 +32,7 @@ pub(crate) struct Findings {
     pub carried_bytes: f64,
     /// The uplink may be saturated and its queue is not seen: health cannot be told.
     pub hidden_strain: bool,
-    pub doubts: Vec<String>,
+    pub doubts: Vec<Doubt>,
 }
 
 /// How retransmissions were judged.

@@ -62,6 +62,8 @@ struct Closed {
 struct Evidence<'c> {
     chapter: &'c Chapter,
     uplink: Option<Spacing>,
+    /// Time stamps are multiples of much more than a microsecond.
+    is_coarse: bool,
     /// Share of busy windows in which the uplink was full.
     saturated: f64,
     arrivals: Option<Arrivals>,
@@ -88,6 +90,12 @@ struct Evidence<'c> {
 }
 
 impl Evidence<'_> {
+    /// Loops grow, and not by the uplink's queue: the downlink's should space requests.
+    fn has_queue_downlink(&self) -> bool {
+        let grows = |closed: &Closed| closed.longest - closed.base > 0.5;
+        self.saturated < 0.05 && self.closed.as_ref().is_some_and(grows)
+    }
+
     fn schedule(&self) -> Schedule {
         let most = if self.timers.is_limit { self.timers.most } else { usize::MAX };
         Schedule { range: self.range, most, end: self.chapter.end() }
@@ -183,6 +191,7 @@ fn gather(chapter: &Chapter) -> Evidence<'_> {
     let mut evidence = Evidence {
         chapter,
         uplink,
+        is_coarse: far_rate::is_coarse(&up_times),
         saturated,
         arrivals,
         range,

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 
 use serde::Serialize;
 
+use crate::doubts::Doubt;
 use crate::exchanges::{Chapter, Oddities, Pair, is_settled};
 use crate::figure::{Figure, Grade};
 use crate::findings::{Counts, Findings, LinkFigures};
@@ -217,10 +218,19 @@ pub(crate) struct Summary {
     carried: f64,
     hidden_strain: bool,
     windows: Windows,
-    devices: BTreeMap<u32, (u64, Counts)>,
+    devices: BTreeMap<u32, OfDevice>,
     chapters: Vec<ChapterFigures>,
-    doubts: Vec<String>,
+    doubts: Vec<Doubt>,
     end: f64,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct OfDevice {
+    exchanges: u64,
+    counts: Counts,
+    /// When its first exchange began, and when it was heard last, seconds.
+    from: f64,
+    to: f64,
 }
 
 #[derive(Debug)]
@@ -252,9 +262,12 @@ impl Summary {
             }
             self.exchanges += 1;
             self.counts.add(judged);
-            let (of_device, counts) = self.devices.entry(exchange.peer).or_default();
-            *of_device += 1;
-            counts.add(judged);
+            let began = exchange.began();
+            let of =
+                self.devices.entry(exchange.peer).or_insert_with(|| OfDevice { from: began, ..OfDevice::default() });
+            of.exchanges += 1;
+            of.counts.add(judged);
+            of.to = exchange.last_sent();
             let bytes = f64::from(exchange.answer_bytes);
             let answers = exchange.answered.len() as f64;
             settled.0 += bytes.min(bytes * answers);
@@ -269,6 +282,7 @@ impl Summary {
         self.useful += settled.0;
         self.carried += if settled.1 > 0.0 { settled.0 / scale } else { 0.0 };
         self.hidden_strain |= findings.hidden_strain;
+        self.doubts.extend(crate::doubts::of_chapter(chapter, self.chapters.is_empty()));
         self.doubts.extend(findings.doubts.iter().cloned());
         self.end = chapter.end();
         self.chapters.push(ChapterFigures::of(side, chapter, findings));
@@ -286,7 +300,7 @@ impl Summary {
         let mut by_device: Vec<Device> = self
             .devices
             .iter()
-            .filter_map(|(&peer, &(exchanges, counts))| {
+            .filter_map(|(&peer, &OfDevice { exchanges, counts, .. })| {
                 let address = names.get(peer as usize)?.0;
                 Some(Device { address, exchanges, transmissions: counts.transmissions, retransmissions: counts.into() })
             })
@@ -305,8 +319,14 @@ impl Summary {
             goodput_ratio: goodput_ratio(window.useful, window.carried),
         });
         let spans = spans.collect();
-        let mut doubts = self.doubts;
-        doubts.extend(crate::doubts::of_reading(oddities, census, endings));
+        let ports = self.devices.iter().filter_map(|(&peer, of)| Some((names.get(peer as usize)?.0, of.from, of.to)));
+        let mut doubts = crate::doubts::of_reading(oddities, census, endings);
+        doubts.extend(crate::doubts::of_ports(ports));
+        for doubt in self.doubts {
+            if !doubts.contains(&doubt) {
+                doubts.push(doubt);
+            }
+        }
         let of = |figure: fn(&ChapterFigures) -> &Figure| together(&self.chapters, figure);
         let largest = self.chapters.iter().max_by_key(|chapter| chapter.weight);
         let link = |of_link: fn(&ChapterFigures) -> &LinkFigures| LinkOf {
@@ -314,6 +334,19 @@ impl Summary {
             buffer_bytes: together(&self.chapters, |chapter| &of_link(chapter).buffer_bytes),
             loss: together(&self.chapters, |chapter| &of_link(chapter).loss),
         };
+        let mut path = PathOf {
+            uplink: link(|chapter| &chapter.uplink),
+            downlink: link(|chapter| &chapter.downlink),
+            base_rtt_s: of(|chapter| &chapter.base_rtt_s),
+        };
+        if doubts.iter().any(|doubt| doubt.is_grave) {
+            for link in [&mut path.uplink, &mut path.downlink] {
+                [&mut link.rate_bps, &mut link.buffer_bytes, &mut link.loss]
+                    .into_iter()
+                    .for_each(crate::doubts::demote);
+            }
+            crate::doubts::demote(&mut path.base_rtt_s);
+        }
         Diagnosis {
             verdict: health(&self.counts, goodput, self.hidden_strain),
             side: self.side.unwrap_or(Side::Server),
@@ -322,11 +355,7 @@ impl Summary {
             transmissions: self.counts.transmissions,
             retransmissions: self.counts.into(),
             goodput_ratio: goodput,
-            path: PathOf {
-                uplink: link(|chapter| &chapter.uplink),
-                downlink: link(|chapter| &chapter.downlink),
-                base_rtt_s: of(|chapter| &chapter.base_rtt_s),
-            },
+            path,
             timers: TimersOf {
                 ack_timeout_s: of(|chapter| &chapter.timers.ack_timeout_s),
                 random_factor: of(|chapter| &chapter.timers.random_factor),
@@ -341,7 +370,7 @@ impl Summary {
             spans,
             began_us: origin.unwrap_or_default(),
             lasted_s: self.end,
-            doubts,
+            doubts: doubts.into_iter().map(|doubt| doubt.text).collect(),
             by_device,
         }
     }

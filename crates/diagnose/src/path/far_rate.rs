@@ -37,6 +37,8 @@ impl Spacing {
 const TRAIN: usize = 24;
 /// Neighbours within this factor are one spike.
 const SPIKE: f64 = 0.01;
+/// A bound holds if packets came so much too soon, seconds.
+const JITTER: f64 = 0.02;
 /// A time stamp that only has multiples of so many microseconds is coarse.
 const COARSE: u64 = 200;
 
@@ -56,7 +58,7 @@ pub(crate) fn far_rate(packets: &[Passed]) -> Option<Spacing> {
     neighbours.sort_by(|one, other| one.rate.total_cmp(&other.rate));
     let (times, sizes): (Vec<f64>, Vec<u32>) = packets.iter().map(|packet| (packet.at, packet.bytes)).unzip();
     match uppermost_spike(&neighbours) {
-        Some(spike) if step_of(&times) < COARSE => Some(spike),
+        Some(spike) if !is_coarse(&times) => Some(spike),
         _ => Some(by_trains(&times, &sizes)),
     }
 }
@@ -100,6 +102,11 @@ fn of_different_peers(neighbours: &[Neighbours], least: usize) -> bool {
     pairs.len() >= least.min(neighbours.len() / 2)
 }
 
+/// Whether times are multiples of so much that neighbours say little.
+pub(crate) fn is_coarse(times: &[f64]) -> bool {
+    step_of(times) >= COARSE
+}
+
 /// The greatest number of microseconds that all gaps are multiples of.
 fn step_of(times: &[f64]) -> u64 {
     let gaps = times.windows(2).take(20_000).map(|pair| ((pair[1] - pair[0]) * 1e6).round() as u64);
@@ -116,12 +123,14 @@ fn greatest_common_divisor(mut one: u64, mut other: u64) -> u64 {
 fn by_trains(times: &[f64], sizes: &[u32]) -> Spacing {
     let length = if times.len() > 4 * TRAIN { TRAIN } else { 3 };
     let mut rates = Vec::new();
+    let mut bounds = Vec::new();
     let mut plateau = Vec::new();
     let mut bytes: f64 = sizes.iter().skip(1).take(length).map(|&size| f64::from(size)).sum();
     for (at, train) in times.windows(length + 1).enumerate() {
         let lasted = (train[length] - train[0]).max(1e-6);
         let rate = 8.0 * bytes / lasted;
         rates.push(rate);
+        bounds.push(8.0 * bytes / (lasted + JITTER));
         if train.windows(2).all(|pair| pair[1] - pair[0] < 6.0 * lasted / length as f64) {
             plateau.push(rate);
         }
@@ -138,5 +147,5 @@ fn by_trains(times: &[f64], sizes: &[u32]) -> Spacing {
             return Spacing { rate, kind: Kind::Trains, hits: plateau.len() };
         }
     }
-    Spacing { rate: quantile(&rates, 0.995).unwrap_or_default(), kind: Kind::Bound, hits: 0 }
+    Spacing { rate: quantile(&sorted(bounds), 0.995).unwrap_or_default(), kind: Kind::Bound, hits: 0 }
 }

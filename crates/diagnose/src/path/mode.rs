@@ -8,8 +8,10 @@ pub(crate) struct Mode {
     /// bit/s.
     pub rate: f64,
     pub hits: usize,
-    /// So narrow that nothing but the link spaces packets, and no other rate that is related to it is as frequent.
+    /// So narrow that nothing but the link spaces packets.
     pub is_sharp: bool,
+    /// No other rate that is related to it is as frequent.
+    pub is_alone: bool,
 }
 
 /// Logarithms of rates that are one place, if jitter or another queue blurs them, and if none does.
@@ -26,9 +28,9 @@ pub(crate) fn mode(logarithms: &[f64]) -> Option<Mode> {
         let place = |bound: f64| logarithms.partition_point(|&value| value < bound);
         place(at + width / 2.0) - place(at - width / 2.0)
     };
-    let is_sharp = is_alone && 2 * hits(narrow, SHARP) >= hits(narrow, BLURRED);
+    let is_sharp = 2 * hits(narrow, SHARP) >= hits(narrow, BLURRED);
     let at = if is_sharp { narrow } else { wide };
-    Some(Mode { rate: at.exp(), hits: hits(at, BLURRED), is_sharp })
+    Some(Mode { rate: at.exp(), hits: hits(at, BLURRED), is_sharp, is_alone })
 }
 
 /// The middle of the densest place, or of a slower one to which it has a simple ratio and that is half as dense: packets that
@@ -54,16 +56,16 @@ mod tests {
     }
 
     #[test]
-    fn the_rate_of_most_is_sharp_if_no_related_one_is_as_frequent() {
+    fn the_rate_of_most_is_alone_if_no_related_one_is_as_frequent() {
         let found = mode(&logarithms(&[(30e3, 40), (60e3, 10), (7e3, 5)])).unwrap();
-        assert!((found.rate - 30e3).abs() < 1.0 && found.is_sharp, "{found:?}");
+        assert!((found.rate - 30e3).abs() < 1.0 && found.is_sharp && found.is_alone, "{found:?}");
         assert_eq!(found.hits, 40);
     }
 
     #[test]
-    fn other_traffic_between_packets_takes_the_sharpness_away() {
+    fn other_traffic_between_packets_is_seen() {
         // Of a third of the devices that share a link: half, a third of its rate.
         let found = mode(&logarithms(&[(30e3, 40), (15e3, 28), (10e3, 18)])).unwrap();
-        assert!(!found.is_sharp, "{found:?}");
+        assert!(!found.is_sharp && found.is_alone, "{found:?}");
     }
 }

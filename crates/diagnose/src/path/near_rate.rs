@@ -22,11 +22,18 @@ pub(crate) struct Reaction {
     pub share: f64,
     /// Nothing but the link spaces them.
     pub is_sharp: bool,
+    /// No other rate that is related to it is as frequent: nothing lies between that was not captured.
+    pub is_alone: bool,
 }
 
 impl Reaction {
     pub(crate) fn is_sure(&self) -> bool {
         self.hits >= 8 && self.share > 0.08
+    }
+
+    /// Whether it is the link's and nothing else's.
+    pub(crate) fn is_exact(&self) -> bool {
+        self.is_sharp && self.is_alone
     }
 }
 
@@ -59,6 +66,6 @@ pub(crate) fn near_rate(sent: &[Sent], waits: impl Fn(f64) -> bool) -> Option<Re
     if rates.len() < 8 {
         return None;
     }
-    let Mode { rate, hits, is_sharp } = mode(&rates)?;
-    Some(Reaction { rate, hits, share: hits as f64 / rates.len() as f64, is_sharp })
+    let Mode { rate, hits, is_sharp, is_alone } = mode(&rates)?;
+    Some(Reaction { rate, hits, share: hits as f64 / rates.len() as f64, is_sharp, is_alone })
 }

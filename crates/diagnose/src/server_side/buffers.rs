@@ -81,7 +81,8 @@ fn met(evidence: &Evidence<'_>, judged: &[Vec<Judged>]) -> Vec<(f64, bool)> {
 }
 
 /// The buffer whose drops agree best with the answers that were lost.
-fn behind_reactions(evidence: &Evidence<'_>, Reaction { rate, is_sharp, .. }: Reaction, found: &mut Queues) {
+fn behind_reactions(evidence: &Evidence<'_>, reaction: Reaction, found: &mut Queues) {
+    let rate = reaction.rate;
     let Some(closed) = &evidence.closed else { return };
     let (times, sizes) = (&evidence.sent.0[..], &evidence.sent.1[..]);
     let span = closed.longest - closed.base;
@@ -135,7 +136,7 @@ fn behind_reactions(evidence: &Evidence<'_>, Reaction { rate, is_sharp, .. }: Re
     found.downlink = Some(match buffer {
         Some(size) => (size, Filled::Full),
         None if full => (span * rate / 8.0, Filled::Full),
-        None => (longest * rate / 8.0, if is_sharp { Filled::Waited } else { Filled::Modelled }),
+        None => (longest * rate / 8.0, if reaction.is_exact() { Filled::Waited } else { Filled::Modelled }),
     });
     // What is left of the loop without the downlink's queue.
     let rest = rest_of_loop(evidence, &waits);

@@ -2,6 +2,7 @@
 
 use super::buffers::{Filled, Queues, queues};
 use super::{Downlink, Evidence, LONGEST_LOOP, far_rate, verdicts};
+use crate::doubts::Doubt;
 use crate::figure::Figure;
 use crate::findings::{Findings, LinkFigures, bytes_of_answers};
 use crate::judgement::Judged;
@@ -44,8 +45,41 @@ pub(super) fn findings(evidence: &Evidence<'_>, judged: Vec<Vec<Judged>>) -> Fin
         useful_bytes,
         carried_bytes: carried_bytes * (1.0 - lost_down),
         hidden_strain: evidence.saturated > 0.5 || evidence.holes > 0.05,
-        doubts: Vec::new(),
+        doubts: doubts(evidence),
     }
+}
+
+/// What makes the path's figures unsure, seen from the server.
+fn doubts(evidence: &Evidence<'_>) -> Vec<Doubt> {
+    let mut doubts = Vec::new();
+    let reactions = match evidence.downlink {
+        Downlink::Reactions(found) => Some(found),
+        Downlink::Stopping(_) | Downlink::Bound(_) => None,
+    };
+    if evidence.is_coarse {
+        doubts.push(Doubt::grave("time stamps are coarse: spacing of packets, and rates by it, are about"));
+    } else if reactions.is_some_and(|found| !found.is_sharp)
+        || reactions.is_none() && evidence.has_queue_downlink()
+        || evidence.uplink.is_some_and(|found| found.kind == far_rate::Kind::Trains)
+    {
+        doubts.push(Doubt::grave("the spacing of packets is blurred: jitter, or another queue on the way"));
+    }
+    if reactions.is_some_and(|found| !found.is_alone) {
+        doubts.push(Doubt::grave(
+            "devices react as if more was sent than was captured, or much was dropped: other traffic shares the downlink",
+        ));
+    }
+    // A capture that begins at any time finds some exchanges under way; a start that fills the uplink loses most first ones.
+    match verdicts::missing_first(evidence) {
+        Some(share) if share < 0.56 => doubts.push(Doubt::grave(
+            "the capture begins within exchanges: first transmissions are missing there, and what waited before is not seen",
+        )),
+        Some(_) => doubts.push(Doubt::light(
+            "first transmissions of most devices are missing at the beginning: they were lost, or the capture begins later",
+        )),
+        None => {}
+    }
+    doubts
 }
 
 fn uplink_rate(evidence: &Evidence<'_>) -> Figure {
@@ -65,7 +99,7 @@ fn uplink_rate(evidence: &Evidence<'_>) -> Figure {
 
 fn downlink_rate(evidence: &Evidence<'_>) -> Figure {
     match evidence.downlink {
-        Downlink::Reactions(found) if !found.is_sharp => {
+        Downlink::Reactions(found) if !found.is_exact() => {
             Figure::estimate(found.rate, format!("{} answers in a row were taken about so far apart", found.hits))
         }
         Downlink::Reactions(found) => {

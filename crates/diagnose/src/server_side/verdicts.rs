@@ -215,3 +215,19 @@ pub(super) fn mostly_single<'e>(evidence: &'e Evidence<'e>) -> impl Fn(f64) -> b
     let around = Surroundings::of(evidence);
     move |time| around.singles(time) >= 0.6
 }
+
+/// The share of devices' first exchanges whose first gap is that of later transmissions, if it is that of far fewer later
+/// exchanges: first transmissions are missing at the beginning.
+pub(super) fn missing_first(evidence: &Evidence<'_>) -> Option<f64> {
+    let (mut first, mut later) = ((0_usize, 0_usize), (0_usize, 0_usize));
+    for exchanges in evidence.chapter.peers() {
+        for (place, exchange) in exchanges.enumerate() {
+            let [one, other, ..] = exchange.sent[..] else { continue };
+            let count = if place == 0 { &mut first } else { &mut later };
+            count.0 += 1;
+            count.1 += usize::from(other - one > 1.3 * evidence.range.1);
+        }
+    }
+    let is_much = first.1 >= 5 && first.1 * 6 > first.0 && first.1 * later.0 > 2 * later.1 * first.0;
+    is_much.then(|| first.1 as f64 / first.0 as f64)
+}

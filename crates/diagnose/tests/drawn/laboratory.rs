@@ -75,7 +75,7 @@ fn address(bytes: &[u8], at: usize, port: usize) -> SocketAddr {
     (address, u16::from_be_bytes([bytes[port], bytes[port + 1]])).into()
 }
 
-fn is_request(bytes: &[u8]) -> bool {
+pub(crate) fn is_request(bytes: &[u8]) -> bool {
     (1..32).contains(&bytes[29])
 }
 

@@ -4,3 +4,4 @@
 mod accuracy;
 mod drawing;
 mod laboratory;
+mod pitfalls;
