@@ -15,7 +15,7 @@ from millpond.plan import study
 from millpond.results.directory import Cell, Group
 from millpond.show.document import Missing
 from millpond.show.report import style
-from millpond.show.report.data import Data
+from millpond.show.report.grid import Grid
 from millpond.studies.burst23 import courses
 
 SECONDS = 20
@@ -54,18 +54,17 @@ class Traced:
     def bottleneck(self, cell: Cell) -> str:
         return "bs-up"
 
-    def rows(self, table: str, run: int, columns: tuple[str, ...]) -> list[Any]:
+    def rows(self, table: str, run: int, columns: tuple[str, ...], link: str = "") -> list[Any]:
+        if table == "queue_trace":
+            assert link == "bs-up"
+            return [np.arange(float(SECONDS)), np.full(SECONDS, 37_500.0 * (run + 1))]
         times, many = np.arange(float(SECONDS)), np.full(SECONDS, 10.0 if run == 0 else 4.0)
         again = np.zeros(SECONDS) if run == 0 else many
         return [times, many, again, (many + again) * 100]
 
-    def trace(self, table: str, run: int, link: str, columns: tuple[str, ...]) -> list[Any]:
-        assert link == "bs-up"
-        return [np.arange(float(SECONDS)), np.full(SECONDS, 37_500.0 * (run + 1))]
-
 
 def test_rates_are_those_of_the_windows_and_the_queue_is_told_as_waiting() -> None:
-    found = courses.courses(cast(Data, Traced()), courses.SCENARIOS[0])
+    found = courses.courses(cast(Grid, Traced()), courses.SCENARIOS[0])
     assert list(found) == ["default", "other"]
     assert found["default"].times.tolist() == [2.5, 7.5, 12.5, 17.5]
     for name, first, again, wait in (("default", 10.0, 0.0, 1.0), ("other", 4.0, 4.0, 2.0)):
@@ -78,18 +77,18 @@ def test_rates_are_those_of_the_windows_and_the_queue_is_told_as_waiting() -> No
 
 
 def test_every_algorithm_is_drawn_in_three_panels() -> None:
-    data = cast(Data, Traced())
-    figure = courses.over_time(data, courses.SCENARIOS[0]).draw()
+    grid = cast(Grid, Traced())
+    figure = courses.over_time(grid, courses.SCENARIOS[0]).draw()
     assert len(figure.axes) == 6
     assert [axes.get_title(loc="left") for axes in figure.axes[:3]] == list(courses.QUANTITIES)
-    assert len(courses.over_time(data, courses.SCENARIOS[0]).rows.rows) == 2 * SECONDS // courses.WINDOW
+    assert len(courses.over_time(grid, courses.SCENARIOS[0]).rows.rows) == 2 * SECONDS // courses.WINDOW
 
 
 def test_without_traces_nothing_is_drawn() -> None:
     with pytest.raises(Missing, match="no run was traced"):
-        courses.courses(cast(Data, Traced(traced=False)), courses.SCENARIOS[0])
+        courses.courses(cast(Grid, Traced(traced=False)), courses.SCENARIOS[0])
     with pytest.raises(Missing, match="no run of heavy congestion"):
-        courses.courses(cast(Data, Traced()), courses.SCENARIOS[1])
+        courses.courses(cast(Grid, Traced()), courses.SCENARIOS[1])
 
 
 # What is run.

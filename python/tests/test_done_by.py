@@ -16,7 +16,7 @@ from millpond.measure.reported import Reported
 from millpond.show import terminal
 from millpond.show.document import Missing
 from millpond.show.report import figures, story, tables
-from millpond.show.report.data import Data
+from millpond.show.report.grid import Grid
 
 RHYTHM = {"count": 20, "controller": "rfc7252", "name": "rhythm", "workload": {"kind": "periodic", "period": "1 h"}}
 #: The first of most of these would come after their work has ended.
@@ -72,14 +72,14 @@ def test_terminal_and_page_tell_no_time_where_there_is_none(mixed: Run) -> None:
     told_of = next(line.split() for line in lines if line.split()[:1] == ["rhythm"])
     assert told_of[1:] == ["20", "0", "20", "0", "0", *["\N{EN DASH}"] * 4]
     assert "No time is told of work that goes on until the run ends." in " ".join(told.getvalue().split())
-    data = Data(mixed.results)
-    listing = tables.reported_by_group(data)
+    grid = Grid(mixed.results)
+    listing = tables.reported_by_group(grid)
     assert listing.header[:4] == ("group", "clients", "asked nothing", "complete")
     rhythm, seldom, loop = listing.rows
     assert (rhythm[2], rhythm[6:]) == ("0", (tables.NOTHING,) * 4)
     assert int(str(seldom[2])) + int(str(seldom[3])) == 30
     assert tables.NOTHING not in loop
-    words = " ".join(story.scenario_story(data))
+    words = " ".join(story.scenario_story(grid))
     assert "rhythm: 20 of 20 clients had all their answers. " in words
     assert "clients that asked had all their answers" in words
 
@@ -90,7 +90,7 @@ def test_a_scenario_without_an_end_draws_no_line_of_being_done(tmp_path: Path) -
         figures.reported_by_group(done.results).draw()
     cell = done.results.cells[0]
     assert Reported(done.results).course(cell).of == 0
-    assert story.scenario_story(Data(done.results))[0] == "20 of 20 clients in 1 run had all their answers."
+    assert story.scenario_story(Grid(done.results))[0] == "20 of 20 clients in 1 run had all their answers."
 
 
 def test_where_nobody_is_ever_done_a_line_lies_on_the_ground_until_the_run_ends(tmp_path: Path) -> None:
@@ -128,11 +128,11 @@ def test_groups_that_begin_apart_are_told_no_time_together(tmp_path: Path) -> No
     cell, reported = done.results.cells[0], Reported(done.results)
     assert reported.since(cell) == frozenset((0, 1))
     assert reported.course(cell).of == 15
-    both, loop, alarms = story.scenario_story(Data(done.results))[:3]
+    both, loop, alarms = story.scenario_story(Grid(done.results))[:3]
     assert both == "15 of 15 clients in 1 run had all their answers."
     assert loop.startswith("loop: 5 of 5 clients had all their answers: half of all clients by 2.")
     assert alarms.endswith(" s after event 1 of the timeline.")
-    assert tables.reported_by_group(Data(done.results)).caption.startswith(
+    assert tables.reported_by_group(Grid(done.results)).caption.startswith(
         "A client is complete when all its requests are answered. Times are since the start, or the first event"
     )
     told = io.StringIO()
@@ -142,9 +142,9 @@ def test_groups_that_begin_apart_are_told_no_time_together(tmp_path: Path) -> No
 
 def test_times_after_an_event_are_told_to_be_so(tmp_path: Path) -> None:
     done = after(tmp_path, ALARM)
-    data = Data(done.results)
-    assert "Times are since the first event" in tables.reported_by_group(data).caption
-    assert "Times are since the first event" in tables.reported(data).caption
+    grid = Grid(done.results)
+    assert "Times are since the first event" in tables.reported_by_group(grid).caption
+    assert "Times are since the first event" in tables.reported(grid).caption
     (panel,) = figures.reported(done.results).draw().axes
     assert panel.get_xlabel() == "time since the first event that concerns the group (s)"
     told = io.StringIO()
@@ -163,7 +163,7 @@ def test_what_the_server_sends_has_its_own_end_or_none(tmp_path: Path) -> None:
     }  # fmt: skip
     done = millpond.run(scenario, out=tmp_path / "out", report=False)
     cell = done.results.cells[0]
-    told = {row[0]: row[1] for row in tables.manifest(Data(done.results)).rows}
+    told = {row[0]: row[1] for row in tables.manifest(Grid(done.results)).rows}
     assert told["clients in all runs"] == "n = 9", "those that the server sends to are among them"
     ends = {group.name: done.measures.reported.course(cell, group).of > 0 for group in cell.groups}
     assert ends == {"loop": True, "valves": True, "valves, commands": False, "valves, notifications": True}

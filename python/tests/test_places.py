@@ -20,7 +20,7 @@ from millpond.plan import study
 from millpond.plan.study import Plan
 from millpond.results.directory import Results
 from millpond.show import terminal as tables
-from millpond.show.report.data import Data
+from millpond.show.report.grid import Grid
 from millpond.studies import reproduction
 from millpond.studies.pages import document, render
 
@@ -208,16 +208,16 @@ def test_tables_have_a_column_for_each(
 
 
 def test_views_cut_places_until_few_are_left(results: Results, monkeypatch: pytest.MonkeyPatch) -> None:
-    data = Data(results)
-    assert (data.across, data.first) == ("buffer_bytes", "as-typed")
-    told = [data.words(view) for view in data.views()]
+    grid = Grid(results)
+    assert (grid.across, grid.first) == ("buffer_bytes", "as-typed")
+    told = [grid.words(view) for view in grid.views()]
     assert told == ["as typed, continuous", "as typed, random", "as meant"]
     # no trace of a queue is invented, so the last cell is looked at closely
-    assert [stage.only["payload"] for stage in data.stages] == [176]
-    monkeypatch.setattr("millpond.show.report.data.PANELS", 2)
-    views = data.views()
-    assert data.words(views[0]) == "as typed, continuous, two-host"
-    assert [len({data.place(cell) for cell in data.plain(view)}) for view in views] == [1, *[2] * 8]
+    assert [stage.only["payload"] for stage in grid.stages] == [176]
+    monkeypatch.setattr("millpond.show.report.grid.PANELS", 2)
+    views = grid.views()
+    assert grid.words(views[0]) == "as typed, continuous, two-host"
+    assert [len({grid.place(cell) for cell in grid.plain(view)}) for view in views] == [1, *[2] * 8]
 
 
 class _Ids(HTMLParser):

@@ -8,7 +8,7 @@ from pathlib import Path
 import millpond
 from millpond.show import terminal
 from millpond.show.report import figures, tables
-from millpond.show.report.data import Data
+from millpond.show.report.grid import Grid
 
 MESH = {
     "mesh": {"topology": "chain-17", "delivery": [0.9]},
@@ -21,10 +21,10 @@ def test_a_radio_is_called_by_its_node(tmp_path: Path) -> None:
     done = millpond.run(MESH, out=tmp_path / "out", report=False)
     told = io.StringIO()
     terminal.show(done.tables, told)
-    data = Data(done.results)
-    node = data.bottleneck(data.cells[0])
+    grid = Grid(done.results)
+    node = grid.bottleneck(grid.cells[0])
     assert f"The busiest radio is that of node {node}: " in " ".join(told.getvalue().split())
-    listing = tables.links(data)
+    listing = tables.links(grid)
     assert listing.header[0] == "radio of"
     assert f"node {node}" in [row[0] for row in listing.rows]
     title = figures.bottleneck_over_time(done.results).draw().axes[0].get_title(loc="left")

@@ -19,15 +19,14 @@ from millpond.results.directory import Results
 from millpond.show import labels
 from millpond.show.document import Missing, Plot
 from millpond.show.report import figures, story, style
-from millpond.show.report.data import Data, rate
-from millpond.show.report.values import View
+from millpond.show.report.grid import Facet, Grid, rate
 from millpond.studies.anrw18 import calm_picture, phase
 from millpond.studies.anrw18 import picture as readme_picture
 
 Draw = Callable[[Results, Comparison], Figure]
 
-RANDOM = View({"path": "fixed", "workload": "random"})
-CONTINUOUS = View({"path": "fixed", "workload": "continuous"})
+RANDOM = Facet({"path": "fixed", "workload": "random"})
+CONTINUOUS = Facet({"path": "fixed", "workload": "continuous"})
 WORST = CONTINUOUS.but(clients=400, buffer_bytes=1410000)
 
 DRAWN: dict[str, Draw] = {
@@ -213,7 +212,7 @@ def test_each_half_of_a_mix_stands_beside_the_same_controller_alone(results: Res
 
 
 def test_useful_share_and_copies_agree(results: Results) -> None:
-    worst = min(story.glances(Data(results)), key=lambda g: g.useful_share)
+    worst = min(story.glances(Grid(results)), key=lambda g: g.useful_share)
     assert (worst.controller, worst.cell.columns["workload"], worst.collapsed) == ("CoCoA", "random", True)
     assert worst.useful_share == pytest.approx(1 / 6.3, rel=0.01)
 

@@ -16,8 +16,8 @@ from millpond.judge.compare import Comparison, Figure
 from millpond.results.directory import MANIFEST, Results, Value
 from millpond.show.document import Missing
 from millpond.show.report import style, transfers
-from millpond.show.report.data import Data
 from millpond.show.report.figures import sequence, windows
+from millpond.show.report.grid import Grid
 from millpond.show.report.transfers import Transfer
 from millpond.studies.pages import write_report
 from millpond.studies.tcp20 import dwell, errors, nearness
@@ -50,14 +50,14 @@ def comparison() -> Comparison:
 
 
 def flows(results: Results) -> list[Transfer]:
-    data = Data(results)
-    return transfers.of_run(data, data.cells[0], 0)
+    grid = Grid(results)
+    return transfers.of_run(grid, grid.cells[0], 0)
 
 
 def graphs(results: Results) -> list[Transfer]:
-    data = Data(results)
-    traced = transfers.traced(data, data.cells)
-    return [transfers.of_run(data, cell, run, 1)[0] for cell, run in traced]
+    grid = Grid(results)
+    traced = transfers.traced(grid, grid.cells)
+    return [transfers.of_run(grid, cell, run, 1)[0] for cell, run in traced]
 
 
 # ----------------------------------------------------------------------------------------------- what is read
@@ -107,9 +107,9 @@ def test_packets_that_never_came_to_the_queue_count_as_sent(tmp_path: Path) -> N
 
 
 def test_bands_cover_just_the_time_in_their_state(single: Results) -> None:
-    data = Data(single)
+    grid = Grid(single)
     tcp = next(transfer for transfer in flows(single) if transfer.transport == "tcp")
-    sender = windows.Sender.of(data, tcp)
+    sender = windows.Sender.of(grid, tcp)
     assert sender is not None
     spans = sender.spans("recovery", tcp.end)
     assert spans
@@ -124,10 +124,10 @@ def test_bands_cover_just_the_time_in_their_state(single: Results) -> None:
 DRAWN: dict[str, Callable[[Results, Results], Drawing]] = {
     "side by side": lambda single, _: sequence.flows_side_by_side(flows(single)).draw(),
     "one flow": lambda single, _: sequence.flows_side_by_side(flows(single)[:1]).draw(),
-    "over tcp": lambda single, _: windows.flow_over_time(Data(single), flows(single)[0]).draw(),
-    "over udp": lambda single, _: windows.flow_over_time(Data(single), flows(single)[1]).draw(),
+    "over tcp": lambda single, _: windows.flow_over_time(Grid(single), flows(single)[0]).draw(),
+    "over udp": lambda single, _: windows.flow_over_time(Grid(single), flows(single)[1]).draw(),
     "grid": lambda _, study: sequence.grid(graphs(study)).draw(),
-    "everyone": lambda _, study: errors.everyone_by_error(Data(study), errors.Scene("bulk", 1, "as-printed")).draw(),
+    "everyone": lambda _, study: errors.everyone_by_error(Grid(study), errors.Scene("bulk", 1, "as-printed")).draw(),
 }
 
 
@@ -137,7 +137,7 @@ def test_no_text_lies_on_another_or_outside(name: str, single: Results, study: R
 
 
 def test_boxes_beside_the_published_ones_are_legible(study: Results, comparison: Comparison) -> None:
-    check_texts(errors.completion_by_error(Data(study), errors.Scene("bulk", 1, "as-printed"), comparison).draw())
+    check_texts(errors.completion_by_error(Grid(study), errors.Scene("bulk", 1, "as-printed"), comparison).draw())
 
 
 def test_two_thousand_packets_stay_one_path_a_colour(tmp_path: Path) -> None:
@@ -150,7 +150,7 @@ def test_two_thousand_packets_stay_one_path_a_colour(tmp_path: Path) -> None:
 
 
 def test_all_panels_of_a_flow_share_the_time(single: Results) -> None:
-    figure = windows.flow_over_time(Data(single), flows(single)[0]).draw()
+    figure = windows.flow_over_time(Grid(single), flows(single)[0]).draw()
     laid_out(figure)
     assert len(panels(figure)) == 4
     assert len({panel.get_xlim() for panel in panels(figure)}) == 1
@@ -164,13 +164,13 @@ def test_kinds_of_loss_differ_without_colour() -> None:
 
 def test_published_boxes_stand_beside_ours(study: Results, comparison: Comparison) -> None:
     scene = errors.Scene("bulk", 1, "as-printed")
-    rows = errors.completion_by_error(Data(study), scene, comparison).rows
+    rows = errors.completion_by_error(Grid(study), scene, comparison).rows
     row = next(
         dict(zip(rows.header, row, strict=True)) for row in rows.rows if row[1:4] == ("low", 14100, "tcp_newreno")
     )
     assert {name: row[f"published_{name}"] for name in PUBLISHED} == PUBLISHED
     assert row["n"] == 2
-    figure = errors.completion_by_error(Data(study), scene, comparison).draw()
+    figure = errors.completion_by_error(Grid(study), scene, comparison).draw()
     heights = [
         float(y)
         for panel in figure.axes
@@ -182,13 +182,13 @@ def test_published_boxes_stand_beside_ours(study: Results, comparison: Compariso
 
 
 def test_only_controllers_of_which_figures_were_published_have_boxes(study: Results, comparison: Comparison) -> None:
-    figure = errors.completion_by_error(Data(study), errors.Scene("bulk", 1, "as-printed"), comparison).draw()
+    figure = errors.completion_by_error(Grid(study), errors.Scene("bulk", 1, "as-printed"), comparison).draw()
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["TCP New Reno", "published"]
 
 
 def test_a_scene_that_was_not_run_is_missing(study: Results) -> None:
     with pytest.raises(Missing, match="no client finished with 7 clients"):
-        errors.everyone_by_error(Data(study), errors.Scene("bulk", 7, "as-printed")).draw()
+        errors.everyone_by_error(Grid(study), errors.Scene("bulk", 7, "as-printed")).draw()
 
 
 def test_the_length_of_losses_is_drawn_where_it_was_varied(tmp_path: Path, comparison: Comparison) -> None:
@@ -196,16 +196,16 @@ def test_the_length_of_losses_is_drawn_where_it_was_varied(tmp_path: Path, compa
     results = synthetic_transfers.study(
         tmp_path, buffers=(2500, 14100), errors=profiles, replications=1, traces=False, packets=40
     )
-    data, scene = Data(results), errors.Scene("bulk", 1, "as-printed")
-    check_texts(dwell.completion_by_dwell(data, scene, comparison).draw())
-    rows = dwell.completion_by_dwell(data, scene, comparison).rows.rows
+    grid, scene = Grid(results), errors.Scene("bulk", 1, "as-printed")
+    check_texts(dwell.completion_by_dwell(grid, scene, comparison).draw())
+    rows = dwell.completion_by_dwell(grid, scene, comparison).rows.rows
     assert {row[1] for row in rows} == {"memoryless", "20 ms", "100 ms", "500 ms", "2 s", "1.5 packets"}
     assert {row[0] for row in rows} == {"medium"}
 
 
 def test_the_length_of_losses_is_missing_where_it_was_not_varied(study: Results) -> None:
     with pytest.raises(Missing, match="was not varied"):
-        dwell.completion_by_dwell(Data(study), errors.Scene("bulk", 1, "as-printed"), None).draw()
+        dwell.completion_by_dwell(Grid(study), errors.Scene("bulk", 1, "as-printed"), None).draw()
 
 
 def test_nearness_is_told_by_the_typical_difference_and_exceptions_by_buffer(study: Results) -> None:
@@ -214,14 +214,14 @@ def test_nearness_is_told_by_the_typical_difference_and_exceptions_by_buffer(stu
         Figure(f"r{k}", {**where, "buffer_bytes": size}, "fct", "median", "", "", "s", 100.0, ours)
         for k, (size, ours) in enumerate({2500: 150.0, 14100: 101.0, 28200: 99.0, 1410000: 104.0}.items())
     ]
-    data = Data(study)
-    found = nearness.of(Comparison("tcp20", "0.1.0", figures), data.paths)
+    grid = Grid(study)
+    found = nearness.of(Comparison("tcp20", "0.1.0", figures), grid.paths)
     assert [one.met for one in found] == [3]
     assert found[0].typical == pytest.approx(0.025)
     size = "2\N{NARROW NO-BREAK SPACE}500\N{NARROW NO-BREAK SPACE}B"
     told = f"TCP BBR (1 client, no errors, but not with a buffer of {size})"
-    assert nearness.story(found, data) == [f"Published completion times come out, typically within 5 %, for {told}."]
-    rows = nearness.table(found, data)[0].rows
+    assert nearness.story(found, grid) == [f"Published completion times come out, typically within 5 %, for {told}."]
+    rows = nearness.table(found, grid)[0].rows
     assert rows[1][:3] == ("no errors", "TCP BBR", "3 of 4")
 
 

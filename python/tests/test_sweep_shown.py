@@ -18,7 +18,7 @@ from millpond.errors import UsageError
 from millpond.measure.measures import Measures
 from millpond.show import factors, terminal
 from millpond.show.report import figures
-from millpond.show.report.data import Data
+from millpond.show.report.grid import Grid
 from millpond.show.report.sweep import difference_in_words, in_words
 
 
@@ -142,7 +142,7 @@ def test_factors_are_spoken_of_as_the_plan_says(done: Run) -> None:
     assert found["queue"].label == "buffer"
     assert found["queue"].say("1 kB") == "1 kB buffer"
     assert found["clients[0].count"].say(2) == "clients[0].count 2"
-    assert Data(done.results).across == "clients[0].count"
+    assert Grid(done.results).across == "clients[0].count"
 
 
 def test_report_writes_figures_and_tables_as_files(

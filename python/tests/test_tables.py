@@ -13,7 +13,7 @@ from millpond.run.jobs import Job
 from millpond.run.progress import Bar
 from millpond.show import terminal as tables
 from millpond.show.report import published
-from millpond.show.report.data import Data
+from millpond.show.report.grid import Grid
 from millpond.studies import pages, reproduction
 
 
@@ -65,7 +65,7 @@ def test_figures_without_ours_are_gathered_by_reason(fake_results: Results) -> N
     gone = [
         Figure(f"s-r{n}", {}, "fct", "median", "", "", "s", 1.0, None, note="not run: clients=50") for n in range(6)
     ]
-    _, line = published.published_figures(Data(fake_results), Comparison("s", "0", figures=gone)).paragraphs
+    _, line = published.published_figures(Grid(fake_results), Comparison("s", "0", figures=gone)).paragraphs
     assert line == "Not measured, not run: clients=50: r0, r1, r2, r3 and 2 more."
 
 

@@ -35,14 +35,14 @@ class Drawn:
     @staticmethod
     def of(measures: Measures, groups: Sequence[Group], horizon_s: float) -> Drawn:
         """What is drawn of the first run of the only setting of these results."""
-        from millpond.show.report.data import Data
         from millpond.show.report.figures import queue
+        from millpond.show.report.grid import Grid
 
         cell = measures.cells[0]
         done = measures.reported.after_events(cell, list(groups), cell.first_run)
         last = float(done.times[-1]) if done.times.size and done.end == 1.0 else horizon_s
         until = LEAD_S + BEYOND * min(last, horizon_s)
-        link = queue.follow(Data(measures.results), {"": (cell, cell.first_run)}, until)[""]
+        link = queue.follow(Grid(measures.results), {"": (cell, cell.first_run)}, until)[""]
         return Drawn(cell.scenario, done, link)
 
     def to_json(self) -> dict[str, Any]:

@@ -6,8 +6,6 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
 from millpond.measure.estimate import Range, Taken, taken
 from millpond.measure.measures import Measures
 from millpond.measure.metrics import ALIASES, METRICS
@@ -107,6 +105,6 @@ def _share(counts: Mapping[int, int], pick: Pick) -> float:
 def _only(measures: Measures, sample: Sample, population: Population, flows: str) -> Sample:
     if sample.missing:
         return Sample.none(sample.missing)
-    retransmitted = measures.flow_column(population, "retransmissions").astype(np.int64) > 0
+    retransmitted = measures.sample("retransmissions_per_client", population).values > 0
     keep = retransmitted if flows == "with retransmissions" else ~retransmitted
     return Sample(sample.values[keep], sample.runs[keep])

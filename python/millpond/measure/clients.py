@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -87,25 +87,15 @@ def _increase(measures: Measures, population: Population) -> Sample:
 
 _FCT = column("fct_us", _MICRO)
 _COMPLETED = column("completed")
-#: Columns that count copies of messages, and which ones count the same over TCP: segments sent again by client and
-#: server.
-OVER_TCP: Mapping[str, tuple[str, ...]] = {
-    "retransmissions": ("fast_retransmits", "timeout_retransmits", "request_retransmits"),
-    "unnecessary": ("spurious",),
-}
 
 
-def of_either_transport(name: str, read: Callable[[str], Floats]) -> Floats:
-    """A column of `OVER_TCP` for clients of either transport: terminal, page and claims read it here."""
-    segments = np.sum([read(part) for part in OVER_TCP[name]], axis=0)
-    return np.where(np.isnan(segments), read(name), segments)
+def _of_either(name: str, *over_tcp: str) -> PerClient:
+    """A column that counts copies of messages, and over TCP those that count the same of segments, both ways."""
+    return either(total(*over_tcp), column(name))
 
 
-def _of_transport(name: str) -> PerClient:
-    return lambda measures, population: of_either_transport(name, lambda part: column(part)(measures, population))
-
-
-_RETRANSMISSIONS, _UNNECESSARY = _of_transport("retransmissions"), _of_transport("unnecessary")
+_RETRANSMISSIONS = _of_either("retransmissions", "fast_retransmits", "timeout_retransmits", "request_retransmits")
+_UNNECESSARY = _of_either("unnecessary", "spurious")
 
 
 def _necessary(measures: Measures, population: Population) -> Floats:

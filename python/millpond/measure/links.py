@@ -33,6 +33,14 @@ COLLAPSE_IN_WORDS = {Fraction(1, 2): "half", Fraction(2, 3): "two thirds", Fract
 OTHER_THRESHOLDS = (0.5, 0.6, 0.75)
 
 
+#: What stands above the columns of a table with a row for each link.
+HEADS = ("packets offered", "dropped at the queue", "lost on the air", "delivered", "useful share", "busy",
+         "mean queue", "95th percentile", "largest")  # fmt: skip
+_COLUMNS = ("offered_packets", "dropped_queue_packets", "dropped_radio_packets", "delivered_packets",
+            "queue_mean_bytes", "queue_p95_bytes", "queue_max_bytes",
+            "delivered_bytes", "dropped_radio_bytes", "useful_bytes", "busy_us")  # fmt: skip
+
+
 @dataclass(frozen=True)
 class Collapse:
     """Whether a bottleneck has collapsed, and how much that depends on where the line is drawn."""
@@ -67,6 +75,24 @@ def useful_share(measures: Measures, cell: Cell, link: str) -> Floats:
     carried = carried + measures.link_column(cell, "dropped_radio_bytes", link)
     # what was under way when a run ended may be known as useful and not be counted as carried
     return np.minimum(_ratio(useful, carried), 1.0)
+
+
+def of_each(measures: Measures, cell: Cell) -> dict[str, tuple[float, ...]]:
+    """The figures of each link of a cell, by its name, as `HEADS` has them: of one run, the mean of its runs.
+
+    Packets offered, dropped at the queue, lost on the air and delivered; the share of the bytes carried that completed
+    an exchange, and of the time that it was busy (NaN without bytes or time); bytes of its queue.
+    """
+    found = {}
+    whole = float(np.mean(measures.counted_us(cell)))
+    for link in measures.links(cell):
+        told = {name: float(np.mean(measures.link_column(cell, name, link))) for name in _COLUMNS}
+        carried = told["delivered_bytes"] + told["dropped_radio_bytes"]
+        useful = min(1.0, told["useful_bytes"] / carried) if carried else np.nan
+        busy = told["busy_us"] / whole if whole else np.nan
+        packets, queue = (tuple(told[name] for name in _COLUMNS[part]) for part in (slice(4), slice(4, 7)))
+        found[link] = (*packets, useful, busy, *queue)
+    return found
 
 
 def _sample(values: PerRun) -> Compute:

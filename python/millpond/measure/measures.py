@@ -7,6 +7,7 @@ rows in Python.
 from __future__ import annotations
 
 from collections.abc import Iterable, KeysView, Sequence
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -47,9 +48,12 @@ class Measures:
         #: What is meant where nothing is said: the one value of a factor, or cells that lack it.
         self.usual_values: dict[str, Value] = {**self.constant, **lacking}
         self._places: dict[Population, tuple[Cell, int | None]] = {}
+        self._parts: dict[Population, tuple[Cell, int | None]] = {}
+        self._of_cells: dict[int, list[Population]] = {}
         for cell in self.cells:
             for population, group in _populations(cell, tuple(found)):
                 self._places.setdefault(population, (cell, group))
+                self._of_cells.setdefault(cell.number, []).append(population)
         self._kept: dict[tuple[str, Population], Sample] = {}
         self._held = 0
         self._bottlenecks: dict[int, str] = {}
@@ -80,6 +84,18 @@ class Measures:
     def has(self, population: Population) -> bool:
         """Whether the results hold this population."""
         return self._known(population) is not None
+
+    def of(self, cell: Cell, group: Group | None = None) -> Population:
+        """All clients of a cell, or those of one of its groups, whatever algorithms the others have."""
+        at = None if group is None else group.index
+        there = self._of_cells[cell.number]
+        for population in there:
+            if self._places[population] == (cell, at) or len(cell.groups) == 1:
+                return population
+        who = "" if group is None else group.algorithm
+        found = replace(there[0], algorithm=who, partner="", part="all" if group is None else f"group {at}")
+        self._parts[found] = cell, at
+        return found
 
     def cell(self, population: Population) -> Cell:
         """The cell the population lives in. Raises KeyError if the results do not hold it."""
@@ -202,6 +218,8 @@ class Measures:
         return whole if whole in self._places else None
 
     def _place(self, population: Population) -> tuple[Cell, int | None]:
+        if population.part:
+            return self._parts[population]
         known = self._known(population)
         if known is None:
             raise KeyError(population)

@@ -17,6 +17,8 @@ VARIANT = "path"
 class Population:
     """The clients with one algorithm in one cell. `partner` is the other algorithm of a mix of populations.
 
+    `part` names one group of a cell, or all of its clients, whatever algorithms these have; see `Measures.of`.
+
     `factors` are the cell's, whatever they are called, by name. One that has the same value in all results need not be
     among them.
     """
@@ -24,6 +26,7 @@ class Population:
     algorithm: str
     factors: tuple[tuple[str, Value], ...] = ()
     partner: str = ""
+    part: str = ""
 
     @staticmethod
     def of(algorithm: str, partner: str = "", **factors: Value) -> Population:

@@ -18,9 +18,9 @@ from millpond.results.store import write_text
 from millpond.show import html, labels
 from millpond.show.document import Document, Section
 from millpond.show.report import fleet, real, single, study, sweep
-from millpond.show.report.data import Data
+from millpond.show.report.grid import Grid
 
-Compose: TypeAlias = Callable[[Data, "Comparison | None"], list[Section]]
+Compose: TypeAlias = Callable[[Grid, "Comparison | None"], list[Section]]
 
 NAME = "report.html"
 FOOTER = (
@@ -47,14 +47,14 @@ def sections(results: Results, comparison: Comparison | None = None) -> list[Sec
     """What is shown of these results, in order."""
     if results.manifest.get("kind") == FLEET:
         return fleet.sections(results)
-    data = Data(results)
+    grid = Grid(results)
     if results.study is None:
-        return single.sections(data)
+        return single.sections(grid)
     if results.manifest.get("kind") == "sweep":
-        return sweep.sections(data)
+        return sweep.sections(grid)
     live = columns.read(results.directory, Measures(results), comparison)
-    found = _of_study(results)(data, comparison)
-    return found if live is None else [*found[:1], real.section(live, data.measures), *found[1:]]
+    found = _of_study(results)(grid, comparison)
+    return found if live is None else [*found[:1], real.section(live, grid.measures), *found[1:]]
 
 
 def render(results: Results, comparison: Comparison | None = None) -> str:

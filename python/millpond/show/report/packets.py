@@ -9,8 +9,8 @@ from millpond.results.directory import Cell
 from millpond.show import labels
 from millpond.show.document import Picture, Plot, Section
 from millpond.show.report import transfers
-from millpond.show.report.data import Data
 from millpond.show.report.figures import sequence, windows
+from millpond.show.report.grid import Grid
 from millpond.show.report.transfers import TCP, Transfer
 
 FLOWS = 8
@@ -23,24 +23,24 @@ READING = (
 """How to read a time-sequence graph."""
 
 
-def section(data: Data) -> Section | None:
+def section(grid: Grid) -> Section | None:
     """The time-sequence graphs of run 0, and each group's first flow with its windows; None without transfers."""
-    cell = data.cells[0]
+    cell = grid.cells[0]
     if not transfers_bodies(cell):
         return None
-    run = next((run for _, run in transfers.traced(data, [cell])), None)
-    found = [] if run is None else transfers.of_run(data, cell, run, FLOWS)
+    run = next((run for _, run in transfers.traced(grid, [cell])), None)
+    found = [] if run is None else transfers.of_run(grid, cell, run, FLOWS)
     first = {transfer.group.index: transfer for transfer in reversed(found)}
     pictures = [
         Picture(
             "sequence",
             "What leaves when",
             READING,
-            partial(_side_by_side, data, found),
+            partial(_side_by_side, grid, found),
         )
     ]
     if len(found) > 1 or any(transfer.transport == TCP for transfer in found):
-        pictures += [flow_picture(data, transfer) for _, transfer in sorted(first.items())]
+        pictures += [flow_picture(grid, transfer) for _, transfer in sorted(first.items())]
     return Section("packets", "Packet by packet", ("One run: the first replication.",), pictures=tuple(pictures))
 
 
@@ -49,23 +49,23 @@ def transfers_bodies(cell: Cell) -> bool:
     return any(name in table for table in cell.scenario.get("clients", ()) for name in ("transport", "transfer"))
 
 
-def flow_picture(data: Data, transfer: Transfer, name: str = "", title: str = "") -> Picture:
+def flow_picture(grid: Grid, transfer: Transfer, name: str = "", title: str = "") -> Picture:
     """One flow's time-sequence graph above its windows or timer and the queue."""
     parts = ["bytes"]
-    if windows.Sender.of(data, transfer) is not None:
+    if windows.Sender.of(grid, transfer) is not None:
         parts.append("congestion window, timer")
-    elif windows.Timers.of(data, transfer) is not None:
+    elif windows.Timers.of(grid, transfer) is not None:
         parts.append("timer")
-    if windows.waits(data, transfer):
+    if windows.waits(grid, transfer):
         parts.append("the longest queue of the bottleneck (right scale: how long a packet waits in it)")
     told = f"From above: {', '.join(parts)}. " if len(parts) > 1 else ""
-    if data.has("queue_trace") and not windows.waits(data, transfer):
+    if grid.has("queue_trace") and not windows.waits(grid, transfer):
         told += "No sample of the queue shows a packet that waits for another. "
     return Picture(
         name or f"flow-{transfer.flow + 1}",
         title or f"Flow {transfer.flow + 1}, {transfer.name}",
         f"{told}{_counted(transfer)}",
-        partial(windows.flow_over_time, data, transfer),
+        partial(windows.flow_over_time, grid, transfer),
     )
 
 
@@ -82,6 +82,6 @@ def _counted(transfer: Transfer) -> str:
     return f"{'; '.join(told)}."
 
 
-def _side_by_side(data: Data, found: Sequence[Transfer]) -> Plot:
-    transfers.needed(data, data.cells[:1])
+def _side_by_side(grid: Grid, found: Sequence[Transfer]) -> Plot:
+    transfers.needed(grid, grid.cells[:1])
     return sequence.flows_side_by_side(found)

@@ -11,8 +11,8 @@ from millpond.results.directory import Value
 from millpond.show import labels
 from millpond.show.document import Entry, Listing, Row, Rows, Section, Tone
 from millpond.show.factors import SERIES
-from millpond.show.report.data import Data
 from millpond.show.report.figures.histogram import METRIC as HISTOGRAM
+from millpond.show.report.grid import Grid
 
 APART = 0.05
 """Figures that differ by more than this share are marked."""
@@ -33,7 +33,7 @@ _QUALIFIERS = {
 }
 
 
-def published_figures(data: Data, comparison: Comparison, elsewhere: Collection[tuple[str, object]] = ()) -> Section:
+def published_figures(grid: Grid, comparison: Comparison, elsewhere: Collection[tuple[str, object]] = ()) -> Section:
     """Every published figure beside ours; those `elsewhere`, by id and reading, stand in tables of their own."""
     sure = f"{100 * comparison.confidence:.3g}"
     columns = (
@@ -42,7 +42,7 @@ def published_figures(data: Data, comparison: Comparison, elsewhere: Collection[
     )
     plain = tuple(
         (
-            *(f.id, f.metric, f.statistic, f.bin, _conditions(data, f.scenario), f.qualifier, f.unit),
+            *(f.id, f.metric, f.statistic, f.bin, _conditions(grid, f.scenario), f.qualifier, f.unit),
             *(f.published, f.ours, f.relative, *(f.interval or (None, None)), f.n, f.calibrates),
         )
         for f in comparison.figures
@@ -52,7 +52,7 @@ def published_figures(data: Data, comparison: Comparison, elsewhere: Collection[
     for figure in comparison.figures:
         if figure.ours is None or (figure.id, figure.scenario.get(VARIANT)) in elsewhere:
             continue
-        words = (labels.metric(figure.metric), _conditions(data, figure.scenario))
+        words = (labels.metric(figure.metric), _conditions(grid, figure.scenario))
         place = "; ".join(filter(None, (", ".join(filter(None, words)), calibrates(figure.calibrates))))
         if place != before:
             rows.append((place[:1].upper() + place[1:],))
@@ -108,12 +108,12 @@ def published_claims(comparison: Comparison) -> Section:
     )
 
 
-def differing_settings(data: Data, comparison: Comparison) -> list[Section]:
+def differing_settings(grid: Grid, comparison: Comparison) -> list[Section]:
     """The settings of the test bed that are not as published."""
     if not comparison.settings:
         return []
     differ = [s for s in comparison.settings if not s.same]
-    rows = tuple((labels.metric(s.metric), _conditions(data, s.scenario), s.published, s.ours, s.note) for s in differ)
+    rows = tuple((labels.metric(s.metric), _conditions(grid, s.scenario), s.published, s.ours, s.note) for s in differ)
     same = f"{len(comparison.settings) - len(differ)} of {len(comparison.settings)} published settings are ours too."
     header = ("setting", "where", "published", "ours", "why")
     return [
@@ -126,11 +126,11 @@ def differing_settings(data: Data, comparison: Comparison) -> list[Section]:
     ]
 
 
-def published_settings(data: Data, comparison: Comparison) -> Listing:
+def published_settings(grid: Grid, comparison: Comparison) -> Listing:
     """Every published setting beside ours, folded away."""
     rows = [
         (
-            *(s.id, labels.metric(s.metric), _conditions(data, s.scenario), s.published, s.ours),
+            *(s.id, labels.metric(s.metric), _conditions(grid, s.scenario), s.published, s.ours),
             *("same" if s.same else "differs", s.note),
         )
         for s in comparison.settings
@@ -210,26 +210,26 @@ def _bound_kept(figure: Figure) -> bool:
     return figure.qualifier in ("lt", "le", "up_to") and figure.ours <= figure.published
 
 
-def _conditions(data: Data, scenario: Mapping[str, Value]) -> str:
+def _conditions(grid: Grid, scenario: Mapping[str, Value]) -> str:
     """Where a figure was observed, in words; a factor that is the same in a whole study is left out."""
     told = []
     for name, value in scenario.items():
-        if name in ("bin", "baseline", "direction") or (name in data.factors and name not in (*data.columns, SERIES)):
+        if name in ("bin", "baseline", "direction") or (name in grid.factors and name not in (*grid.columns, SERIES)):
             continue
         if name == SERIES:
-            told.append(_algorithms(data, value))
+            told.append(_algorithms(grid, value))
         elif name == "comparator":
-            against = f" against {_algorithms(data, scenario['baseline'])}" if scenario.get("baseline") else ""
+            against = f" against {_algorithms(grid, scenario['baseline'])}" if scenario.get("baseline") else ""
             direction = f": {scenario['direction']}" if scenario.get("direction") else ""
-            told.append(f"{_algorithms(data, value)}{against}{direction}")
-        elif name not in data.factors:
+            told.append(f"{_algorithms(grid, value)}{against}{direction}")
+        elif name not in grid.factors:
             told.append(str(value))
-        elif isinstance(value, str) and data.numeric(name):
-            told.append(f"{data.factors[name].label} {value}")
+        elif isinstance(value, str) and grid.numeric(name):
+            told.append(f"{grid.factors[name].label} {value}")
         else:
-            told.append(data.factors[name].say(value))
+            told.append(grid.factors[name].say(value))
     return ", ".join(word for word in told if word)
 
 
-def _algorithms(data: Data, value: Value) -> str:
-    return ", ".join(data.label(part) for part in str(value).split(";"))
+def _algorithms(grid: Grid, value: Value) -> str:
+    return ", ".join(grid.label(part) for part in str(value).split(";"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from millpond.measure.statistics import take
 from millpond.measure.workloads import with_an_end
 from millpond.results.directory import Cell, Group, Value
 from millpond.show import labels
-from millpond.show.report.data import Data, only, rate
+from millpond.show.report.grid import Grid, only, rate
 
 LEAST = 1 - COLLAPSE
 """A link whose useful share is below this has collapsed."""
@@ -47,34 +48,34 @@ class Glance:
         return self.useful_share < LEAST
 
 
-def glances(data: Data) -> list[Glance]:
+def glances(grid: Grid) -> list[Glance]:
     """Every cell with one kind of controller on the first reading of the test bed, in the palette's order."""
     found = []
-    order = data.controllers()
-    for cell in sorted(data.plain(), key=lambda cell: order.index(only(cell))):
-        counts = data.histogram(cell)
+    order = grid.controllers()
+    for cell in sorted(grid.plain(), key=lambda cell: order.index(only(cell))):
+        counts = grid.measures.histogram(grid.measures.of(cell))
         total = sum(counts.values())
-        share = data.useful_share(cell)
+        share = grid.estimated("useful_share", cell).value
         if np.isfinite(share):
             found.append(
                 Glance(
                     cell,
-                    data.label(only(cell)),
-                    data.spot_in_words(cell),
-                    data.spot(cell),
+                    grid.label(only(cell)),
+                    grid.spot_in_words(cell),
+                    grid.spot(cell),
                     share,
                     1 + sum(k * n for k, n in counts.items()) / total if total else float("nan"),
-                    data.estimate("fct_us", cell),
-                    _complete(data, cell),
-                    data.estimate("unnecessary", cell),
+                    grid.estimated("fct", cell).value,
+                    _complete(grid, cell),
+                    grid.estimated("unnecessary_retx_per_client", cell).value,
                 )
             )
     return found
 
 
-def hardest(data: Data, found: Sequence[Glance]) -> list[Glance]:
+def hardest(grid: Grid, found: Sequence[Glance]) -> list[Glance]:
     """Those of the places that the study looks at closely."""
-    return [glance for stage in data.stages for glance in found if stage.covers(glance.cell)]
+    return [glance for stage in grid.stages for glance in found if stage.covers(glance.cell)]
 
 
 def tally(comparison: Comparison) -> str:
@@ -82,9 +83,9 @@ def tally(comparison: Comparison) -> str:
     return f"Ours beside what is published: {comparison.closing()}."
 
 
-def study_story(data: Data) -> list[str]:
+def study_story(grid: Grid) -> list[str]:
     """The lead of a study or sweep: what the collapse is, where it happens, and which setting prevents it."""
-    found = glances(data)
+    found = glances(grid)
     if not any(glance.done for glance in found):
         return ["No client had all its answers in these runs."]
     worst = min(found, key=lambda g: g.useful_share)
@@ -95,30 +96,30 @@ def study_story(data: Data) -> list[str]:
             f"{labels.percent(worst.useful_share)}: {worst.controller}{place}. A link has collapsed when less than "
             f"{labels.percent(LEAST)} of the bytes it carries complete an exchange."
         ]
-    sentences = [_what(worst), _why(data, worst), _who([g for g in found if g.spot == worst.spot])]
-    other = _elsewhere(data, found, worst)
+    sentences = [_what(worst), _why(grid, worst), _who([g for g in found if g.spot == worst.spot])]
+    other = _elsewhere(grid, found, worst)
     if other is not None:
         factor, glance = other
         sentences.append(
-            f"With {data.factors[factor].say(glance.cell.columns[factor])} instead, the same {glance.controller} keeps "
+            f"With {grid.factors[factor].say(glance.cell.columns[factor])} instead, the same {glance.controller} keeps "
             f"a useful share of {labels.percent(glance.useful_share)}{_completion(glance)}."
         )
     return [sentence for sentence in sentences if sentence]
 
 
-def scenario_story(data: Data) -> list[str]:
+def scenario_story(grid: Grid) -> list[str]:
     """The lead of a single scenario: who is done by when, and what the bottleneck did."""
-    cell = data.cells[0]
+    cell = grid.cells[0]
     runs = "1 run" if cell.replications == 1 else f"{cell.replications} runs"
     several = len(cell.groups) > 1
     # what the server sends to clients is told apart from what they ask: else each of them would count twice
-    sentences = [] if any(group.traffic != "requests" for group in cell.groups) else [_done(data, cell, None, "", runs)]
+    sentences = [] if any(group.traffic != "requests" for group in cell.groups) else [_done(grid, cell, None, "", runs)]
     if several:
-        sentences += [_done(data, cell, group, data.label(group.algorithm), "") for group in cell.groups]
-    link = data.bottleneck(cell)
-    share = data.useful_share(cell)
+        sentences += [_done(grid, cell, group, grid.label(group.algorithm), "") for group in cell.groups]
+    link = grid.bottleneck(cell)
+    share = grid.estimated("useful_share", cell).value
     if np.isfinite(share):
-        queue = take(data.values("links", "queue_max_bytes", cell, link=link), "max")
+        queue = take(grid.measures.link_column(cell, "queue_max_bytes", link), "max")
         of_mesh = f"busiest radio is that of {labels.link(cell.scenario, link)}"
         busiest = of_mesh if cell.scenario.get("mesh") else f"busiest link is the {link}"
         sentences.append(
@@ -130,19 +131,19 @@ def scenario_story(data: Data) -> list[str]:
                 f"That is congestion collapse: the link is busy, but more than {labels.percent(COLLAPSE)} of what it "
                 f"carries are copies that nobody needs any more."
             )
-        sentences += _near_the_line(data)
+        sentences += _near_the_line(grid)
     for group in cell.groups:
-        sent = data.estimate("unnecessary", cell, group)
-        if np.isfinite(sent) and not data.reported.outcome(cell, group).is_silent:
-            whose = f" of {data.label(group.algorithm)}" if several else ""
+        sent = grid.estimated("unnecessary_retx_per_client", cell, group).value
+        if np.isfinite(sent) and not grid.reported.outcome(cell, group).is_silent:
+            whose = f" of {grid.label(group.algorithm)}" if several else ""
             copies = f"{labels.plain(sent)} unnecessary retransmission{'' if sent == 1 else 's'}"
             sentences.append(f"The median client{whose} made {copies}.")
     return sentences
 
 
-def _near_the_line(data: Data) -> list[str]:
+def _near_the_line(grid: Grid) -> list[str]:
     """Where the line would have to be drawn for another verdict, if that is near."""
-    found = collapse(data.measures, next(iter(data.measures.populations())))
+    found = collapse(grid.measures, next(iter(grid.measures.populations())))
     if not found.turns:
         return []
     other = [at for at, verdict in found.by_threshold.items() if verdict != found.collapsed]
@@ -151,15 +152,15 @@ def _near_the_line(data: Data) -> list[str]:
     return [f"With the line drawn at {labels.percent(nearest)} wasted it would {verdict}."]
 
 
-def _complete(data: Data, cell: Cell) -> float:
+def _complete(grid: Grid, cell: Cell) -> float:
     """The share of the clients that had all their answers at last, also of those whose work has no end."""
-    told, course = data.reported.outcome(cell), data.reported.course(cell)
+    told, course = grid.reported.outcome(cell), grid.reported.course(cell)
     return course.end if course.of else told.complete / max(1, told.clients - told.silent)
 
 
-def _done(data: Data, cell: Cell, group: Group | None, who: str, runs: str) -> str:
+def _done(grid: Grid, cell: Cell, group: Group | None, who: str, runs: str) -> str:
     """How many of the clients have everything, and when half and almost all of all of them had."""
-    told, course = data.reported.outcome(cell, group), data.reported.course(cell, group)
+    told, course = grid.reported.outcome(cell, group), grid.reported.course(cell, group)
     if told.is_silent:
         return f"{who}: no client asked anything." if who else "No client asked anything."
     asked = told.clients - told.silent
@@ -172,7 +173,7 @@ def _done(data: Data, cell: Cell, group: Group | None, who: str, runs: str) -> s
         parts = [f"{labels.count(told.lost)} lost at least one request"] if told.lost else []
         parts += [f"{labels.count(told.unfinished)} had not finished when the run ended"] if told.unfinished else []
         sentence += f"; {' and '.join(parts)}" if parts else ""
-    counted = data.reported.since(cell, group)
+    counted = grid.reported.since(cell, group)
     if len(with_an_end(cell, group)) < (len(cell.groups) if group is None else 1) or len(counted) > 1:
         # of one whose work goes on nothing tells when it is done, nor of all with it; nor of those that begin apart
         return f"{sentence}."
@@ -206,11 +207,11 @@ def _completion(glance: Glance) -> str:
     return f", and {took}"
 
 
-def _why(data: Data, worst: Glance) -> str:
-    cell, link = worst.cell, data.bottleneck(worst.cell)
-    queue = take(data.values("links", "queue_max_bytes", cell, link=link), "median")
-    dropped = float(data.values("links", "dropped_queue_packets", cell, link=link).sum())
-    useful = take(data.values("links", "useful_bytes", cell, link=link), "median")
+def _why(grid: Grid, worst: Glance) -> str:
+    cell, link = worst.cell, grid.bottleneck(worst.cell)
+    of_link = partial(grid.measures.link_column, cell, link=link)
+    queue, useful = (take(of_link(name), "median") for name in ("queue_max_bytes", "useful_bytes"))
+    dropped = float(of_link("dropped_queue_packets").sum())
     lost = "No packet is lost there"
     if dropped > 0:
         lost = f"{labels.count(dropped / cell.replications)} packets a run are dropped there"
@@ -243,11 +244,11 @@ def _median(glance: Glance) -> str:
     return f", median {labels.number(glance.completion, 3)} s" if np.isfinite(glance.completion) else ""
 
 
-def _elsewhere(data: Data, found: Sequence[Glance], worst: Glance) -> tuple[str, Glance] | None:
+def _elsewhere(grid: Grid, found: Sequence[Glance], worst: Glance) -> tuple[str, Glance] | None:
     """The same controller with one factor of numbers changed that keeps it from collapse: the one with fewest steps."""
     best: tuple[int, str, Glance] | None = None
-    for at, name in enumerate(data.columns):
-        values = data.factors[name].ordered(glance.cell.columns.get(name, "") for glance in found)
+    for at, name in enumerate(grid.columns):
+        values = grid.factors[name].ordered(glance.cell.columns.get(name, "") for glance in found)
         if any(isinstance(value, str) for value in values):
             continue
         here = values.index(worst.spot[at])

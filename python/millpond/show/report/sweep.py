@@ -12,7 +12,7 @@ from millpond.measure.population import Population
 from millpond.show import labels
 from millpond.show.document import Listing, Picture, Section
 from millpond.show.report import figures, story, study
-from millpond.show.report.data import Data
+from millpond.show.report.grid import Grid
 
 METRICS_SHOWN = ("clients_done_99", "fct", "delivery_ratio", "unnecessary_retx_per_client", "wasted_share")
 """What the small multiples and the matrices show, where the results hold it."""
@@ -24,34 +24,34 @@ OPEN = 40
 """A table of more rows than this is folded away."""
 
 
-def sections(data: Data) -> list[Section]:
+def sections(grid: Grid) -> list[Section]:
     """Everything that a sweep shows: the lead, who is done by when, every metric by every factor, and what was run."""
-    views = data.views()
-    measures = data.measures
+    views = grid.views()
+    measures = grid.measures
     return [
         Section(
             "summary",
             "In short",
-            tuple(story.study_story(data)),
-            listings=(overview(data, measures), *against(data, measures)),
+            tuple(story.study_story(grid)),
+            listings=(overview(grid, measures), *against(grid, measures)),
         ),
-        study.reported(data, views),
-        _multiples(data),
+        study.reported(grid, views),
+        _multiples(grid),
         Section(
             "matrices",
             "Every metric in every place",
             ("A row for each place, a column for each controller; with several runs a 95 % interval over runs.",),
-            listings=tuple(matrix(data, measures, name) for name in METRICS_SHOWN if _known(measures, name)),
+            listings=tuple(matrix(grid, measures, name) for name in METRICS_SHOWN if _known(measures, name)),
             detail=True,
         ),
-        *([study.over_time(data)] if data.traced(data.plain()) else []),
-        study.completion(data, None, views),
-        study.transmissions(data, None),
-        study.what_was_run(data, None),
+        *([study.over_time(grid)] if grid.traced(grid.plain()) else []),
+        study.completion(grid, None, views),
+        study.transmissions(grid, None),
+        study.what_was_run(grid, None),
     ]
 
 
-def overview(data: Data, measures: Measures) -> Listing:
+def overview(grid: Grid, measures: Measures) -> Listing:
     """Every setting in one row: who got what it asked for, how long that took, and what was spurious."""
     shown = [name for name in ("complete_clients", *METRICS_SHOWN) if _known(measures, name)]
     there = list(measures.populations())
@@ -67,64 +67,64 @@ def overview(data: Data, measures: Measures) -> Listing:
         fct = measures.sample("fct", population)
         rows.append(
             (
-                *_where(data, measures, population),
+                *_where(grid, measures, population),
                 f"{fct.n} of {fct.n + fct.missing}",
                 *(labels.count(counts[place]) for counts in ends.values()),
                 *(in_words(measures, name, population) for name in shown),
             )
         )
-    header = (*_heads(data), "completion times of", *ends, *(METRICS[_name(name)].title for name in shown))
+    header = (*_heads(grid), "completion times of", *ends, *(METRICS[_name(name)].title for name in shown))
     return Listing(
         "overview",
         header,
         tuple(rows),
         "Usual statistics of every metric: the mean over runs, with several runs its 95 % interval. Bytes of the "
         "bottleneck are wasted that completed no exchange.",
-        numeric=tuple(range(len(_heads(data)), len(header))),
+        numeric=tuple(range(len(_heads(grid)), len(header))),
         title=f"Overview of all settings ({len(rows)})",
         folded=len(rows) > OPEN,
     )
 
 
-def against(data: Data, measures: Measures) -> tuple[Listing, ...]:
+def against(grid: Grid, measures: Measures) -> tuple[Listing, ...]:
     """Every controller against the first one in the same place: seeds are shared, so runs are compared pair by pair."""
     places: dict[tuple[object, ...], list[Population]] = {}
     for population in measures.populations():
         if not population.partner:
             places.setdefault(population.factors, []).append(population)
     pairs = [(those[0], other) for those in places.values() for other in those[1:]]
-    if not pairs or data.results.replications < 2:
+    if not pairs or grid.results.replications < 2:
         return ()
     rows = tuple(
         (
-            *_where(data, measures, other),
+            *_where(grid, measures, other),
             *(difference_in_words(measures, name, first, other) for name in COMPARED),
         )
         for first, other in pairs
     )
-    first = ", ".join(dict.fromkeys(data.label(first.algorithm) for first, _ in pairs))
+    first = ", ".join(dict.fromkeys(grid.label(first.algorithm) for first, _ in pairs))
     return (
         Listing(
             "against",
-            (*_heads(data), *(METRICS[_name(name)].axis for name in COMPARED)),
+            (*_heads(grid), *(METRICS[_name(name)].axis for name in COMPARED)),
             rows,
             "Difference and its 95 % interval over pairs of runs of one seed; = is inconclusive, the interval holds 0.",
-            numeric=tuple(range(len(_heads(data)), len(_heads(data)) + len(COMPARED))),
+            numeric=tuple(range(len(_heads(grid)), len(_heads(grid)) + len(COMPARED))),
             title=f"Against {first}, run by run",
             folded=len(rows) > OPEN,
         ),
     )
 
 
-def matrix(data: Data, measures: Measures, metric: str) -> Listing:
+def matrix(grid: Grid, measures: Measures, metric: str) -> Listing:
     """One metric: a row for each place, a column for each controller, folded away."""
     alone = [population for population in measures.populations() if not population.partner]
-    names = [name for name in data.controllers() if any(p.algorithm == name for p in alone)]
+    names = [name for name in grid.controllers() if any(p.algorithm == name for p in alone)]
     found: dict[tuple[str, ...], dict[str, str]] = {}
     for population in alone:
-        place = _where(data, measures, population)[:-1]
+        place = _where(grid, measures, population)[:-1]
         found.setdefault(place, {})[population.algorithm] = in_words(measures, metric, population)
-    header = (*_heads(data)[:-1], *(data.label(name) for name in names))
+    header = (*_heads(grid)[:-1], *(grid.label(name) for name in names))
     rows = tuple((*place, *(values.get(name, "") for name in names)) for place, values in found.items())
     known = METRICS[_name(metric)]
     return Listing(
@@ -132,10 +132,10 @@ def matrix(data: Data, measures: Measures, metric: str) -> Listing:
         header,
         rows,
         f"{_large(known.summary)} ({known.usual}).",
-        numeric=tuple(range(len(data.columns), len(header))),
+        numeric=tuple(range(len(grid.columns), len(header))),
         title=known.axis,
         folded=True,
-        data=figures.small_multiples(data, known.name).rows,
+        data=figures.small_multiples(grid, known.name).rows,
     )
 
 
@@ -177,15 +177,15 @@ def difference_in_words(measures: Measures, metric: str, first: Population, othe
 # ----------------------------------------------------------------------------------------------- helpers
 
 
-def _heads(data: Data) -> tuple[str, ...]:
-    return (*(data.factors[name].axis for name in data.columns), "controller")
+def _heads(grid: Grid) -> tuple[str, ...]:
+    return (*(grid.factors[name].axis for name in grid.columns), "controller")
 
 
-def _where(data: Data, measures: Measures, population: Population) -> tuple[str, ...]:
+def _where(grid: Grid, measures: Measures, population: Population) -> tuple[str, ...]:
     cell = measures.cell(population)
     beside = f" beside {population.partner}" if population.partner else ""
-    where = (data.factors[name].tick(cell.columns.get(name, "")) for name in data.columns)
-    return (*where, f"{data.label(population.algorithm)}{beside}")
+    where = (grid.factors[name].tick(cell.columns.get(name, "")) for name in grid.columns)
+    return (*where, f"{grid.label(population.algorithm)}{beside}")
 
 
 def _name(metric: str) -> str:
@@ -202,10 +202,10 @@ def _known(measures: Measures, metric: str) -> bool:
     return any(not math.isnan(measures.estimate(metric, population).value) for population in measures.populations())
 
 
-def _multiples(data: Data) -> Section:
+def _multiples(grid: Grid) -> Section:
     pictures = []
     for name in METRICS_SHOWN:
-        if not _known(data.measures, name):
+        if not _known(grid.measures, name):
             continue
         known = METRICS[_name(name)]
         pictures.append(
@@ -213,10 +213,10 @@ def _multiples(data: Data) -> Section:
                 f"multiples-{known.name.replace('_', '-')}",
                 _large(known.title),
                 f"{_large(known.summary)} ({known.usual}); upright lines are 95 % intervals over runs.",
-                partial(figures.small_multiples, data, known.name),
+                partial(figures.small_multiples, grid, known.name),
             )
         )
-    told = f"{labels.count(len(data.cells))} settings; rows, columns and axes are the factors with most values."
+    told = f"{labels.count(len(grid.cells))} settings; rows, columns and axes are the factors with most values."
     return Section("multiples", "Every metric over the factors", (told,), tuple(pictures))
 
 

@@ -6,22 +6,20 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from millpond.measure import proxies, relays
 from millpond.measure.estimate import Estimate
-from millpond.measure.measures import warm_up_us
+from millpond.measure.links import HEADS
+from millpond.measure.links import of_each as links_of_each
 from millpond.measure.population import Population, path_in_words
 from millpond.measure.reported import Course, Outcome
 from millpond.measure.workloads import with_an_end
 from millpond.results import provenance
-from millpond.results.directory import Cell, Group, Value
+from millpond.results.directory import Cell, Value
 from millpond.show import labels
 from millpond.show.document import Listing, Rows
 from millpond.show.factors import SERIES
 from millpond.show.report import story
-from millpond.show.report.data import VARIANT, Data, links_of
-from millpond.show.report.values import Floats
+from millpond.show.report.grid import VARIANT, Grid, links_of
 
 NOTHING = "\N{EN DASH}"
 """What stands where there is nothing to tell."""
@@ -29,6 +27,7 @@ POINTS = ("50 % done by (s)", "90 %", "99 %", "100 %")
 """The columns of `measure.reported.SHARES`."""
 COPIES = ("retransmissions per client", "of them spurious")
 """Means of these two columns."""
+RETRANSMISSIONS = ("retransmissions", "unnecessary_retx")
 OUTCOME = ("clients", "complete", "lost a request", "unfinished", "requests failed", "never finished", "delivery ratio")
 DONE = (
     "A client is complete when all its requests are answered. Times are since {}, for so large a share of all "
@@ -38,7 +37,7 @@ TOGETHER = " Clients of all replications together, where the metrics of the same
 ENDLESS = " No time is told of work that goes on until the run ends."
 
 
-def at_a_glance(data: Data, found: Sequence[story.Glance]) -> Listing:
+def at_a_glance(grid: Grid, found: Sequence[story.Glance]) -> Listing:
     """The places that a study looks at closely, a row for each controller."""
     rows: list[tuple[str, ...]] = []
     strong = set()
@@ -52,7 +51,7 @@ def at_a_glance(data: Data, found: Sequence[story.Glance]) -> Listing:
             rows.append(
                 (
                     g.controller,
-                    *_points(data.reported.course(g.cell)),
+                    *_points(grid.reported.course(g.cell)),
                     f"{labels.percent(g.useful_share)}{' (collapsed)' if g.collapsed else ''}",
                     "" if math.isnan(g.copies) else f"{g.copies:.2f}",
                     labels.plain(g.unnecessary),
@@ -69,34 +68,34 @@ def at_a_glance(data: Data, found: Sequence[story.Glance]) -> Listing:
             "unnecessary retransmissions per client (median)",
         ),
         tuple(rows),
-        f"{where}Times in s since {data.since([g.cell for g in found])}, of all clients of all replications. "
+        f"{where}Times in s since {grid.since([g.cell for g in found])}, of all clients of all replications. "
         f"Collapsed: less than {labels.percent(story.LEAST)} of the bytes are useful.",
         numeric=tuple(range(1, 4 + len(POINTS))),
         strong=frozenset(strong),
     )
 
 
-def reported(data: Data) -> Listing:
+def reported(grid: Grid) -> Listing:
     """Who is done by when and what became of the requests: every cell, folded away."""
     rows: list[tuple[str, ...]] = []
     plain: list[tuple[object, ...]] = []
-    for cell in data.cells:
+    for cell in grid.cells:
         for group in cell.groups:
             mine = group if len(cell.groups) > 1 else None
-            told, course = data.reported.outcome(cell, mine), data.reported.course(cell, mine)
-            where = [data.factors[name].tick(cell.columns.get(name, "")) for name in data.columns]
-            rows.append((*where, data.label(group.algorithm), *_outcome(told), *_points(course)))
+            told, course = grid.reported.outcome(cell, mine), grid.reported.course(cell, mine)
+            where = [grid.factors[name].tick(cell.columns.get(name, "")) for name in grid.columns]
+            rows.append((*where, grid.label(group.algorithm), *_outcome(told), *_points(course)))
             plain.append(
                 (
-                    *data.spot(cell),
+                    *grid.spot(cell),
                     *(group.algorithm, told.clients, told.complete, told.lost, told.unfinished, told.born),
                     *(told.answered, told.failed, told.never_finished, told.delivered, *course.points.values()),
                 )
             )
-    factors = [data.factors[name].axis for name in data.columns]
+    factors = [grid.factors[name].axis for name in grid.columns]
     header = (*factors, "controller", *OUTCOME, *POINTS)
     columns = (
-        *data.columns,
+        *grid.columns,
         *("controller", "clients", "complete", "lost", "unfinished", "born", "answered", "failed", "never_finished"),
         *("delivered", "done_50_s", "done_90_s", "done_99_s", "done_100_s"),
     )
@@ -104,7 +103,7 @@ def reported(data: Data) -> Listing:
         "reported-table",
         header,
         tuple(rows),
-        f"{DONE.format(data.since(data.cells))}{TOGETHER if data.results.replications > 1 else ''}",
+        f"{DONE.format(grid.since(grid.cells))}{TOGETHER if grid.results.replications > 1 else ''}",
         numeric=tuple(range(len(factors) + 1, len(header))),
         title=f"Clients, requests and times of every setting ({len(rows)})",
         folded=True,
@@ -113,19 +112,19 @@ def reported(data: Data) -> Listing:
     )
 
 
-def reported_by_group(data: Data) -> Listing:
+def reported_by_group(grid: Grid) -> Listing:
     """When the clients of each group of a single scenario are done."""
-    cell = data.cells[0]
+    cell = grid.cells[0]
     rows: list[tuple[str, ...]] = []
-    outcomes = [data.reported.outcome(cell, group) for group in cell.groups]
+    outcomes = [grid.reported.outcome(cell, group) for group in cell.groups]
     for group, told in zip(cell.groups, outcomes, strict=True):
-        course = data.reported.course(cell, group)
+        course = grid.reported.course(cell, group)
         parts = (*map(labels.count, (told.complete, told.lost, told.unfinished)), *_points(course))
         if told.is_silent:
             parts = (NOTHING,) * len(parts)
-        rows.append((data.label(group.algorithm), labels.count(told.clients), *parts))
+        rows.append((grid.label(group.algorithm), labels.count(told.clients), *parts))
     header: tuple[str, ...] = ("group", "clients", "complete", "lost a request", "unfinished", *POINTS)
-    caption = f"{DONE.format(data.since([cell]))}{TOGETHER if cell.replications > 1 else ''}"
+    caption = f"{DONE.format(grid.since([cell]))}{TOGETHER if cell.replications > 1 else ''}"
     caption += ENDLESS if len(with_an_end(cell)) < len(cell.groups) else ""
     if any(0 < told.silent < told.clients for told in outcomes):
         header = (*header[:2], "asked nothing", *header[2:])
@@ -133,15 +132,15 @@ def reported_by_group(data: Data) -> Listing:
     return Listing("reported-table", header, tuple(rows), caption, numeric=tuple(range(1, len(header))))
 
 
-def requests(data: Data) -> Listing:
+def requests(grid: Grid) -> Listing:
     """What became of the requests of each group of a single scenario."""
-    cell = data.cells[0]
+    cell = grid.cells[0]
     rows = []
     for group in cell.groups:
-        told = data.reported.outcome(cell, group)
+        told = grid.reported.outcome(cell, group)
         counts = (told.born, told.answered, told.failed, told.never_finished, told.delivered)
         ratio = labels.percent(told.delivery_ratio)
-        rows.append((data.label(group.algorithm), *(_count(value) for value in counts), ratio))
+        rows.append((grid.label(group.algorithm), *(_count(value) for value in counts), ratio))
     header = ("group", "requests born", "answered", "failed", "never finished", "delivered", "delivery ratio")
     caption = (
         "Every request ends in one way: answered, failed (given up by its client, or refused by the full queue of its "
@@ -151,18 +150,19 @@ def requests(data: Data) -> Listing:
     return Listing("requests", header, tuple(rows), caption, numeric=tuple(range(1, len(header))))
 
 
-def completion(data: Data) -> Listing:
+def completion(grid: Grid) -> Listing:
     """How long the clients of each group of a single scenario took, or where none came to an end, single requests."""
-    cell = data.cells[0]
-    spans = {group: _times_of_who_asked(data, group) for group in cell.groups}
-    if not any(np.isfinite(times).any() for times in spans.values()) and (delays := _answer_delays(data)) is not None:
+    cell = grid.cells[0]
+    times = {group: grid.measures.sample("fct", grid.measures.of(cell, group)) for group in cell.groups}
+    if not any(one.n for one in times.values()) and (delays := _answer_delays(grid)) is not None:
         return delays
     statistics = ("min", "median", "p90", "max")
     rows = []
-    for group, times in spans.items():
-        found = [data.estimated("fct_us", cell, group, statistic) for statistic in statistics]
-        copies = [data.estimated(column, cell, group, "mean") for column in ("retransmissions", "unnecessary")]
-        rows.append((data.label(group.algorithm), covered(times), *map(with_interval, (*found, *copies))))
+    for group, found in times.items():
+        asked = found.n + found.missing - grid.reported.outcome(cell, group).silent
+        told = [grid.estimated("fct", cell, group, statistic) for statistic in statistics]
+        told += [grid.estimated(f"{name}_per_client", cell, group, "mean") for name in RETRANSMISSIONS]
+        rows.append((grid.label(group.algorithm), covered(found.n, asked), *map(with_interval, told)))
     several = " Over several runs: of each run, their mean, with its 95 % interval." if cell.replications > 1 else ""
     return Listing(
         "groups",
@@ -173,30 +173,20 @@ def completion(data: Data) -> Listing:
     )
 
 
-def _times_of_who_asked(data: Data, group: Group) -> Floats:
-    """Completion times of a group of a single scenario, without clients that had nothing to ask."""
-    times, born = (data.values("flows", column, data.cells[0], group) for column in ("fct_us", "born"))
-    asked: Floats = times[~(born == 0)]
-    return asked
-
-
-def _answer_delays(data: Data) -> Listing | None:
+def _answer_delays(grid: Grid) -> Listing | None:
     """Times from birth to answer, where the requests of each group can be told apart; None if none was answered."""
-    cell, measures = data.cells[0], data.measures
+    cell, measures = grid.cells[0], grid.measures
     populations = list(measures.populations())
     if not any(measures.sample("answer_delay", population).n for population in populations):
         return None
     rows = []
     for population in populations:
         group = measures.group(population) or cell.groups[0]
-        told = data.reported.outcome(cell, measures.group(population))
+        told = grid.reported.outcome(cell, measures.group(population))
         found = [measures.estimate("answer_delay", population, name) for name in ("median", "p90", "p99")]
-        copies = [
-            measures.estimate(f"{name}_per_client", population, "mean")
-            for name in ("retransmissions", "unnecessary_retx")
-        ]
+        copies = [measures.estimate(f"{name}_per_client", population, "mean") for name in RETRANSMISSIONS]
         of = f"{labels.count(told.answered)} of {_count(told.born)} requests"
-        rows.append((data.label(group.algorithm), of, *map(with_interval, (*found, *copies))))
+        rows.append((grid.label(group.algorithm), of, *map(with_interval, (*found, *copies))))
     return Listing(
         "groups",
         ("group", "of", "median (s)", "90th percentile (s)", "99th percentile (s)", *COPIES),
@@ -214,41 +204,40 @@ def with_interval(found: Estimate) -> str:
     return f"{told} ({' to '.join(map(labels.number, found.interval))})"
 
 
-def covered(times: Floats) -> str:
+def covered(there: int, of: int) -> str:
     """Of how many clients completion times speak: `7 of 10 clients (70.0 %)`."""
-    there = int(np.isfinite(times).sum())
-    share = f" ({labels.percent(there / times.size)})" if times.size and there < times.size else ""
-    return f"{labels.count(there)} of {labels.clients(times.size)}{share}"
+    share = f" ({labels.percent(there / of)})" if there < of else ""
+    return f"{labels.count(there)} of {labels.clients(of)}{share}"
 
 
-def by_place(data: Data, keep: Callable[[Population], bool] = lambda _: True) -> tuple[Listing, ...]:
+def by_place(grid: Grid, keep: Callable[[Population], bool] = lambda _: True) -> tuple[Listing, ...]:
     """Completion times and copies of every place: a column for each algorithm."""
     found: dict[tuple[Value, ...], dict[str, Population]] = {}
-    for population in data.measures.populations():
+    for population in grid.measures.populations():
         if not population.partner and keep(population):
-            found.setdefault(data.spot(data.measures.cell(population)), {})[population.algorithm] = population
+            found.setdefault(grid.spot(grid.measures.cell(population)), {})[population.algorithm] = population
     if not found:
         return ()
-    names = [name for name in data.controllers() if any(name in here for here in found.values())]
-    told = [at for at in range(len(data.columns)) if len({place[at] for place in found}) > 1]
+    names = [name for name in grid.controllers() if any(name in here for here in found.values())]
+    told = [at for at in range(len(grid.columns)) if len({place[at] for place in found}) > 1]
     # the factor of words with the fewest, and the reading of the test bed, make parts of the table
-    words = [at for at in told if not data.numeric(data.columns[at])]
+    words = [at for at in told if not grid.numeric(grid.columns[at])]
     fewest = sorted(words, key=lambda at: len({place[at] for place in found}))[: len(told) - 1]
-    parts = [*fewest[:1], *(at for at in fewest[1:] if data.columns[at] == VARIANT)]
+    parts = [*fewest[:1], *(at for at in fewest[1:] if grid.columns[at] == VARIANT)]
     rows: list[tuple[str, ...]] = []
     before: tuple[Value, ...] = ()
-    for place in data.in_order(found, parts):
+    for place in grid.in_order(found, parts):
         if (part := tuple(place[at] for at in parts)) != before:
             before = part
-            told_of = (data.factors[data.columns[at]].say(place[at]) for at in parts)
+            told_of = (grid.factors[grid.columns[at]].say(place[at]) for at in parts)
             rows.append((", ".join(filter(None, told_of)) or "as usual",))
-        where = (data.factors[data.columns[at]].tick(place[at]) for at in told if at not in parts)
-        rows.append((*where, *(_pair(data, found[place].get(name)) for name in names)))
-    heads = tuple(data.factors[data.columns[at]].axis for at in told if at not in parts)
+        where = (grid.factors[grid.columns[at]].tick(place[at]) for at in told if at not in parts)
+        rows.append((*where, *(_pair(grid, found[place].get(name)) for name in names)))
+    heads = tuple(grid.factors[grid.columns[at]].axis for at in told if at not in parts)
     return (
         Listing(
             "by-place",
-            (*heads, *map(data.label, names)),
+            (*heads, *map(grid.label, names)),
             tuple(rows),
             "The median client's time in s, with the share of the clients that came to their end if not all did, and "
             "the unnecessary retransmissions of the median client.",
@@ -259,20 +248,20 @@ def by_place(data: Data, keep: Callable[[Population], bool] = lambda _: True) ->
     )
 
 
-def mixes(data: Data) -> tuple[Listing, ...]:
+def mixes(grid: Grid) -> tuple[Listing, ...]:
     """Two populations on one bottleneck: each beside the other, and as when all clients were like it."""
-    measures = data.measures
+    measures = grid.measures
     mixed = [population for population in measures.populations() if population.partner]
     cells = [measures.cell(population) for population in mixed]
-    told = [at for at in range(len(data.columns)) if len({data.spot(cell)[at] for cell in cells}) > 1]
+    told = [at for at in range(len(grid.columns)) if len({grid.spot(cell)[at] for cell in cells}) > 1]
     rows = []
     for population, cell in zip(mixed, cells, strict=True):
         like = population.but(partner="")
-        where = (data.factors[data.columns[at]].tick(data.spot(cell)[at]) for at in told)
-        partner = ", ".join(map(data.label, population.partner.split(";")))
-        alike = _pair(data, like if measures.has(like) else None)
-        rows.append((*where, data.label(population.algorithm), partner, _pair(data, population), alike))
-    header = (*(data.factors[data.columns[at]].axis for at in told), "half", "beside", "in the mix", "all alike")
+        where = (grid.factors[grid.columns[at]].tick(grid.spot(cell)[at]) for at in told)
+        partner = ", ".join(map(grid.label, population.partner.split(";")))
+        alike = _pair(grid, like if measures.has(like) else None)
+        rows.append((*where, grid.label(population.algorithm), partner, _pair(grid, population), alike))
+    header = (*(grid.factors[grid.columns[at]].axis for at in told), "half", "beside", "in the mix", "all alike")
     return (
         (
             Listing(
@@ -289,62 +278,34 @@ def mixes(data: Data) -> tuple[Listing, ...]:
     )
 
 
-def _pair(data: Data, population: Population | None) -> str:
+def _pair(grid: Grid, population: Population | None) -> str:
     if population is None:
         return ""
-    fct = data.measures.sample("fct", population)
+    fct = grid.measures.sample("fct", population)
     median, needless = (
-        data.measures.estimate(name, population).value for name in ("fct", "unnecessary_retx_per_client")
+        grid.measures.estimate(name, population).value for name in ("fct", "unnecessary_retx_per_client")
     )
     share = f" ({fct.covered:.0%})".replace("%", "\N{NARROW NO-BREAK SPACE}%") if fct.missing else ""
     return f"{labels.number(median)}{share}/{needless:.0f}"
 
 
-def links(data: Data) -> Listing:
+def links(grid: Grid) -> Listing:
     """What each link of a single scenario carried, dropped and held."""
-    cell = data.cells[0]
-    whole = float(data.values("runs", "simulated_us", cell).mean()) - warm_up_us(cell)
+    cell = grid.cells[0]
     rows = []
-    for link in data.links(cell):
-
-        def mean(column: str, link: str = link) -> float:
-            return float(data.values("links", column, cell, link=link).mean())
-
-        carried, busy = mean("delivered_bytes") + mean("dropped_radio_bytes"), mean("busy_us")
-        rows.append(
-            (
-                labels.link(cell.scenario, link),
-                labels.count(mean("offered_packets")),
-                labels.count(mean("dropped_queue_packets")),
-                labels.count(mean("dropped_radio_packets")),
-                labels.count(mean("delivered_packets")),
-                labels.percent(min(1.0, mean("useful_bytes") / carried) if carried else None),
-                labels.percent(busy / whole if whole else None),
-                labels.size(mean("queue_mean_bytes")),
-                labels.size(mean("queue_p95_bytes")),
-                labels.size(mean("queue_max_bytes")),
-            )
-        )
-    header = (
-        "radio of" if cell.scenario.get("mesh") else "link",
-        "packets offered",
-        "dropped at the queue",
-        "lost on the air",
-        "delivered",
-        "useful share",
-        "busy",
-        "mean queue",
-        "95th percentile",
-        "largest",
-    )
+    for name, found in links_of_each(grid.measures, cell).items():
+        packets, shares, queue = found[:4], found[4:6], found[6:]
+        told = (*map(labels.count, packets), *map(labels.percent, shares), *map(labels.size, queue))
+        rows.append((labels.link(cell.scenario, name), *told))
+    header = ("radio of" if cell.scenario.get("mesh") else "link", *HEADS)
     caption = "Of one run, mean over the replications." if cell.replications > 1 else ""
     return Listing("links-table", header, tuple(rows), caption, numeric=tuple(range(1, len(header))))
 
 
-def relays_of(data: Data) -> tuple[Listing, ...]:
+def relays_of(grid: Grid) -> tuple[Listing, ...]:
     """What each relay of a single scenario passed on and kept back; none without one."""
-    cell = data.cells[0]
-    each = relays.of_each(data.results, cell)
+    cell = grid.cells[0]
+    each = relays.of_each(grid.results, cell)
     if not each:
         return ()
     rows = tuple((*of, *map(labels.count, values)) for of, values in each.items())
@@ -356,10 +317,10 @@ def relays_of(data: Data) -> tuple[Listing, ...]:
     return (Listing("relays-table", relays.HEADS, rows, caption, numeric=(2, 3)),)
 
 
-def proxies_of(data: Data) -> tuple[Listing, ...]:
+def proxies_of(grid: Grid) -> tuple[Listing, ...]:
     """What each proxy of a single scenario was handed and sent; none without one."""
-    cell = data.cells[0]
-    each = proxies.of_each(data.results, cell)
+    cell = grid.cells[0]
+    each = proxies.of_each(grid.results, cell)
     if not each:
         return ()
     rows = tuple((name, *map(labels.count, values)) for name, values in each.items())
@@ -369,51 +330,51 @@ def proxies_of(data: Data) -> tuple[Listing, ...]:
     return (Listing("proxies-table", header, rows, caption, numeric=tuple(range(1, len(header)))),)
 
 
-def manifest(data: Data) -> Listing:
+def manifest(grid: Grid) -> Listing:
     """What was run, by what, and how much came of it."""
-    said: Mapping[str, Any] = data.results.manifest
+    said: Mapping[str, Any] = grid.results.manifest
     # what the server sends goes to clients that are counted already
     flows = sum(
         cell.replications * sum(group.count for group in cell.groups if group.traffic == "requests")
-        for cell in data.cells
+        for cell in grid.cells
     )
     seeds = [str(seed) for seed in said.get("seeds", [])]
     told = seeds if len(seeds) <= 3 else [seeds[0], seeds[1], "\N{HORIZONTAL ELLIPSIS}", seeds[-1]]
-    settings = f"{labels.count(len(data.cells))} settings" if len(data.cells) > 1 else "1 setting"
+    settings = f"{labels.count(len(grid.cells))} settings" if len(grid.cells) > 1 else "1 setting"
     rows = [
         ("results of", ": ".join(str(said[key]) for key in ("name", "title") if said.get(key))),
         ("program", f"millpond {said.get('version', '')}"),
         ("command", " ".join(str(word) for word in said.get("command", []))),
-        ("runs", f"{labels.count(data.results.runs)}: {settings}, replications of each: {data.results.replications}"),
+        ("runs", f"{labels.count(grid.results.runs)}: {settings}, replications of each: {grid.results.replications}"),
         ("seeds", f"{', '.join(told)} ({len(seeds)} in manifest.json)"),
         ("clients in all runs", f"n = {labels.count(flows)}"),
-        *_ends(data),
+        *_ends(grid),
     ]
-    if data.results.study is not None:
+    if grid.results.study is not None:
         paths = said.get("paths", {})
-        rows += [(path_in_words(path), paths[path]) for path in data.paths if path_in_words(path) and paths.get(path)]
-        for name in (*data.columns, *(n for n in data.factors if n not in data.columns)):
-            factor = data.factors[name]
-            values = factor.ordered(cell.columns[name] for cell in data.cells if name in cell.columns)
+        rows += [(path_in_words(path), paths[path]) for path in grid.paths if path_in_words(path) and paths.get(path)]
+        for name in (*grid.columns, *(n for n in grid.factors if n not in grid.columns)):
+            factor = grid.factors[name]
+            values = factor.ordered(cell.columns[name] for cell in grid.cells if name in cell.columns)
             words = [factor.tick(value) for value in values if value != ""]
             if name not in (SERIES, VARIANT) and words:
                 rows.append((factor.axis, ", ".join(words)))
-        rows.append(("controllers", ", ".join(data.label(name) for name in data.controllers())))
+        rows.append(("controllers", ", ".join(grid.label(name) for name in grid.controllers())))
     if said.get("platform"):
         rows.append(("machine", f"{said['platform']}, Python {said.get('python', '')}"))
     if said.get("wall_s"):
         workers = int(said.get("workers", 0))
         threads = f" on {workers} thread{'s' if workers != 1 else ''}" if workers else ""
         rows.append(("took", f"{labels.number(float(said['wall_s']), 3)} s{threads}"))
-        simulated = sum(float(data.values("runs", "simulated_us", cell).sum()) for cell in data.cells)
+        simulated = 1e-6 * sum(float(grid.measures.run_column(cell, "simulated_us").sum()) for cell in grid.cells)
         rate = labels.count(simulated / float(said["wall_s"]))
         rows.append(("simulated", f"{labels.count(simulated)} s, {rate} s in each second"))
     return Listing("manifest", ("", ""), tuple(rows))
 
 
-def statement(data: Data) -> tuple[str, ...]:
+def statement(grid: Grid) -> tuple[str, ...]:
     """How to make these results again, as a paragraph to paste; nothing for results that do not say enough."""
-    manifests = [manifest for _, manifest in data.results.folders]
+    manifests = [manifest for _, manifest in grid.results.folders]
     return (provenance.statement(manifests),) if all("plan_hash" in said for said in manifests) else ()
 
 
@@ -470,9 +431,9 @@ def _count(value: int | None) -> str:
     return NOTHING if value is None else labels.count(value)
 
 
-def _ends(data: Data) -> list[tuple[str, str]]:
+def _ends(grid: Grid) -> list[tuple[str, str]]:
     """What became of clients and requests in all runs."""
-    told = [data.reported.outcome(cell) for cell in data.cells]
+    told = [grid.reported.outcome(cell) for cell in grid.cells]
 
     def total(name: str) -> str:
         values = [getattr(outcome, name) for outcome in told]

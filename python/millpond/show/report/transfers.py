@@ -9,7 +9,7 @@ import numpy as np
 
 from millpond.results.directory import Cell, Group
 from millpond.show.document import Missing
-from millpond.show.report.data import DOWNLINK, UPLINK, Data
+from millpond.show.report.grid import DOWNLINK, UPLINK, Grid
 from millpond.show.report.values import Floats
 
 TCP, UDP = "tcp", "udp"
@@ -37,10 +37,10 @@ class Transfer:
     #: What its controller or congestion control is called.
     name: str
     transport: str
-    #: Data that left for the first time, and how many bytes each packet carries.
+    #: Grid that left for the first time, and how many bytes each packet carries.
     first: Points
     first_lengths: Floats
-    #: Data that left again, and the same.
+    #: Grid that left again, and the same.
     again: Points
     again_lengths: Floats
     dropped_queue: Points
@@ -54,7 +54,7 @@ class Transfer:
 
     @property
     def packets(self) -> int:
-        """Data packets sent, copies included."""
+        """Grid packets sent, copies included."""
         return int(self.first[0].size + self.again[0].size)
 
     @property
@@ -69,20 +69,20 @@ class Transfer:
         return float((self.first[1] + self.first_lengths).max(initial=0.0))
 
 
-def of_run(data: Data, cell: Cell, run: int, most: int | None = None) -> list[Transfer]:
+def of_run(grid: Grid, cell: Cell, run: int, most: int | None = None) -> list[Transfer]:
     """The transfers of a run in the order of flows, at most so many.
 
     Left out are flows whose bytes have no place on one axis: those of whole messages in datagrams, and over several
     connections, each of which counts from zero.
     """
-    if not data.has("packets", *PLACED):
+    if not grid.has("packets", *PLACED):
         return []
     clients = cell.scenario.get("clients", ())
     placed = {index for index, table in enumerate(clients) if "transport" in table or "transfer" in table}
-    flows, groups = (values.astype(np.int64).tolist() for values in data.rows("flows", run, ("flow", "group")))
-    told = data.texts("flows", run, "transport") if data.has("flows", "transport") else []
+    flows, groups = (values.astype(np.int64).tolist() for values in grid.rows("flows", run, ("flow", "group")))
+    told = grid.rows("flows", run, ("transport",))[0] if grid.has("flows", "transport") else []
     connections = (
-        data.rows("flows", run, ("connections",))[0] if data.has("flows", "connections") else np.ones(len(flows))
+        grid.rows("flows", run, ("connections",))[0] if grid.has("flows", "connections") else np.ones(len(flows))
     )
     found: list[Transfer] = []
     for place, (flow, group) in enumerate(zip(flows, groups, strict=True)):
@@ -90,32 +90,30 @@ def of_run(data: Data, cell: Cell, run: int, most: int | None = None) -> list[Tr
             break
         if group not in placed or connections[place] > 1:
             continue
-        transfer = _read(data, cell, run, flow, cell.groups[group], told[place] if told else UDP)
+        transfer = _read(grid, cell, run, flow, cell.groups[group], told[place] if len(told) else UDP)
         if transfer.packets:
             found.append(transfer)
     return found
 
 
-def traced(data: Data, cells: Sequence[Cell]) -> list[tuple[Cell, int]]:
+def traced(grid: Grid, cells: Sequence[Cell]) -> list[tuple[Cell, int]]:
     """Those of the cells that have a run whose packets were traced, with the number of that run."""
-    if not data.has("packets", *PLACED):
+    if not grid.has("packets", *PLACED):
         return []
-    runs = ((cell, data.first_run("packets", cell)) for cell in cells)
-    return [(cell, run) for cell, run in runs if run is not None]
+    return grid.traced(cells, "packets")
 
 
-def needed(data: Data, cells: Sequence[Cell]) -> list[tuple[Cell, int]]:
+def needed(grid: Grid, cells: Sequence[Cell]) -> list[tuple[Cell, int]]:
     """The same; raises `Missing` if there are none."""
-    found = traced(data, cells)
+    found = traced(grid, cells)
     if not found:
         raise Missing("Not drawn: no packets were traced in these runs (--trace packets,tcp,queue does).")
     return found
 
 
-def _read(data: Data, cell: Cell, run: int, flow: int, group: Group, transport: str) -> Transfer:
-    times, offsets, lengths, acks, again = data.rows("packets", run, ("t_us", *PLACED), flow)
-    events = np.array(data.texts("packets", run, "event", flow), dtype=object)
-    links = np.array(data.texts("packets", run, "link", flow), dtype=object)
+def _read(grid: Grid, cell: Cell, run: int, flow: int, group: Group, transport: str) -> Transfer:
+    columns = ("t_us", *PLACED, "event", "link")
+    times, offsets, lengths, acks, again, events, links = grid.rows("packets", run, columns, flow=flow)
     carries = (links == DOWNLINK) & (np.nan_to_num(lengths) > 0) & np.isfinite(offsets)
     leaves = carries & ((events == SENT) | (events == AT_ONCE))
     # a packet that the radio loses before it ever comes to the queue leaves no other trace
@@ -137,7 +135,7 @@ def _read(data: Data, cell: Cell, run: int, flow: int, group: Group, transport: 
         run,
         flow,
         group,
-        data.label(group.algorithm),
+        grid.label(group.algorithm),
         transport,
         points(leaves & ~copy),
         lengths[leaves & ~copy],

@@ -1,9 +1,7 @@
-"""What pictures are made of beside results: spreads of values, and which cells they are about."""
+"""What pictures are made of beside results: spreads of values."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -12,7 +10,6 @@ import numpy.typing as npt
 
 from millpond.measure.estimate import Estimate
 from millpond.measure.statistics import PERCENTILES
-from millpond.results.directory import Cell, Value
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Integers: TypeAlias = npt.NDArray[np.int64]
@@ -46,35 +43,8 @@ class Spread:
         low, high = found.interval or (found.value, found.value)
         return Spread(found.n, low, low, low, found.value, high, high, high)
 
-    @staticmethod
-    def alone(value: float, n: int) -> Spread:
-        """A number of so many values."""
-        return Spread(n, *[value] * 7)
-
     HEADER = ("n", "min", "p10", "p25", "median", "p75", "p90", "max")
 
     def row(self) -> tuple[object, ...]:
         """The fields in the order of `HEADER`."""
         return (self.n, self.minimum, self.p10, self.p25, self.median, self.p75, self.p90, self.maximum)
-
-
-@dataclass(frozen=True)
-class View:
-    """Which cells a picture is about: those where these factors have these values."""
-
-    only: Mapping[str, Value]
-
-    def covers(self, cell: Cell) -> bool:
-        """Whether the cell is drawn."""
-        return all(cell.columns.get(name, "") == value for name, value in self.only.items())
-
-    def but(self, **only: Value) -> View:
-        """The same, limited further."""
-        return View({**self.only, **only})
-
-    @property
-    def name(self) -> str:
-        """The same for the name of a picture; empty for all cells."""
-        return "-".join(
-            re.sub(r"[^a-z0-9]+", "-", str(value).lower()).strip("-") or "none" for value in self.only.values()
-        )

@@ -17,8 +17,8 @@ from matplotlib.figure import Figure
 from millpond.results.directory import Results
 from millpond.show.document import Missing
 from millpond.show.report import manual_picture, style
-from millpond.show.report.data import Data
 from millpond.show.report.figures.queue import follow
+from millpond.show.report.grid import Grid
 from millpond.studies.anrw18.picture import drawn
 
 FILE = Path("docs/images/calm-cell.svg")
@@ -32,11 +32,11 @@ CLIENTS, BUFFER = 400, 1_410_000
 
 def picture(results: Results) -> Figure:
     """Queue and useful share over time before both servers. Raises `Missing` without traces."""
-    data = Data(results)
-    runs = {str(cell.columns.get("server")): (cell, run) for cell, run in data.traced(data.plain())}
+    grid = Grid(results)
+    runs = {str(cell.columns.get("server")): (cell, run) for cell, run in grid.traced(grid.plain())}
     if not HOW.keys() <= runs.keys():
         raise Missing("The picture needs the traced runs of scenarios/sweeps/calm-cell.toml.")
-    return drawn(data, follow(data, {name: runs[name] for name in HOW}), HOW, CLIENTS, BUFFER, ends_low=True)
+    return drawn(grid, follow(grid, {name: runs[name] for name in HOW}), HOW, CLIENTS, BUFFER, ends_low=True)
 
 
 def main(arguments: Sequence[str]) -> int:

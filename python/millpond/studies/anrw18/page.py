@@ -7,31 +7,31 @@ from functools import partial
 from millpond.judge.compare import Comparison
 from millpond.show.document import Section
 from millpond.show.report import study, tables
-from millpond.show.report.data import VARIANT, Data
+from millpond.show.report.grid import VARIANT, Grid
 from millpond.studies.anrw18 import phase
 from millpond.studies.anrw18.phase import JITTERED
 
 
-def sections(data: Data, comparison: Comparison | None) -> list[Section]:
+def sections(grid: Grid, comparison: Comparison | None) -> list[Section]:
     """Everything that the study shows."""
     # a varying delay is no view of its own: it stands beside the fixed one
-    views = [view for view in data.views() if view.only.get(VARIANT) != JITTERED]
+    views = [view for view in grid.views() if view.only.get(VARIANT) != JITTERED]
     return [
-        study.summary(data, comparison),
-        study.reported(data, views),
-        study.over_time(data),
-        study.completion(data, comparison, views, tables.by_place(data)),
-        study.transmissions(data, comparison),
-        study.unnecessary(data, comparison, views),
-        study.sharing(data, views),
-        _phase(data, comparison),
-        *study.beside_published(data, comparison),
-        study.what_was_run(data, comparison),
+        study.summary(grid, comparison),
+        study.reported(grid, views),
+        study.over_time(grid),
+        study.completion(grid, comparison, views, tables.by_place(grid)),
+        study.transmissions(grid, comparison),
+        study.unnecessary(grid, comparison, views),
+        study.sharing(grid, views),
+        _phase(grid, comparison),
+        *study.beside_published(grid, comparison),
+        study.what_was_run(grid, comparison),
     ]
 
 
-def _phase(data: Data, comparison: Comparison | None) -> Section:
-    views = data.parts(data.whole)
+def _phase(grid: Grid, comparison: Comparison | None) -> Section:
+    views = grid.parts(grid.whole)
     return Section(
         "phase",
         "Small buffers: fixed delay and jitter",
@@ -41,12 +41,12 @@ def _phase(data: Data, comparison: Comparison | None) -> Section:
             "it.",
         ),
         study.each_view(
-            data,
+            grid,
             views,
             "phase",
             "Completion time with the smallest buffer",
             f"{study.BOXES} In each pair the left box (in colour) is the fixed delay, the right one (white) the "
             f"varying one.{study.marked(comparison)}",
-            partial(phase.fixed_beside_jittered, data, comparison=comparison),
+            partial(phase.fixed_beside_jittered, grid, comparison=comparison),
         ),
     )

@@ -6,12 +6,11 @@ from millpond.judge.compare import Comparison
 from millpond.results.directory import Cell, Results
 from millpond.show import labels
 from millpond.show.document import Missing, Plot
-from millpond.show.report.data import VARIANT, Data, number, only
 from millpond.show.report.figures.facets import Place, Point
 from millpond.show.report.figures.matrix import place_of, published_medians
 from millpond.show.report.figures.sharing import WHITE, pairs
+from millpond.show.report.grid import VARIANT, Facet, Grid, number, only
 from millpond.show.report.style import Look
-from millpond.show.report.values import View
 
 FIXED, JITTERED = "fixed", "jittered"
 """The path variants of the study."""
@@ -19,20 +18,20 @@ _FACTORS = ("clients", "buffer_bytes", "workload")
 
 
 def fixed_beside_jittered(
-    results: Results | Data, view: View | None = None, comparison: Comparison | None = None
+    results: Results | Grid, view: Facet | None = None, comparison: Comparison | None = None
 ) -> Plot:
     """Flow completion times with the smallest buffer, once with a fixed delay and once with jitter.
 
     A panel per number of clients. Raises `Missing` if the jittered path was not run.
     """
-    data = Data.of(results)
-    view = view or data.whole
-    fixed = {_key(cell): cell for cell in data.plain(view.but(**{VARIANT: FIXED}))}
-    theirs = published_medians(data, "fct", comparison, view)
-    order = {name: rank for rank, name in enumerate(data.controllers())}
+    grid = Grid.of(results)
+    view = view or grid.whole
+    fixed = {_key(cell): cell for cell in grid.plain(view.but(**{VARIANT: FIXED}))}
+    theirs = published_medians(grid, "fct", comparison, view)
+    order = {name: rank for rank, name in enumerate(grid.controllers())}
     points: list[Point] = []
     published: dict[Place, float] = {}
-    cells = [cell for cell in data.plain(view.but(**{VARIANT: JITTERED})) if _key(cell) in fixed]
+    cells = [cell for cell in grid.plain(view.but(**{VARIANT: JITTERED})) if _key(cell) in fixed]
     cells.sort(key=lambda cell: (number(cell, "clients"), str(cell.columns.get("workload")), order[only(cell)]))
     for jittered in cells:
         steady = fixed[_key(jittered)]
@@ -40,13 +39,13 @@ def fixed_beside_jittered(
         where = ("workload",) if "workload" not in view.only else ()
         panel = ", ".join((labels.clients(number(jittered, "clients")), *(str(jittered.columns[n]) for n in where)))
         for side, cell in (("left", steady), ("right", jittered)):
-            if (spread := data.spread("fct_us", cell)) is None:
+            if (spread := grid.spread("fct", cell)) is None:
                 continue
-            look = data.looks[name] if side == "left" else Look(WHITE.colour, "-", data.looks[name].marker, "")
+            look = grid.looks[name] if side == "left" else Look(WHITE.colour, "-", grid.looks[name].marker, "")
             told = (*(cell.columns[factor] for factor in _FACTORS), name, cell.columns[VARIANT])
-            points.append(Point("", panel, data.label(name), side, spread, told, look))
-        if (median := theirs.get(place_of(data, steady))) is not None:
-            published["", panel, data.label(name), "left"] = median
+            points.append(Point("", panel, grid.label(name), side, spread, told, look))
+        if (median := theirs.get(place_of(grid, steady))) is not None:
+            published["", panel, grid.label(name), "left"] = median
     if not points:
         raise Missing(
             "Fixed delay and jitter are not compared: the path with jitter was not run (the plan says for which "

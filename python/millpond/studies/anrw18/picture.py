@@ -21,9 +21,9 @@ from millpond.results.directory import Results
 from millpond.show import labels
 from millpond.show.document import Missing
 from millpond.show.report import manual_picture, style
-from millpond.show.report.data import Data
 from millpond.show.report.figures import marks
 from millpond.show.report.figures.queue import Course, courses, panel_pair, waiting_axis
+from millpond.show.report.grid import Grid
 from millpond.show.report.style import Look
 
 FILE = Path("docs/images/collapse.svg")
@@ -33,25 +33,25 @@ WORKLOAD = "continuous"
 
 def picture(results: Results) -> Figure:
     """Default CoAP beside its Full Backoff 2: queue and useful share over time. Raises `Missing` without traces."""
-    data = Data(results)
+    grid = Grid(results)
     found = courses(
-        data, next((stage for stage in data.stages if stage.only.get("workload", WORKLOAD) == WORKLOAD), None)
+        grid, next((stage for stage in grid.stages if stage.only.get("workload", WORKLOAD) == WORKLOAD), None)
     )
     shown = {name: found[name] for name in SHOWN if name in found}
     if len(shown) < len(SHOWN):
         raise Missing(f"The picture needs traced runs of {' and '.join(SHOWN)} with {WORKLOAD} clients.")
     columns = shown[SHOWN[0]].cell.columns
     return drawn(
-        data,
+        grid,
         shown,
-        {name: (data.looks[name], data.label(name)) for name in shown},
+        {name: (grid.looks[name], grid.label(name)) for name in shown},
         float(columns["clients"]),
         float(columns["buffer_bytes"]),
     )
 
 
 def drawn(
-    data: Data,
+    grid: Grid,
     shown: Mapping[str, Course],
     how: Mapping[str, tuple[Look, str]],
     clients: float,
@@ -69,7 +69,7 @@ def drawn(
         panel_pair(above, below, dict(shown), {name: look for name, (look, _) in how.items()})
         longest = max(float(course.times[-1]) for course in shown.values())
         for course in shown.values():
-            if (done := _done(data, course)) is not None:
+            if (done := _done(grid, course)) is not None:
                 _mark_end(above, course, done, longest, ends_low)
         above.set_title(
             f"{labels.clients(clients)} behind one {_rate(first)} link with a buffer of {labels.size(buffer)}"
@@ -86,9 +86,9 @@ def drawn(
     return figure
 
 
-def _done(data: Data, course: Course) -> float | None:
+def _done(grid: Grid, course: Course) -> float | None:
     """When the last client was done in s, if all were: the trace's last step is up to one before."""
-    last = float(np.max(data.rows("flows", course.run, ("done_us",))[0]))
+    last = float(np.max(grid.rows("flows", course.run, ("done_us",))[0]))
     return None if np.isnan(last) else last
 
 

@@ -13,7 +13,7 @@ from millpond.results.directory import Cell
 from millpond.show import labels
 from millpond.show.document import Missing, Plot, Rows
 from millpond.show.report import style
-from millpond.show.report.data import Data, only, rate
+from millpond.show.report.grid import Grid, only, rate
 from millpond.show.report.values import Floats
 
 SCENARIOS = ("occasional congestion", "heavy congestion")
@@ -40,22 +40,22 @@ class Course:
         return self.first, self.wait, self.again
 
 
-def over_time(data: Data, scenario: str) -> Plot:
+def over_time(grid: Grid, scenario: str) -> Plot:
     """A row for each algorithm, with its rate, queue and retransmissions. Raises `Missing` without traces."""
-    found, rows = courses(data, scenario), []
+    found, rows = courses(grid, scenario), []
     for name, course in found.items():
         columns = zip(course.times.tolist(), *(line.tolist() for line in course.lines()), strict=True)
         rows += [(name, *values) for values in columns]
     header = ("controller", "time_s", "sent_per_s", "queue_wait_s", "sent_again_per_s")
-    return Plot(Rows(header, tuple(rows)), lambda: _draw(data, found))
+    return Plot(Rows(header, tuple(rows)), lambda: _draw(grid, found))
 
 
-def _draw(data: Data, found: Mapping[str, Course]) -> Figure:
+def _draw(grid: Grid, found: Mapping[str, Course]) -> Figure:
     with style.applied():
         figure = Figure(figsize=(style.width(), 0.82 * len(found) + 1.0), layout="constrained")
         panels = figure.subplots(len(found), 3, sharex=True, sharey="col", squeeze=False)
         for row, (name, course) in enumerate(found.items()):
-            _row(list(panels[row]), data, name, course)
+            _row(list(panels[row]), grid, name, course)
         for column, quantity in enumerate(QUANTITIES):
             panels[0][column].set_title(quantity, fontsize=10)
             highest = max(float(np.nanmax(course.lines()[column], initial=0.0)) for course in found.values())
@@ -70,17 +70,17 @@ def _draw(data: Data, found: Mapping[str, Course]) -> Figure:
     return figure
 
 
-def courses(data: Data, scenario: str) -> dict[str, Course]:
+def courses(grid: Grid, scenario: str) -> dict[str, Course]:
     """The traced runs of endless backlogs in a scenario, by algorithm. Raises `Missing` if there are none."""
-    if not data.has("sent_trace"):
+    if not grid.has("sent_trace"):
         raise Missing("Rates over time are not drawn: no run was traced (the plan's [trace] says which).")
     cells = [
         cell
-        for cell in data.plain()
+        for cell in grid.plain()
         if cell.columns.get("traffic") == scenario and cell.columns.get("offered_load", "backlog") == "backlog"
     ]
-    runs = {only(cell): (cell, run) for cell, run in reversed(data.traced(cells))}
-    found = {name: _course(data, *runs[name]) for name in data.controllers() if name in runs}
+    runs = {only(cell): (cell, run) for cell, run in reversed(grid.traced(cells))}
+    found = {name: _course(grid, *runs[name]) for name in grid.controllers() if name in runs}
     if not found:
         raise Missing(f"Rates over time are not drawn: no run of {scenario} was traced.")
     return found
@@ -89,8 +89,8 @@ def courses(data: Data, scenario: str) -> dict[str, Course]:
 # ----------------------------------------------------------------------------------------------- helpers
 
 
-def _course(data: Data, cell: Cell, run: int) -> Course:
-    times, first, again, size = data.rows("sent_trace", run, ("t_us", "first", "again", "bytes"))
+def _course(grid: Grid, cell: Cell, run: int) -> Course:
+    times, first, again, size = grid.rows("sent_trace", run, ("t_us", "first", "again", "bytes"))
     bins = (times // WINDOW).astype(np.int64)
     windows = max(1, int(times.max(initial=0.0) + 1) // WINDOW)
 
@@ -99,9 +99,9 @@ def _course(data: Data, cell: Cell, run: int) -> Course:
         summed: Floats = np.bincount(bins, weights=values, minlength=windows)[:windows].astype(np.float64)
         return summed / WINDOW
 
-    bottleneck = data.bottleneck(cell)
+    bottleneck = grid.bottleneck(cell)
     bits = rate(cell, bottleneck)
-    queue_times, queued = data.trace("queue_trace", run, bottleneck, ("t_us", "bytes"))
+    queue_times, queued = grid.rows("queue_trace", run, ("t_us", "bytes"), link=bottleneck)
     at = (queue_times // WINDOW).astype(np.int64)
     counts = np.maximum(np.bincount(at, minlength=windows)[:windows], 1)
     mean_queue = np.bincount(at, weights=queued, minlength=windows)[:windows] / counts
@@ -117,8 +117,8 @@ def _course(data: Data, cell: Cell, run: int) -> Course:
     )
 
 
-def _row(panels: list[Axes], data: Data, name: str, course: Course) -> None:
-    look = data.looks[name]
+def _row(panels: list[Axes], grid: Grid, name: str, course: Course) -> None:
+    look = grid.looks[name]
     for panel, values in zip(panels, course.lines(), strict=True):
         panel.fill_between(course.times, values, color=look.fill, linewidth=0)
         panel.plot(course.times, values, color=look.colour, linewidth=1.0)
@@ -129,4 +129,4 @@ def _row(panels: list[Axes], data: Data, name: str, course: Course) -> None:
         panel.tick_params(labelsize=8)
     if course.capacity is not None:
         panels[0].axhline(course.capacity, color=style.INK, linewidth=0.8, linestyle="--")
-    panels[0].set_ylabel(data.label(name).replace(", ", ",\n"), rotation=0, ha="right", va="center", fontsize=8.5)
+    panels[0].set_ylabel(grid.label(name).replace(", ", ",\n"), rotation=0, ha="right", va="center", fontsize=8.5)

@@ -7,7 +7,7 @@ from functools import partial
 from millpond.judge.compare import Comparison
 from millpond.show.document import Picture, Section
 from millpond.show.report import study
-from millpond.show.report.data import Data
+from millpond.show.report.grid import Grid
 from millpond.studies.burst23 import courses
 
 _CAPTION = (
@@ -17,14 +17,14 @@ _CAPTION = (
 )
 
 
-def sections(data: Data, comparison: Comparison | None) -> list[Section]:
+def sections(grid: Grid, comparison: Comparison | None) -> list[Section]:
     """Everything that the study shows."""
-    found = study.sections(data, comparison)
-    ours = _over_time(data)
+    found = study.sections(grid, comparison)
+    ours = _over_time(grid)
     return [ours if section.name == ours.name else section for section in found]
 
 
-def _over_time(data: Data) -> Section:
+def _over_time(grid: Grid) -> Section:
     return Section(
         "over-time",
         "Rate, queue and retransmissions over time",
@@ -34,7 +34,7 @@ def _over_time(data: Data) -> Section:
                 f"over-time-{scenario.split()[0]}",
                 f"{scenario.capitalize()}: rate, queue and retransmissions over time",
                 _CAPTION.format(window=courses.WINDOW),
-                partial(courses.over_time, data, scenario),
+                partial(courses.over_time, grid, scenario),
             )
             for scenario in courses.SCENARIOS
         ),

@@ -6,10 +6,10 @@ from functools import partial
 
 from millpond.judge.compare import Comparison
 from millpond.show.document import Missing, Plot, Rows
-from millpond.show.report.data import Data
 from millpond.show.report.figures import facets
 from millpond.show.report.figures.facets import Point, Spec
 from millpond.show.report.figures.matrix import series_of
+from millpond.show.report.grid import Grid
 from millpond.show.report.values import Spread
 from millpond.studies.cocoaplus15.points import LINKS, TOPOLOGIES, names, point, populations, published
 
@@ -21,13 +21,13 @@ DELIVERY = ("packet_delivery_ratio", "pdr", "mixed", 1, "messages delivered (%)"
 What = tuple[str, str, str, int, str, float]
 
 
-def by_place(data: Data, what: What, comparison: Comparison | None) -> Plot:
+def by_place(grid: Grid, what: What, comparison: Comparison | None) -> Plot:
     """The metric by topology, links and controller with 95 % intervals; diamonds are printed."""
     metric, theirs_name, traffic, notifications, title, scale = what
     points, rows = [], []
-    for p in populations(data, traffic=traffic, notifications=notifications):
-        told = point(data, metric, p)
-        if told is not None and p.algorithm in names(data, [p]):
+    for p in populations(grid, traffic=traffic, notifications=notifications):
+        told = point(grid, metric, p)
+        if told is not None and p.algorithm in names(grid, [p]):
             where = str(p.column("ldr")), str(p.column("topology"))
             points.append(Point(*where, "", p.algorithm, Spread.around(told.estimate.scaled(scale))))
             rows.append((where[1], where[0], p.algorithm, told.mean, *(told.estimate.interval or ("", ""))))
@@ -37,7 +37,7 @@ def by_place(data: Data, what: What, comparison: Comparison | None) -> Plot:
     spec = Spec(
         "line",
         title,
-        series_of(data),
+        series_of(grid),
         tick=lambda _: "",
         title=lambda links, topology: f"{TOPOLOGIES[topology]}\nlinks deliver {LINKS[links]}",
         rows=list(LINKS),

@@ -13,10 +13,10 @@ from millpond.measure.estimate import Estimate
 from millpond.measure.population import Population
 from millpond.show.document import Missing, Plot, Rows
 from millpond.show.report import style
-from millpond.show.report.data import Data
 from millpond.show.report.figures import facets, marks
 from millpond.show.report.figures.facets import Point, Spec
 from millpond.show.report.figures.matrix import series_of
+from millpond.show.report.grid import Grid
 from millpond.show.report.values import Floats, Spread
 from millpond.studies.cocoaplus15.points import LINKS, PAPER, TOPOLOGIES, names, point, populations
 
@@ -30,11 +30,11 @@ ROWS = {
 LONGEST = 60.0
 
 
-def loads(data: Data) -> Plot:
+def loads(grid: Grid) -> Plot:
     """Carried against offered load, a row for each kind of links. Raises `Missing` without constant traffic."""
     points, rows = [], []
-    for p in populations(data, traffic="constant"):
-        told = point(data, "carried_load", p)
+    for p in populations(grid, traffic="constant"):
+        told = point(grid, "carried_load", p)
         if told is None or p.algorithm not in PAPER:
             continue
         mean, deviation = told.mean / 1e3, told.deviation / 1e3
@@ -52,7 +52,7 @@ def loads(data: Data) -> Plot:
     spec = Spec(
         "line",
         "carried (kbit/s)",
-        series_of(data),
+        series_of(grid),
         x="offered (kbit/s)",
         tick=lambda x: f"{float(x):g}",
         title=lambda kind, topology: f"{TOPOLOGIES[topology]}\n{ROWS[kind]}",
@@ -67,22 +67,22 @@ def loads(data: Data) -> Plot:
     return Plot(Rows(header, tuple(rows)), partial(facets.draw, points, spec))
 
 
-def delays(data: Data) -> Plot:
+def delays(grid: Grid) -> Plot:
     """The share of all messages that were delivered within a time, mixed traffic. Raises `Missing` without it."""
-    found = [p for p in populations(data, traffic="mixed", notifications=1) if p.algorithm in PAPER]
+    found = [p for p in populations(grid, traffic="mixed", notifications=1) if p.algorithm in PAPER]
     if not found:
         raise Missing("Delays: not drawn, mixed traffic was not run.")
     rows = []
     for p in found:
         where = (p.column("topology"), p.column("ldr"), p.algorithm)
-        rows += [(*where, float(t), float(s)) for t, s in zip(*_distribution(data, p), strict=True)]
+        rows += [(*where, float(t), float(s)) for t, s in zip(*_distribution(grid, p), strict=True)]
     header = ("topology", "ldr", "controller", "delay_s", "share")
-    return Plot(Rows(header, tuple(rows)), lambda: _draw_delays(data, found))
+    return Plot(Rows(header, tuple(rows)), lambda: _draw_delays(grid, found))
 
 
-def _draw_delays(data: Data, found: Sequence[Population]) -> Figure:
+def _draw_delays(grid: Grid, found: Sequence[Population]) -> Figure:
     topologies = [name for name in TOPOLOGIES if any(p.column("topology") == name for p in found)]
-    shown = names(data, found)
+    shown = names(grid, found)
     with style.applied():
         figure = Figure(figsize=(style.width(), 5.4), layout="constrained")
         panels = figure.subplots(2, len(topologies), squeeze=False, sharex=True, sharey=True)
@@ -91,8 +91,8 @@ def _draw_delays(data: Data, found: Sequence[Population]) -> Figure:
                 panel = panels[down][beside]
                 for p in found:
                     if (str(p.column("ldr")), p.column("topology")) == (links, topology):
-                        times, shares = _distribution(data, p)
-                        look = data.looks[p.algorithm]
+                        times, shares = _distribution(grid, p)
+                        look = grid.looks[p.algorithm]
                         panel.step(times, shares, where="post", color=look.colour, linestyle=look.dash, linewidth=1.4)
                 panel.set_title(f"{TOPOLOGIES[topology]}\nlinks deliver {LINKS[links]}", fontsize=9)
                 panel.set_xscale("log")
@@ -102,40 +102,40 @@ def _draw_delays(data: Data, found: Sequence[Population]) -> Figure:
             panel.set_xlabel("delay (s)")
         for panel in panels[:, 0]:
             panel.set_ylabel("share of all messages")
-        marks.legend_below(figure, marks.line_keys(data, shown), 3)
+        marks.legend_below(figure, marks.line_keys(grid, shown), 3)
     return figure
 
 
-def first_waits(data: Data) -> Plot:
+def first_waits(grid: Grid) -> Plot:
     """What exchanges wait at first, 6x6 grid with lossy links at 6 kbit/s. Raises `Missing` if that was not run."""
-    found = populations(data, traffic="constant", topology="grid-6x6", ldr="lossy", offered_kbps=6)
-    found = [p for p in found if p.algorithm in PAPER and data.measures.sample("first_wait", p).n]
+    found = populations(grid, traffic="constant", topology="grid-6x6", ldr="lossy", offered_kbps=6)
+    found = [p for p in found if p.algorithm in PAPER and grid.measures.sample("first_wait", p).n]
     if not found:
         raise Missing("First waits: not drawn, the grid at 6 kbit/s was not run.")
     rows = []
     for p in found:
-        sample, bins = data.measures.sample("first_wait", p), dict[float, int]()
+        sample, bins = grid.measures.sample("first_wait", p), dict[float, int]()
         weights = np.ones(len(sample.values), np.int64) if sample.weights is None else sample.weights
         for value, count in zip(sample.values.tolist(), weights.tolist(), strict=True):
             bins[value] = bins.get(value, 0) + count
         rows += [(p.algorithm, value, count) for value, count in sorted(bins.items())]
-    return Plot(Rows(("controller", "first_wait_up_to_s", "exchanges"), tuple(rows)), lambda: _draw_waits(data, found))
+    return Plot(Rows(("controller", "first_wait_up_to_s", "exchanges"), tuple(rows)), lambda: _draw_waits(grid, found))
 
 
-def _draw_waits(data: Data, found: Sequence[Population]) -> Figure:
+def _draw_waits(grid: Grid, found: Sequence[Population]) -> Figure:
     edges = np.geomspace(0.5, 128, 49)
     with style.applied():
         figure = Figure(figsize=(style.width(), 2.6), layout="constrained")
         panels = figure.subplots(1, len(found), squeeze=False, sharex=True, sharey=True)[0]
         for panel, p in zip(panels, found, strict=True):
-            sample = data.measures.sample("first_wait", p)
+            sample = grid.measures.sample("first_wait", p)
             weights = np.ones(len(sample.values)) if sample.weights is None else sample.weights
             counts, _ = np.histogram(np.clip(sample.values, edges[0], edges[-1]), edges, weights=weights)
-            look = data.looks[p.algorithm]
+            look = grid.looks[p.algorithm]
             panel.stairs(counts / counts.sum(), edges, fill=True, color=look.colour)
-            mean = data.measures.estimate("first_wait", p, "mean").value
+            mean = grid.measures.estimate("first_wait", p, "mean").value
             panel.axvline(mean, color=style.INK, linewidth=1.0, linestyle="--")
-            panel.set_title(f"{data.label(p.algorithm)}\nmean {mean:.3g} s", fontsize=9)
+            panel.set_title(f"{grid.label(p.algorithm)}\nmean {mean:.3g} s", fontsize=9)
             panel.set_xscale("log")
             panel.set_xticks([1, 10, 100], ["1", "10", "100"])
             panel.set_xlabel("first wait (s)")
@@ -146,10 +146,10 @@ def _draw_waits(data: Data, found: Sequence[Population]) -> Figure:
 # ----------------------------------------------------------------------------------------------- helpers
 
 
-def _distribution(data: Data, population: Population) -> tuple[Floats, Floats]:
+def _distribution(grid: Grid, population: Population) -> tuple[Floats, Floats]:
     """Times and the share of all messages that had been delivered by then."""
-    sample = data.measures.sample("one_way_delay", population)
-    born = float(np.sum(data.measures.flow_column(population, "born").astype(np.float64)))
+    sample = grid.measures.sample("one_way_delay", population)
+    born = float(np.sum(grid.measures.flow_column(population, "born").astype(np.float64)))
     order = np.argsort(sample.values)
     weights = np.ones(len(order)) if sample.weights is None else sample.weights[order]
     shares: Floats = np.cumsum(weights, dtype=np.float64) / born

@@ -14,21 +14,21 @@ from millpond.show.document import Missing, Plot, Rows
 from millpond.show.mesh import picture
 from millpond.show.mesh.nodes import Node
 from millpond.show.report import style
-from millpond.show.report.data import Data
+from millpond.show.report.grid import Grid
 from millpond.studies.cocoaplus15.points import TOPOLOGIES, populations
 
 LOAD = 4
 CONTROLLER = "cocoa_plus"
 
 
-def frames(data: Data) -> Plot:
+def frames(grid: Grid) -> Plot:
     """The share of the frames for each node that it did not receive, lossy links; the tree of the first run."""
-    shares = {p: _shares(data, p) for p in _found(data)}
+    shares = {p: _shares(grid, p) for p in _found(grid)}
     rows = [(p.column("topology"), name, share) for p, told in shares.items() for name, share in told.items()]
-    return Plot(Rows(("topology", "node", "share_lost"), tuple(rows)), lambda: _draw(data, shares))
+    return Plot(Rows(("topology", "node", "share_lost"), tuple(rows)), lambda: _draw(grid, shares))
 
 
-def _draw(data: Data, shares: Mapping[Population, Mapping[str, float]]) -> Figure:
+def _draw(grid: Grid, shares: Mapping[Population, Mapping[str, float]]) -> Figure:
     found = list(shares)
     most = max(max(values.values()) for values in shares.values())
     with style.applied():
@@ -36,7 +36,7 @@ def _draw(data: Data, shares: Mapping[Population, Mapping[str, float]]) -> Figur
         panels = figure.subplots((len(found) + 1) // 2, min(2, len(found)), squeeze=False).ravel()
         shown: Any = None
         for panel, p in zip(panels, found, strict=False):
-            nodes = Node.of_run(data.results, data.measures.cell(p).first_run)
+            nodes = Node.of_run(grid.results, grid.measures.cell(p).first_run)
             shown = picture.paint(panel, nodes, shares[p], most)
             panel.set_title(TOPOLOGIES[str(p.column("topology"))], fontsize=9)
             panel.set_axis_off()
@@ -51,18 +51,18 @@ def _draw(data: Data, shares: Mapping[Population, Mapping[str, float]]) -> Figur
 # ----------------------------------------------------------------------------------------------- helpers
 
 
-def _found(data: Data) -> list[Population]:
-    found = populations(data, traffic="constant", ldr="lossy", offered_kbps=LOAD, mac_retx="on")
+def _found(grid: Grid) -> list[Population]:
+    found = populations(grid, traffic="constant", ldr="lossy", offered_kbps=LOAD, mac_retx="on")
     found = [p for p in found if p.algorithm == CONTROLLER]
-    if not found or not data.results.has("nodes"):
+    if not found or not grid.results.has("nodes"):
         raise Missing(f"Where frames die: not drawn, constant traffic of {LOAD} kbit/s was not run.")
     return found
 
 
-def _shares(data: Data, population: Population) -> dict[str, float]:
+def _shares(grid: Grid, population: Population) -> dict[str, float]:
     """By node, over all runs of its cell."""
-    cell = data.measures.cell(population)
-    table = data.measures.table("nodes")
+    cell = grid.measures.cell(population)
+    table = grid.measures.table("nodes")
     names = table.of(cell, "node").astype(str)
     known, place = np.unique(names, return_inverse=True)
     every, got = (

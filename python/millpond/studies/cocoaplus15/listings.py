@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from millpond.results.directory import Value
 from millpond.show.document import Listing
-from millpond.show.report.data import VARIANT, Data
+from millpond.show.report.grid import VARIANT, Grid
 from millpond.studies.cocoaplus15.points import LATER, LINKS, PAPER, TOPOLOGIES, Point, at, scaled
 
 #: Metric, traffic, notifications, what it is called, its factor.
@@ -17,13 +17,13 @@ MEASURED = (
 )
 
 
-def readings(data: Data) -> tuple[Listing, ...]:
+def readings(grid: Grid) -> tuple[Listing, ...]:
     """The same metrics on every reading of the test bed, where the first of its places was run for several."""
     rows: list[tuple[str, ...]] = []
     strong: list[int] = []
     for topology in TOPOLOGIES:
         for links, words in LINKS.items():
-            paths = [path for path in data.paths if _has(data, topology, links, path)]
+            paths = [path for path in grid.paths if _has(grid, topology, links, path)]
             if len(paths) < 2:
                 continue
             rows.append((f"{TOPOLOGIES[topology]}, links deliver {words}",))
@@ -33,13 +33,13 @@ def readings(data: Data) -> tuple[Listing, ...]:
                     for name in PAPER:
                         where: dict[str, Value] = {"topology": topology, "ldr": links, "traffic": traffic,
                                                    "notifications": notifications, VARIANT: path}  # fmt: skip
-                        cells.append(_written(scaled(at(data, metric, name, **where), scale)))
-                if path == data.first:
+                        cells.append(_written(scaled(at(grid, metric, name, **where), scale)))
+                if path == grid.first:
                     strong.append(len(rows))
                 rows.append((path.replace("-", " "), *cells))
     if not rows:
         return ()
-    heads = [f"{title}, {data.label(name)}" for _, _, _, title, _ in MEASURED for name in PAPER]
+    heads = [f"{title}, {grid.label(name)}" for _, _, _, title, _ in MEASURED for name in PAPER]
     return (
         Listing(
             "readings",
@@ -53,7 +53,7 @@ def readings(data: Data) -> tuple[Listing, ...]:
     )
 
 
-def costs(data: Data) -> tuple[Listing, ...]:
+def costs(grid: Grid) -> tuple[Listing, ...]:
     """Everyone beside everyone: what is delivered, how late, and how many frames a delivered message takes."""
     columns = (
         ("packet_delivery_ratio", "delivered (%)", 100.0),
@@ -69,15 +69,15 @@ def costs(data: Data) -> tuple[Listing, ...]:
         for links, words in LINKS.items():
             where: dict[str, Value] = {"topology": topology, "ldr": links, "traffic": "mixed", "notifications": 1}
             found = {
-                name: [scaled(at(data, metric, name, **where), scale) for metric, _, scale in columns]
+                name: [scaled(at(grid, metric, name, **where), scale) for metric, _, scale in columns]
                 for name in (*PAPER, *LATER)
-                if name in data.looks
+                if name in grid.looks
             }
             found = {name: told for name, told in found.items() if any(told)}
             if not found:
                 continue
             rows.append((f"{called}, links deliver {words}",))
-            rows += [(data.label(name), *map(_written, told)) for name, told in found.items()]
+            rows += [(grid.label(name), *map(_written, told)) for name, told in found.items()]
     if not rows:
         return ()
     return (
@@ -95,8 +95,8 @@ def costs(data: Data) -> tuple[Listing, ...]:
 # ----------------------------------------------------------------------------------------------- helpers
 
 
-def _has(data: Data, topology: str, links: str, path: str) -> bool:
-    return at(data, "packet_delivery_ratio", PAPER[0], topology=topology, ldr=links, traffic="mixed", notifications=1,
+def _has(grid: Grid, topology: str, links: str, path: str) -> bool:
+    return at(grid, "packet_delivery_ratio", PAPER[0], topology=topology, ldr=links, traffic="mixed", notifications=1,
               **{VARIANT: path}) is not None  # fmt: skip
 
 
@@ -104,6 +104,6 @@ def _written(found: Point | None) -> str:
     return "" if found is None else str(found)
 
 
-def paths_in_words(data: Data, labels: Sequence[tuple[str, str]]) -> str:
+def paths_in_words(grid: Grid, labels: Sequence[tuple[str, str]]) -> str:
     """What the readings are, in one sentence."""
-    return "; ".join(f"{name.replace('-', ' ')}: {label}" for name, label in labels if name in data.paths)
+    return "; ".join(f"{name.replace('-', ' ')}: {label}" for name, label in labels if name in grid.paths)

@@ -8,7 +8,7 @@ from functools import partial
 from millpond.judge.compare import Comparison
 from millpond.show.document import Picture, Section
 from millpond.show.report import story, study
-from millpond.show.report.data import Data
+from millpond.show.report.grid import Grid
 from millpond.studies.cocoaplus15 import bars, curves, heat, listings
 
 _INTERVALS = "Upright lines are 95 % intervals over runs; diamonds are the printed means. "
@@ -19,12 +19,12 @@ _LEAD = (
 )
 
 
-def sections(data: Data, comparison: Comparison | None) -> list[Section]:
+def sections(grid: Grid, comparison: Comparison | None) -> list[Section]:
     """Everything that the study shows."""
     told = [_LEAD] + ([] if comparison is None else [story.tally(comparison)])
 
     def by_place(name: str, title: str, caption: str, what: bars.What) -> Picture:
-        return Picture(name, title, f"{_INTERVALS}{caption}", partial(bars.by_place, data, what, comparison))
+        return Picture(name, title, f"{_INTERVALS}{caption}", partial(bars.by_place, grid, what, comparison))
 
     settling = "How long messages take over 1.1 times what they took before."
     mixed = (
@@ -34,16 +34,16 @@ def sections(data: Data, comparison: Comparison | None) -> list[Section]:
             "delays",
             "Distribution of delays",
             "Of all messages, undelivered ones included: where a line ends is the share that arrives.",
-            partial(curves.delays, data),
+            partial(curves.delays, grid),
         ),
     )
     return [
-        Section("summary", "In short", tuple(told), listings=listings.costs(data)),
+        Section("summary", "In short", tuple(told), listings=listings.costs(grid)),
         _alone(
             "loads",
             "Carried against offered load",
             "Constant traffic to the primary sink. Upright lines are standard deviations; grey is all that is offered.",
-            partial(curves.loads, data),
+            partial(curves.loads, grid),
         ),
         Section("events", "A global event", (), (by_place("settling", "Settling time", settling, bars.SETTLING),)),
         Section("mixed", "Notifications beside constant traffic", (), mixed),
@@ -51,7 +51,7 @@ def sections(data: Data, comparison: Comparison | None) -> list[Section]:
             "first-waits",
             "First waits (RTO_init)",
             "What each exchange waits for an answer at first: 6x6 grid, lossy links, 6 kbit/s.",
-            partial(curves.first_waits, data),
+            partial(curves.first_waits, grid),
             "waits",
         ),
         _alone(
@@ -59,11 +59,11 @@ def sections(data: Data, comparison: Comparison | None) -> list[Section]:
             "Where frames die",
             f"Constant traffic of {heat.LOAD} kbit/s, lossy links. Squares are border routers, triangles sinks, lines "
             "the tree of the first run.",
-            partial(heat.frames, data),
+            partial(heat.frames, grid),
         ),
-        _readings(data),
-        *study.beside_published(data, comparison),
-        study.what_was_run(data, comparison),
+        _readings(grid),
+        *study.beside_published(grid, comparison),
+        study.what_was_run(grid, comparison),
     ]
 
 
@@ -71,8 +71,8 @@ def _alone(name: str, title: str, caption: str, plot: study.Draws, section: str 
     return Section(section or name, title, (), (Picture(name, title, caption, plot),))
 
 
-def _readings(data: Data) -> Section:
-    paths: Mapping[str, str] = data.results.manifest.get("paths", {})
-    words = listings.paths_in_words(data, list(paths.items()))
+def _readings(grid: Grid) -> Section:
+    paths: Mapping[str, str] = grid.results.manifest.get("paths", {})
+    words = listings.paths_in_words(grid, list(paths.items()))
     told = (f"What is not printed was read. The readings: {words}.",) if words else ()
-    return Section("readings", "What the readings decide", told, listings=listings.readings(data))
+    return Section("readings", "What the readings decide", told, listings=listings.readings(grid))

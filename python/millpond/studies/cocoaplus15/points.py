@@ -12,7 +12,7 @@ from millpond.measure.estimate import Estimate
 from millpond.measure.population import VARIANT, Population
 from millpond.results.directory import Value
 from millpond.show import labels
-from millpond.show.report.data import Data
+from millpond.show.report.grid import Grid
 
 TOPOLOGIES = {"grid-6x6": "6x6 grid", "grid-7x7": "7x7 grid", "chain": "chain of 17", "dumbbell": "dumbbell of 21"}
 LINKS = {"100": "all", "lossy": "75 to 100 %"}
@@ -47,22 +47,22 @@ class Point:
         return told if ends is None else f"{told} ({' to '.join(labels.number(end, 3) for end in ends)})"
 
 
-def populations(data: Data, **factors: Value) -> list[Population]:
+def populations(grid: Grid, **factors: Value) -> list[Population]:
     """The populations in cells with these factors, on the first reading of the test bed unless one is named."""
-    wanted = {VARIANT: data.first, **factors}
+    wanted = {VARIANT: grid.first, **factors}
     return [
         population
-        for population in data.measures.populations()
+        for population in grid.measures.populations()
         if all(str(population.column(name)) == str(value) for name, value in wanted.items() if value is not None)
     ]
 
 
-def point(data: Data, metric: str, population: Population) -> Point | None:
+def point(grid: Grid, metric: str, population: Population) -> Point | None:
     """The mean of a metric over runs, in its base unit; None if these results do not hold it."""
-    found = data.measures.estimate(metric, population, "mean")
+    found = grid.measures.estimate(metric, population, "mean")
     if not found.n:
         return None
-    values = list(data.measures.sample(metric, population).by_run("mean").values())
+    values = list(grid.measures.sample(metric, population).by_run("mean").values())
     return Point(found, float(np.std(values, ddof=1)) if found.n > 1 else 0.0)
 
 
@@ -71,16 +71,16 @@ def scaled(found: Point | None, factor: float) -> Point | None:
     return None if found is None else Point(found.estimate.scaled(factor), found.deviation * factor)
 
 
-def at(data: Data, metric: str, algorithm: str, **factors: Value) -> Point | None:
+def at(grid: Grid, metric: str, algorithm: str, **factors: Value) -> Point | None:
     """The metric of one algorithm in the one cell with these factors."""
-    found = [population for population in populations(data, **factors) if population.algorithm == algorithm]
-    return point(data, metric, found[0]) if len(found) == 1 else None
+    found = [population for population in populations(grid, **factors) if population.algorithm == algorithm]
+    return point(grid, metric, found[0]) if len(found) == 1 else None
 
 
-def names(data: Data, found: Iterable[Population]) -> list[str]:
+def names(grid: Grid, found: Iterable[Population]) -> list[str]:
     """Their algorithms, in the order of the legend."""
     there = {population.algorithm for population in found}
-    return [name for name in (*PAPER, *LATER) if name in there and name in data.looks]
+    return [name for name in (*PAPER, *LATER) if name in there and name in grid.looks]
 
 
 def published(comparison: Comparison | None, metric: str) -> Mapping[tuple[str, str, str], tuple[float, float]]:

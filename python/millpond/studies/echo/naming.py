@@ -17,9 +17,9 @@ from millpond.measure.evidence import KINDS, Evidence, rightly_named
 from millpond.results.directory import Cell
 from millpond.show.document import Missing, Plot, Rows
 from millpond.show.report import style
-from millpond.show.report.data import Data
 from millpond.show.report.figures import facets, marks
 from millpond.show.report.figures.facets import Point, Spec
+from millpond.show.report.grid import Grid
 from millpond.show.report.style import Look
 from millpond.show.report.values import Spread
 
@@ -55,22 +55,22 @@ class Answer:
     """The share that names the last copy rightly, in theory; NaN if there is none."""
 
 
-def answers(data: Data) -> list[Answer]:
+def answers(grid: Grid) -> list[Answer]:
     """What replies named, wherever the first wait is a setting. Raises `Missing` if that was not run."""
-    cells = [cell for cell in data.cells if cell.columns.get("algorithm") == TIMER and float(cell.columns["ratio"]) > 0]
-    evidence = Evidence(data.results)
+    cells = [cell for cell in grid.cells if cell.columns.get("algorithm") == TIMER and float(cell.columns["ratio"]) > 0]
+    evidence = Evidence(grid.results)
     found = [_answer(evidence, cell) for cell in cells if float(cell.columns["error_profile"]) > 0]
     if not found:
         raise Missing("Not drawn: these results hold no runs with a first wait that never changes.")
     return found
 
 
-def named_copies(data: Data) -> Plot:
+def named_copies(grid: Grid) -> Plot:
     """Shares of replies by what they name, over the ratio of first wait and round trip: a panel per server and loss.
 
     The numbers are all others too, each with its 95 % interval.
     """
-    found = answers(data)
+    found = answers(grid)
     return Plot(_rows(found), lambda: _draw(found))
 
 
@@ -109,9 +109,9 @@ def _rows(found: Sequence[Answer]) -> Rows:
     return Rows(tuple(header), tuple(rows))
 
 
-def naming_errors(data: Data) -> Plot:
+def naming_errors(grid: Grid) -> Plot:
     """By how many round trips a reply is mistaken that names a wrong copy, over the ratio, a line per loss."""
-    every = answers(data)
+    every = answers(grid)
     found = [answer for answer in every if np.isfinite(answer.error.value)]
     if not found:
         raise Missing("Not drawn: no reply of these runs names a wrong copy.")

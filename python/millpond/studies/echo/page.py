@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from functools import partial
 
@@ -9,12 +10,11 @@ import numpy as np
 
 from millpond.judge.compare import Comparison
 from millpond.measure.evidence import KINDS
-from millpond.measure.statistics import take
 from millpond.results.directory import Cell
 from millpond.show import labels
 from millpond.show.document import Listing, Missing, Picture, Section
 from millpond.show.report import published, study
-from millpond.show.report.data import Data, only
+from millpond.show.report.grid import Grid, only
 from millpond.studies.echo import naming, timers
 from millpond.studies.echo.naming import SERVERS, Answer
 from millpond.studies.echo.timers import FCT, NEEDLESS, WAIT
@@ -25,17 +25,17 @@ BOUNDS = "Bounds leave room for the error of sampling, and where theory has a va
 SPREADS = "Markers are the median, lines reach from the 10th to the 90th percentile; the scale is logarithmic."
 
 
-def sections(data: Data, comparison: Comparison | None) -> list[Section]:
+def sections(grid: Grid, comparison: Comparison | None) -> list[Section]:
     """Everything that the study shows."""
-    found = [_summary(data), _naming(data), _late(data), _early(data), _narrow(data)]
+    found = [_summary(grid), _naming(grid), _late(grid), _early(grid), _narrow(grid)]
     if comparison is not None:
         judged = published.published_claims(comparison)
         told = f"{judged.paragraphs[0]} {BOUNDS}"
         found.append(replace(judged, title="The findings as checks", paragraphs=(told,)))
-    return [*found, study.what_was_run(data, None)]
+    return [*found, study.what_was_run(grid, None)]
 
 
-def _summary(data: Data) -> Section:
+def _summary(grid: Grid) -> Section:
     told = [
         "A request that was sent again can carry something that tells its copies apart, and a reply that echoes it "
         "seems to say which copy it answers. With a server that answers a further copy with the stored reply "
@@ -43,10 +43,10 @@ def _summary(data: Data) -> Section:
         "timers that believe it.",
     ]
     try:
-        told += _in_short(naming.answers(data))
+        told += _in_short(naming.answers(grid))
     except Missing as reason:
         told.append(str(reason))
-    told += _consequence(data)
+    told += _consequence(grid)
     return Section("summary", "In short", tuple(told))
 
 
@@ -75,14 +75,14 @@ def _in_short(found: list[Answer]) -> list[str]:
     return told
 
 
-def _consequence(data: Data) -> list[str]:
-    losses = sorted({float(cell.columns["error_profile"]) for cell in timers.picked(data, bottleneck="none")})
+def _consequence(grid: Grid) -> list[str]:
+    losses = sorted({float(cell.columns["error_profile"]) for cell in timers.picked(grid, bottleneck="none")})
     told = []
     for loss in (loss for loss in losses if loss in (2.0, 10.0, 30.0)):
         times = {}
-        for cell in timers.picked(data, bottleneck="none", ratio=LATE, server="stored", error_profile=loss):
-            finished = timers.completion(data, cell)
-            times[str(cell.columns["algorithm"])] = take(finished[np.isfinite(finished)], "median")
+        for cell in timers.picked(grid, bottleneck="none", ratio=LATE, server="stored", error_profile=loss):
+            spread = timers.completion(grid, cell)
+            times[str(cell.columns["algorithm"])] = math.nan if spread is None else spread.median
         if {"fasor_token", "fasor_token_exact"} <= set(times):
             trusted, exact = times["fasor_token"], times["fasor_token_exact"]
             told.append(f"{labels.number(trusted, 3)} s instead of {labels.number(exact, 3)} s at {loss:g} % loss")
@@ -91,11 +91,11 @@ def _consequence(data: Data) -> list[str]:
     return [
         "A timer that believes such replies feeds on its own mistakes: the wrong sample is as long as the timer was, "
         "so that the next one is longer still. If it believes every named copy instead of the last alone, FASOR with "
-        f"tokens needs {', '.join(told)} for {_exchanges(data)} exchanges (medians, stored replies)."
+        f"tokens needs {', '.join(told)} for {_exchanges(grid)} exchanges (medians, stored replies)."
     ]
 
 
-def _naming(data: Data) -> Section:
+def _naming(grid: Grid) -> Section:
     return Section(
         "naming",
         "What replies name",
@@ -110,23 +110,23 @@ def _naming(data: Data) -> Section:
                 "Shares of the replies after a retransmission. Left of 1 the timer runs out before the answer can be "
                 "there, right of it only after a loss. Theory: the copies before the last all failed, and the reply "
                 "names the last one rightly if none of them arrived.",
-                partial(naming.named_copies, data),
+                partial(naming.named_copies, grid),
             ),
             Picture(
                 "naming-errors",
                 "By how much those are mistaken that name a wrong copy",
                 "Mean of sample less true round-trip time, with 95 % intervals over replications; stored replies. The "
                 "dotted line is one first wait.",
-                partial(naming.naming_errors, data),
+                partial(naming.naming_errors, grid),
             ),
         ),
-        listings=(*_wrong_names(data), *_table(data)),
+        listings=(*_wrong_names(grid), *_table(grid)),
     )
 
 
-def _table(data: Data) -> tuple[Listing, ...]:
+def _table(grid: Grid) -> tuple[Listing, ...]:
     try:
-        found = naming.answers(data)
+        found = naming.answers(grid)
     except Missing:
         return ()
     rows: list[tuple[str, ...]] = []
@@ -148,15 +148,15 @@ def _table(data: Data) -> tuple[Listing, ...]:
             title="All shares and errors",
             folded=True,
             detail=True,
-            data=naming.named_copies(data).rows,
+            data=naming.named_copies(grid).rows,
         ),
     )  # fmt: skip
 
 
-def _wrong_names(data: Data) -> tuple[Listing, ...]:
+def _wrong_names(grid: Grid) -> tuple[Listing, ...]:
     """Shares of replies that name a wrong copy, and their error: a row per loss, a column per ratio."""
     try:
-        found = naming.answers(data)
+        found = naming.answers(grid)
     except Missing:
         return ()
     ratios = sorted({answer.ratio for answer in found})
@@ -181,32 +181,32 @@ def _wrong(answer: Answer | None) -> str:
     return "\N{EN DASH}" if np.isnan(share) else f"{labels.percent(share)} / {answer.error.value:.1f}"
 
 
-def _first_waits(data: Data) -> tuple[Listing, ...]:
+def _first_waits(grid: Grid) -> tuple[Listing, ...]:
     """First waits and completion times of timers that adapt: a row per loss, a column per algorithm."""
-    found = timers.picked(data, bottleneck="none", ratio=LATE)
-    names = [name for name in data.controllers() if any(only(cell) == name for cell in found)]
+    found = timers.picked(grid, bottleneck="none", ratio=LATE)
+    names = [name for name in grid.controllers() if any(only(cell) == name for cell in found)]
     rows: list[tuple[str, ...]] = []
     for server, words in SERVERS.items():
         here = [cell for cell in found if cell.columns["server"] == server]
         rows += [(words,)] if here else []
-        for loss in data.factors["error_profile"].ordered(cell.columns["error_profile"] for cell in here):
+        for loss in grid.factors["error_profile"].ordered(cell.columns["error_profile"] for cell in here):
             line = {only(cell): cell for cell in here if cell.columns["error_profile"] == loss}
-            rows.append((f"{loss} %", *(_timer(data, line.get(name)) for name in names)))
-    heads = ("loss each way", *map(data.label, names))
+            rows.append((f"{loss} %", *(_timer(grid, line.get(name)) for name in names)))
+    heads = ("loss each way", *map(grid.label, names))
     title = f"First wait in round trips / median completion time in s, initial wait {LATE} round trips"
     numeric = tuple(range(1, len(heads)))
     return (Listing("first-waits", heads, tuple(rows), numeric=numeric, title=title, folded=True),) if rows else ()
 
 
-def _timer(data: Data, cell: Cell | None) -> str:
+def _timer(grid: Grid, cell: Cell | None) -> str:
     if cell is None:
         return ""
-    here = next(p for p in data.measures.populations() if data.measures.cell(p) is cell)
-    wait, took = (data.measures.estimate(name, here).value for name in ("rto_in_rtts", "fct"))
+    here = next(p for p in grid.measures.populations() if grid.measures.cell(p) is cell)
+    wait, took = (grid.measures.estimate(name, here).value for name in ("rto_in_rtts", "fct"))
     return f"{labels.number(wait, 3)} / {labels.number(took)}"
 
 
-def _late(data: Data) -> Section:
+def _late(grid: Grid) -> Section:
     return Section(
         "timers",
         "Timers that believe a named copy",
@@ -219,15 +219,15 @@ def _late(data: Data) -> Section:
                 "timers-late",
                 "First waits and completion times over the loss rate",
                 "Initial wait three round trips. Above, the first wait of every exchange of one run; below, the time a "
-                f"client needs for {_exchanges(data)} exchanges. {SPREADS} Lower is better.",
-                partial(timers.over_loss, data, LATE, (WAIT, FCT)),
+                f"client needs for {_exchanges(grid)} exchanges. {SPREADS} Lower is better.",
+                partial(timers.over_loss, grid, LATE, (WAIT, FCT)),
             ),
         ),
-        listings=_first_waits(data),
+        listings=_first_waits(grid),
     )
 
 
-def _early(data: Data) -> Section:
+def _early(grid: Grid) -> Section:
     return Section(
         "early",
         "Timers that begin too early",
@@ -240,13 +240,13 @@ def _early(data: Data) -> Section:
                 "timers-early",
                 "Needless copies and first waits over the loss rate",
                 f"Above, unnecessary retransmissions; below, the first wait of every exchange of one run. {SPREADS}",
-                partial(timers.over_loss, data, EARLY, (NEEDLESS, WAIT)),
+                partial(timers.over_loss, grid, EARLY, (NEEDLESS, WAIT)),
             ),
         ),
     )
 
 
-def _narrow(data: Data) -> Section:
+def _narrow(grid: Grid) -> Section:
     return Section(
         "bottleneck",
         "One bottleneck for all",
@@ -260,7 +260,7 @@ def _narrow(data: Data) -> Section:
                 "Completion times where all share one bottleneck",
                 "Boxes hold the middle half of all clients, whiskers 80 %, short dashes mark the fastest and the "
                 "slowest client; the line and the marker are the median; the scale is logarithmic. Lower is better.",
-                partial(timers.at_bottleneck, data),
+                partial(timers.at_bottleneck, grid),
             ),
         ),
     )
@@ -275,6 +275,6 @@ def _share(answer: Answer, kind: str) -> str:
     return "0" if found.value == 0 else f"{100 * found.value:.1f} %{ends}"
 
 
-def _exchanges(data: Data) -> int:
-    cells = timers.picked(data)
+def _exchanges(grid: Grid) -> int:
+    cells = timers.picked(grid)
     return int(cells[0].scenario["clients"][0]["exchanges"]) if cells else 0

@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 
 from millpond.results.directory import Results
 from millpond.show.report import manual_picture
-from millpond.show.report.data import Data
+from millpond.show.report.grid import Grid
 from millpond.studies.echo import timers
 from millpond.studies.echo.page import LATE
 
@@ -25,7 +25,7 @@ FILE = Path("docs/images/echo.svg")
 
 def picture(results: Results) -> Figure:
     """First waits and completion times over the loss rate. Raises `Missing` without them."""
-    return timers.over_loss(Data(results), LATE, (timers.WAIT, timers.FCT)).draw()
+    return timers.over_loss(Grid(results), LATE, (timers.WAIT, timers.FCT)).draw()
 
 
 def main(arguments: Sequence[str]) -> int:

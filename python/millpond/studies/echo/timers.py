@@ -8,15 +8,14 @@ from functools import partial
 
 import numpy as np
 
-from millpond.measure import estimate
 from millpond.results.directory import Cell, Value
 from millpond.show import labels
 from millpond.show.document import Missing, Plot, Rows
-from millpond.show.report.data import Data, only
 from millpond.show.report.figures import facets
 from millpond.show.report.figures.facets import Point, Spec
 from millpond.show.report.figures.matrix import series_of
-from millpond.show.report.values import Floats, Spread
+from millpond.show.report.grid import Grid, only
+from millpond.show.report.values import Spread
 from millpond.studies.echo.naming import SERVERS, TIMER
 
 
@@ -25,53 +24,42 @@ class Quantity:
     """What is drawn upwards: of the values of a cell, the median and the middle 80 %, or the mean and its interval."""
 
     label: str
-    read: Callable[[Data, Cell], Floats]
-    as_mean: bool = False
-
-    def spread(self, data: Data, cell: Cell) -> Spread | None:
-        """What is drawn of one cell; None if there is nothing."""
-        values = self.read(data, cell)
-        if not self.as_mean:
-            return Spread.of(values)
-        means = values.reshape(cell.replications, -1).mean(axis=1) if values.size else values
-        if means.size == 0 or not np.all(np.isfinite(means)):
-            return None
-        return Spread.around(estimate.mean(means, within=estimate.AMOUNT))
+    spread: Callable[[Grid, Cell], Spread | None]
 
 
-def first_waits(data: Data, cell: Cell) -> Floats:
+def first_waits(grid: Grid, cell: Cell) -> Spread | None:
     """The first wait of every exchange of the traced run, in true round-trip times."""
-    if not data.results.has("exchanges"):
-        return np.empty(0)
-    waits = data.values("exchanges", "first_wait_us", cell)
-    return waits / data.values("exchanges", "true_us", cell)
+    waits, times = (grid.measures.table("exchanges").of(cell, f"{name}_us") for name in ("first_wait", "true"))
+    return Spread.of(waits.astype(np.float64) / times.astype(np.float64))
 
 
-def completion(data: Data, cell: Cell) -> Floats:
+def completion(grid: Grid, cell: Cell) -> Spread | None:
     """Flow completion times, in seconds."""
-    return data.values("flows", "fct_us", cell)
+    return grid.spread("fct", cell)
 
 
-def needless(data: Data, cell: Cell) -> Floats:
-    """Unnecessary retransmissions of a client, per exchange."""
-    return data.values("flows", "unnecessary", cell) / data.values("flows", "completed", cell)
+def needless(grid: Grid, cell: Cell) -> Spread | None:
+    """Unnecessary retransmissions of a client, per exchange: of cells all of whose clients completed one."""
+    name = "unnecessary_retx_per_exchange"
+    sample = grid.measures.sample(name, grid.measures.of(cell))
+    return None if sample.missing or not sample.n else Spread.around(grid.estimated(name, cell, statistic="mean"))
 
 
 WAIT = Quantity("first wait / round trip", first_waits)
 FCT = Quantity("completion time (s)", completion)
-NEEDLESS = Quantity("unnecessary copies\nper exchange (mean)", needless, as_mean=True)
+NEEDLESS = Quantity("unnecessary copies\nper exchange (mean)", needless)
 
 
-def over_loss(data: Data, ratio: float, quantities: tuple[Quantity, ...]) -> Plot:
+def over_loss(grid: Grid, ratio: float, quantities: tuple[Quantity, ...]) -> Plot:
     """Median and middle 80 % over the loss rate, where nothing waits: a row per quantity, a column per kind of server.
 
     Raises `Missing` if that was not run.
     """
     points = []
     for server in SERVERS:
-        for cell in picked(data, bottleneck="none", ratio=ratio, server=server):
+        for cell in picked(grid, bottleneck="none", ratio=ratio, server=server):
             for quantity in quantities:
-                if (spread := quantity.spread(data, cell)) is not None:
+                if (spread := quantity.spread(grid, cell)) is not None:
                     loss, label = float(cell.columns["error_profile"]), quantity.label.replace("\n", " ")
                     told = (server, cell.columns["error_profile"], only(cell), label)
                     points.append(Point(quantity.label, server, loss, only(cell), spread, told))
@@ -80,7 +68,7 @@ def over_loss(data: Data, ratio: float, quantities: tuple[Quantity, ...]) -> Plo
     spec = Spec(
         "median",
         "",
-        series_of(data),
+        series_of(grid),
         x="loss each way (%)",
         tick=lambda loss: f"{loss:g}",
         title=lambda label, server: f"{label.partition(chr(10))[0]}, {SERVERS[server]}",
@@ -95,21 +83,28 @@ def over_loss(data: Data, ratio: float, quantities: tuple[Quantity, ...]) -> Plo
     return facets.plot(points, spec, ("server", "loss_percent", "controller", "quantity"))
 
 
-def at_bottleneck(data: Data) -> Plot:
+def at_bottleneck(grid: Grid) -> Plot:
     """Completion times where all share one narrow bottleneck: a panel per buffer and loss, boxes by kind of server."""
     points, rows = [], []
-    for cell in picked(data):
-        spread = Spread.of(completion(data, cell)) if cell.columns.get("bottleneck") != "none" else None
+    for cell in picked(grid):
+        spread = completion(grid, cell) if cell.columns.get("bottleneck") != "none" else None
         if spread is not None:
             where = tuple(cell.columns[name] for name in ("buffer_bytes", "error_profile", "server"))
             points.append(Point(int(where[0]), float(where[1]), where[2], only(cell), spread))
-            rows.append((*where, only(cell), *spread.row(), float(np.nanmean(needless(data, cell)))))
+            rows.append(
+                (
+                    *where,
+                    only(cell),
+                    *spread.row(),
+                    grid.estimated("unnecessary_retx_per_exchange", cell, statistic="mean").value,
+                )
+            )
     if not points:
         raise Missing("Not drawn: these results hold no runs with a bottleneck that all share.")
     spec = Spec(
         "box",
         FCT.label,
-        series_of(data),
+        series_of(grid),
         tick=lambda server: SERVERS[server].replace(" ", "\n"),
         title=lambda buffer, loss: f"{loss:g} % loss, {labels.size(buffer)}",
         xs=list(SERVERS),
@@ -123,9 +118,9 @@ def at_bottleneck(data: Data) -> Plot:
     return Plot(Rows(header, tuple(rows)), partial(facets.draw, points, spec))
 
 
-def picked(data: Data, **columns: Value) -> list[Cell]:
+def picked(grid: Grid, **columns: Value) -> list[Cell]:
     """The cells of timers that adapt, with these columns."""
-    return [cell for cell in data.cells if cell.columns.get("algorithm") != TIMER and _has(cell, columns)]
+    return [cell for cell in grid.cells if cell.columns.get("algorithm") != TIMER and _has(cell, columns)]
 
 
 def _has(cell: Cell, columns: Mapping[str, Value]) -> bool:

@@ -6,10 +6,10 @@ import re
 
 from millpond.judge.compare import Comparison
 from millpond.show.document import Missing, Plot
-from millpond.show.report.data import Data, number, only
 from millpond.show.report.figures import facets
 from millpond.show.report.figures.facets import Point, Spec
 from millpond.show.report.figures.matrix import series_of
+from millpond.show.report.grid import Grid, number, only
 from millpond.studies.tcp20 import errors
 from millpond.studies.tcp20.errors import PROFILES, Scene
 
@@ -20,7 +20,7 @@ ABREAST = 5
 """With more lengths than this their names stand upright."""
 
 
-def completion_by_dwell(data: Data, scene: Scene, comparison: Comparison | None) -> Plot:
+def completion_by_dwell(grid: Grid, scene: Scene, comparison: Comparison | None) -> Plot:
     """Median completion time over the length of a bad state, the share of losses being the same.
 
     A row per error profile, a column per buffer; dotted lines are the published medians. Raises `Missing` if it was not
@@ -28,13 +28,13 @@ def completion_by_dwell(data: Data, scene: Scene, comparison: Comparison | None)
     """
     points: list[Point] = []
     varied = set()
-    for cell in data.cells:
+    for cell in grid.cells:
         said = cell.columns
         here = (said.get("workload"), said.get("clients"), said.get("path"))
         if here != (scene.workload, scene.clients, scene.path) or cell.mixed:
             continue
         profile, _, dwell = str(said.get("error_profile", "none")).partition("-")
-        spread = data.spread("fct_us", cell)
+        spread = grid.spread("fct", cell)
         if profile in PROFILES and spread is not None:
             buffer, name = int(number(cell, "buffer_bytes")), only(cell)
             varied |= {(profile, buffer, name)} if dwell else set()
@@ -43,11 +43,11 @@ def completion_by_dwell(data: Data, scene: Scene, comparison: Comparison | None)
     if not points:
         raise Missing("Not drawn: how long a bad state of the radio lasts was not varied in these runs.")
     dwells = sorted({point.x for point in points}, key=length)
-    theirs = errors.published(data, scene, comparison)
+    theirs = errors.published(grid, scene, comparison)
     spec = Spec(
         "median",
         "flow completion time (s)",
-        series_of(data),
+        series_of(grid),
         x="bad state lasts",
         tick=_plain if len(dwells) > ABREAST else words_of,
         title=lambda profile, buffer: f"{PROFILES[profile]}, {errors.short(buffer)}",

@@ -16,10 +16,10 @@ from millpond.results.directory import Cell
 from millpond.show import labels
 from millpond.show.document import Missing, Plot, Rows
 from millpond.show.report import style
-from millpond.show.report.data import Data, number, only
 from millpond.show.report.figures import facets, marks
 from millpond.show.report.figures.facets import Point, Spec
 from millpond.show.report.figures.matrix import series_of
+from millpond.show.report.grid import Grid, number, only
 from millpond.show.report.values import Spread
 
 PROFILES = {"none": "no errors", "low": "low errors", "medium": "medium errors", "high": "high errors"}
@@ -45,12 +45,12 @@ class Scene:
     clients: int
     path: str
 
-    def cells(self, data: Data) -> list[Cell]:
+    def cells(self, grid: Grid) -> list[Cell]:
         """The cells, one for each error profile, buffer and preset; those of this path variant come first."""
-        first = data.paths[0]
+        first = grid.paths[0]
         found: dict[Key, Cell] = {}
         for path in (self.path, first):
-            for cell in data.cells:
+            for cell in grid.cells:
                 said = cell.columns
                 here = (said.get("workload"), said.get("clients"), said.get("path")) == (
                     self.workload, self.clients, path,
@@ -60,13 +60,13 @@ class Scene:
         return list(found.values())
 
 
-def completion_by_error(data: Data, scene: Scene, comparison: Comparison | None) -> Plot:
+def completion_by_error(grid: Grid, scene: Scene, comparison: Comparison | None) -> Plot:
     """Boxes of the flow completion time: a panel per error profile, a group per buffer, ours beside the published.
 
     Drawn are the controllers of which figures were published and the reader's own, without any published all. Raises
     `Missing` if no client finished.
     """
-    spreads, theirs = _spreads(data, scene), published(data, scene, comparison)
+    spreads, theirs = _spreads(grid, scene), published(grid, scene, comparison)
     run = {key[2] for key in spreads}
     named = ({key[2] for key in theirs} | {name for name in run if is_own(name)}) if theirs else run
     shown = [key for key in spreads if key[2] in named]
@@ -76,7 +76,7 @@ def completion_by_error(data: Data, scene: Scene, comparison: Comparison | None)
     spec = Spec(
         "box",
         "flow completion time (s)",
-        series_of(data),
+        series_of(grid),
         x="bottleneck buffer",
         tick=short,
         title=lambda _, profile: PROFILES[profile],
@@ -90,17 +90,17 @@ def completion_by_error(data: Data, scene: Scene, comparison: Comparison | None)
     return Plot(_rows(scene, spreads, theirs), partial(facets.draw, points, spec))
 
 
-def everyone_by_error(data: Data, scene: Scene) -> Plot:
+def everyone_by_error(grid: Grid, scene: Scene) -> Plot:
     """The median of every controller, a column per error profile, a row per controller, a marker per buffer.
 
     Controllers stand in the order of their median over all buffers with the most errors. Raises `Missing` if no client
     finished.
     """
-    spreads = _spreads(data, scene)
-    return Plot(_rows(scene, spreads, {}), lambda: _draw_everyone(data, spreads))
+    spreads = _spreads(grid, scene)
+    return Plot(_rows(scene, spreads, {}), lambda: _draw_everyone(grid, spreads))
 
 
-def _draw_everyone(data: Data, spreads: Mapping[Key, Spread]) -> Figure:
+def _draw_everyone(grid: Grid, spreads: Mapping[Key, Spread]) -> Figure:
     profiles = [name for name in PROFILES if name in {key[0] for key in spreads}]
     buffers = sorted({key[1] for key in spreads})
     controllers = _by_speed(spreads, profiles)
@@ -140,7 +140,7 @@ def _draw_everyone(data: Data, spreads: Mapping[Key, Spread]) -> Figure:
             panel.tick_params(axis="y", length=0)
             panel.tick_params(axis="x", labelsize=8.5)
         facets.scaled(panels[0].xaxis, [value for s in spreads.values() for value in (s.p10, s.p90)])
-        panels[0].set_yticks(range(len(controllers)), [data.label(name) for name in controllers], fontsize=9)
+        panels[0].set_yticks(range(len(controllers)), [grid.label(name) for name in controllers], fontsize=9)
         keys: list[marks.Key] = [
             Line2D(
                 [], [], linestyle="none", marker=MARKERS[b % len(MARKERS)], markersize=5.5, markerfacecolor=greys[b],
@@ -152,10 +152,10 @@ def _draw_everyone(data: Data, spreads: Mapping[Key, Spread]) -> Figure:
     return figure
 
 
-def published(data: Data, scene: Scene, comparison: Comparison | None) -> dict[Key, dict[str, float]]:
+def published(grid: Grid, scene: Scene, comparison: Comparison | None) -> dict[Key, dict[str, float]]:
     """Published percentiles of the flow completion time, by the cell they belong to."""
     found: dict[Key, dict[str, float]] = {}
-    cells = {_key(cell): cell for cell in scene.cells(data)}
+    cells = {_key(cell): cell for cell in scene.cells(grid)}
     told = comparison.figures if comparison is not None else []
     # what stands in a table goes before what the text says about it
     for figure in sorted(told, key=lambda figure: bool(figure.qualifier)):
@@ -173,9 +173,9 @@ def published(data: Data, scene: Scene, comparison: Comparison | None) -> dict[K
     return found
 
 
-def counts(data: Data) -> list[int]:
+def counts(grid: Grid) -> list[int]:
     """The numbers of clients that downloads were run with."""
-    return sorted({int(number(cell, "clients")) for cell in data.cells if cell.columns.get("workload") == BULK})
+    return sorted({int(number(cell, "clients")) for cell in grid.cells if cell.columns.get("workload") == BULK})
 
 
 # ----------------------------------------------------------------------------------------------- helpers
@@ -185,8 +185,8 @@ def _key(cell: Cell) -> Key:
     return str(cell.columns.get("error_profile", "none")), int(number(cell, "buffer_bytes")), only(cell)
 
 
-def _spreads(data: Data, scene: Scene) -> dict[Key, Spread]:
-    found = {_key(cell): data.spread("fct_us", cell) for cell in scene.cells(data)}
+def _spreads(grid: Grid, scene: Scene) -> dict[Key, Spread]:
+    found = {_key(cell): grid.spread("fct", cell) for cell in scene.cells(grid)}
     spreads = {key: spread for key, spread in found.items() if spread is not None}
     if not spreads:
         raise Missing(f"Not drawn: no client finished with {labels.clients(scene.clients)} in these runs.")

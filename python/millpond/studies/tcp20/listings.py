@@ -11,7 +11,7 @@ from millpond.measure.statistics import PERCENTILES
 from millpond.results.directory import Value
 from millpond.show import labels
 from millpond.show.document import Entry, Listing, Row
-from millpond.show.report.data import Data
+from millpond.show.report.grid import Grid
 from millpond.show.report.published import APART
 from millpond.studies.tcp20.dwell import length, words_of
 from millpond.studies.tcp20.errors import BULK, PROFILES, short
@@ -26,44 +26,44 @@ _SEGMENTS = {
 _PLACE = ("clients", "error_profile", "algorithm", "buffer_bytes")
 
 
-def downloads(data: Data) -> list[Population]:
+def downloads(grid: Grid) -> list[Population]:
     """The clients that download one image, on the first reading of the test bed."""
-    found = [population for population in data.measures.populations() if population.column("workload") == BULK]
+    found = [population for population in grid.measures.populations() if population.column("workload") == BULK]
     return [population for population in found if population.column(VARIANT) == found[0].column(VARIANT)]
 
 
-def medians(data: Data) -> tuple[Listing, ...]:
+def medians(grid: Grid) -> tuple[Listing, ...]:
     """The median time of every algorithm: a row each, with its buffers if it depends on them, a column per loss."""
     rows: list[Row] = []
-    found = [population for population in downloads(data) if _errors(population) in PROFILES]
+    found = [population for population in downloads(grid) if _errors(population) in PROFILES]
     for clients, here in _by(found, "clients"):
         rows.append((clients_in_words(clients),))
         for name, mine in _by(here, "algorithm"):
             lines: dict[tuple[str, ...], list[int]] = {}
             for size, line in _by(mine, "buffer_bytes"):
                 at = {_errors(population): population for population in line}
-                missing = sum(data.measures.sample("fct", population).missing for population in line)
-                told = [_median(data, at.get(profile)) for profile in PROFILES]
+                missing = sum(grid.measures.sample("fct", population).missing for population in line)
+                told = [_median(grid, at.get(profile)) for profile in PROFILES]
                 lines.setdefault((*told, labels.count(missing)), []).append(size)
             for cells, sizes in lines.items():
                 buffers = "any" if len(lines) == 1 < len(sizes) else ", ".join(map(short, sorted(sizes)))
-                rows.append((data.label(str(name)), buffers, *cells))
+                rows.append((grid.label(str(name)), buffers, *cells))
     header = ("algorithm", "buffer", *PROFILES.values(), "unfinished")
     title = "Median time of a download in s, by loss"
     numeric = tuple(range(2, len(header)))
     return (Listing("medians", header, tuple(rows), numeric=numeric, title=title, folded=True),) if rows else ()
 
 
-def segments(data: Data) -> tuple[Listing, ...]:
+def segments(grid: Grid) -> tuple[Listing, ...]:
     """What becomes of TCP's segments: medians and largest values over the clients of all replications."""
     rows: list[Row] = []
-    found = [p for p in downloads(data) if p.algorithm in _TCP and _errors(p) in PROFILES]
+    found = [p for p in downloads(grid) if p.algorithm in _TCP and _errors(p) in PROFILES]
     for clients, here in _by(found, "clients"):
         for name, mine in _by(here, "algorithm"):
-            rows.append((f"{data.label(str(name))}, each of {clients_in_words(clients)}",))
+            rows.append((f"{grid.label(str(name))}, each of {clients_in_words(clients)}",))
             order = list(PROFILES)
             for one in sorted(mine, key=lambda p: (order.index(_errors(p)), p.column("buffer_bytes"))):
-                cells = (_spread(data, metric, one) for metric in _SEGMENTS.values())
+                cells = (_spread(grid, metric, one) for metric in _SEGMENTS.values())
                 rows.append((PROFILES[_errors(one)], short(one.column("buffer_bytes")), *cells))
     header = ("", "buffer", *_SEGMENTS)
     numeric = tuple(range(2, len(header)))
@@ -71,10 +71,10 @@ def segments(data: Data) -> tuple[Listing, ...]:
     return (Listing("segments", header, tuple(rows), numeric=numeric, title=title, folded=True),) if rows else ()
 
 
-def dwells(data: Data) -> tuple[Listing, ...]:
+def dwells(grid: Grid) -> tuple[Listing, ...]:
     """The median time by how long the radio stays bad: a row per algorithm and buffer."""
     rows: list[Row] = []
-    found = downloads(data)
+    found = downloads(grid)
     varied = [population for population in found if "-" in _errors(population)]
     turns = sorted({_errors(population).partition("-")[2] for population in varied} | {""}, key=length)
     for clients, here in _by(varied, "clients"):
@@ -84,15 +84,15 @@ def dwells(data: Data) -> tuple[Listing, ...]:
             for (name, size), line in _by(alike, "algorithm", "buffer_bytes"):
                 at = {_errors(population).partition("-")[2]: population for population in line}
                 if len(at) > 1:
-                    told = (_median(data, at.get(turn)) for turn in turns)
-                    rows.append((data.label(str(name)), short(int(size)), *told))
+                    told = (_median(grid, at.get(turn)) for turn in turns)
+                    rows.append((grid.label(str(name)), short(int(size)), *told))
     header = ("algorithm", "buffer", *(words_of(turn).replace("-\n", "").replace("\n", " ") for turn in turns))
     numeric = tuple(range(2, len(header)))
     title = "Median time of a download in s by the mean stay in a bad state"
     return (Listing("dwells", header, tuple(rows), numeric=numeric, title=title, folded=True),) if rows else ()
 
 
-def percentiles(data: Data, comparison: Comparison | None) -> tuple[Listing, ...]:
+def percentiles(grid: Grid, comparison: Comparison | None) -> tuple[Listing, ...]:
     """The published tables, every percentile, with ours below and the difference."""
     rows: list[Row] = []
     places: dict[tuple[Value, ...], dict[str, dict[str, Figure]]] = {}
@@ -104,7 +104,7 @@ def percentiles(data: Data, comparison: Comparison | None) -> tuple[Listing, ...
     for (*place, size), variants in places.items():
         if tuple(place) != before:
             clients, error, name = before = tuple(place)
-            rows.append((f"{clients_in_words(clients)}, {PROFILES[str(error)]}, {data.label(str(name))}",))
+            rows.append((f"{clients_in_words(clients)}, {PROFILES[str(error)]}, {grid.label(str(name))}",))
         first = next(iter(variants.values()))
         published = (labels.number(first[statistic].published) for statistic in PERCENTILES)
         rows.append((short(int(size)), "published", *published))
@@ -152,14 +152,14 @@ def _errors(population: Population) -> str:
     return str(population.column("error_profile") or "none")
 
 
-def _median(data: Data, population: Population | None) -> str:
-    return "" if population is None else labels.number(data.measures.estimate("fct", population).value)
+def _median(grid: Grid, population: Population | None) -> str:
+    return "" if population is None else labels.number(grid.measures.estimate("fct", population).value)
 
 
-def _spread(data: Data, metric: str, population: Population) -> str:
-    if data.measures.sample(metric, population).n == 0:
+def _spread(grid: Grid, metric: str, population: Population) -> str:
+    if grid.measures.sample(metric, population).n == 0:
         return "\N{EN DASH}"
-    told = (data.measures.estimate(metric, population, name).value for name in ("median", "max"))
+    told = (grid.measures.estimate(metric, population, name).value for name in ("median", "max"))
     return " / ".join(labels.number(value, 3) for value in told)
 
 

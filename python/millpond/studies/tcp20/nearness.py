@@ -11,7 +11,7 @@ from millpond.judge.compare import Comparison
 from millpond.measure.population import path_in_words
 from millpond.show import labels
 from millpond.show.document import Listing
-from millpond.show.report.data import Data
+from millpond.show.report.grid import Grid
 from millpond.studies.tcp20.errors import PROFILES, STATISTICS
 
 NEAR, FAR = 0.05, 0.20
@@ -44,9 +44,9 @@ class Nearness:
         """How many are met."""
         return sum(difference <= NEAR for difference in self.differences)
 
-    def words(self, data: Data) -> str:
+    def words(self, grid: Grid) -> str:
         """Which it is, in words."""
-        name = data.label(self.algorithm)
+        name = grid.label(self.algorithm)
         told = [f"{labels.clients(self.clients)}, {PROFILES[self.profile]}"]
         missed = [size for size, found in self.by_buffer.items() if self.typical <= FAR < float(np.median(found))]
         if missed:
@@ -80,14 +80,14 @@ def of(comparison: Comparison | None, paths: Sequence[str]) -> list[Nearness]:
     ]
 
 
-def story(found: Sequence[Nearness], data: Data) -> list[str]:
+def story(found: Sequence[Nearness], grid: Grid) -> list[str]:
     """What is met and what is missed on the first path variant, in two sentences."""
-    first = [one for one in found if one.path == data.paths[0]]
+    first = [one for one in found if one.path == grid.paths[0]]
     if not first:
         return []
-    near = [one.words(data) for one in first if one.typical <= NEAR]
-    far = [one.words(data) for one in first if one.typical > FAR]
-    between = [one.words(data) for one in first if NEAR < one.typical <= FAR]
+    near = [one.words(grid) for one in first if one.typical <= NEAR]
+    far = [one.words(grid) for one in first if one.typical > FAR]
+    between = [one.words(grid) for one in first if NEAR < one.typical <= FAR]
     told = []
     if near:
         told.append(f"Published completion times come out, typically within 5 %, for {_and(near)}.")
@@ -98,11 +98,11 @@ def story(found: Sequence[Nearness], data: Data) -> list[str]:
     return [" ".join(told)]
 
 
-def table(found: Sequence[Nearness], data: Data) -> tuple[Listing, ...]:
+def table(found: Sequence[Nearness], grid: Grid) -> tuple[Listing, ...]:
     """How many figures are met, and the typical difference, a pair of columns for each path variant."""
     if not found:
         return ()
-    paths = [path for path in data.paths if any(one.path == path for one in found)]
+    paths = [path for path in grid.paths if any(one.path == path for one in found)]
     rows: list[tuple[str, ...]] = []
     before = 0
     for clients, profile, algorithm in dict.fromkeys((one.clients, one.profile, one.algorithm) for one in found):
@@ -115,7 +115,7 @@ def table(found: Sequence[Nearness], data: Data) -> tuple[Listing, ...]:
         for path in paths:
             one = here.get(path)
             cells += ["", ""] if one is None else [f"{one.met} of {len(one.differences)}", labels.percent(one.typical)]
-        rows.append((PROFILES[profile], data.label(algorithm), *cells))
+        rows.append((PROFILES[profile], grid.label(algorithm), *cells))
     header = ["", ""]
     for path in paths:
         words = f"{path_in_words(path) or path}: " if len(paths) > 1 else ""

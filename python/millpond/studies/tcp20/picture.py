@@ -16,17 +16,17 @@ from matplotlib.figure import Figure
 
 from millpond.results.directory import Results
 from millpond.show.report import manual_picture, transfers
-from millpond.show.report.data import Data
 from millpond.show.report.figures import windows
+from millpond.show.report.grid import Grid
 
 FILE = Path("docs/images/firmware.svg")
 
 
 def picture(results: Results) -> Figure:
     """The flow over TCP of the scenario's first cell. Raises `Missing` without traces."""
-    data = Data(results)
-    cell, run = transfers.needed(data, data.cells[:1])[0]
-    return windows.flow_over_time(data, transfers.of_run(data, cell, run, 1)[0]).draw()
+    grid = Grid(results)
+    cell, run = transfers.needed(grid, grid.cells[:1])[0]
+    return windows.flow_over_time(grid, transfers.of_run(grid, cell, run, 1)[0]).draw()
 
 
 def main(arguments: Sequence[str]) -> int:

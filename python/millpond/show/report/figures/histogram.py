@@ -14,8 +14,7 @@ from millpond.results.directory import Cell, Results
 from millpond.show.document import Missing, Plot, Rows
 from millpond.show.factors import SERIES
 from millpond.show.report import style
-from millpond.show.report.data import Data, only
-from millpond.show.report.values import View
+from millpond.show.report.grid import Facet, Grid, only
 
 METRIC = "exchanges_by_retransmissions"
 FLOOR = 1e-5
@@ -32,24 +31,24 @@ class Tally:
     theirs: Mapping[int, float]
 
 
-def transmissions(results: Results | Data, comparison: Comparison | None = None, stage: View | None = None) -> Plot:
+def transmissions(results: Results | Grid, comparison: Comparison | None = None, stage: Facet | None = None) -> Plot:
     """Share of exchanges by number of retransmissions, a panel per controller, published beside.
 
     Shown is one place, the first that the study looks at closely if none is named. Raises `Missing` if no exchange was
     counted.
     """
-    data = Data.of(results)
-    found = tallies(data, comparison, stage)
+    grid = Grid.of(results)
+    found = tallies(grid, comparison, stage)
     rows = []
     for tally in found:
         for k in sorted({*tally.ours, *tally.theirs}):
             told = (only(tally.cell), k, tally.ours.get(k, 0), tally.theirs.get(k, ""))
-            rows.append((*data.spot(tally.cell), *told))
-    header = (*data.columns, "controller", "retransmissions", "exchanges", "published_exchanges")
-    return Plot(Rows(header, tuple(rows)), lambda: _draw(data, found))
+            rows.append((*grid.spot(tally.cell), *told))
+    header = (*grid.columns, "controller", "retransmissions", "exchanges", "published_exchanges")
+    return Plot(Rows(header, tuple(rows)), lambda: _draw(grid, found))
 
 
-def _draw(data: Data, found: Sequence[Tally]) -> Figure:
+def _draw(grid: Grid, found: Sequence[Tally]) -> Figure:
     last = max(max((k for k, n in counts.items() if n), default=0) for t in found for counts in (t.ours, t.theirs))
     columns = min(3, len(found), max(1, int(style.width() // 2.3)))
     rows = -(-len(found) // columns)
@@ -57,7 +56,7 @@ def _draw(data: Data, found: Sequence[Tally]) -> Figure:
         figure = Figure(figsize=(style.width(), (2.05 * rows + 1.0) * style.scale()), layout="constrained")
         panels = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
         for index, (panel, tally) in enumerate(zip(panels.flat, found, strict=False)):
-            look = data.looks[only(tally.cell)]
+            look = grid.looks[only(tally.cell)]
             width = 0.4
             ours, theirs = _shares(tally.ours), _shares(tally.theirs)
             shift = width / 2 if theirs else 0.0
@@ -118,26 +117,26 @@ def _draw(data: Data, found: Sequence[Tally]) -> Figure:
     return figure
 
 
-def tallies(data: Data, comparison: Comparison | None = None, stage: View | None = None) -> list[Tally]:
+def tallies(grid: Grid, comparison: Comparison | None = None, stage: Facet | None = None) -> list[Tally]:
     """The histograms of one place. Raises `Missing` if there are none."""
-    stage = stage or (data.stages[0] if data.stages else data.whole)
+    stage = stage or (grid.stages[0] if grid.stages else grid.whole)
     found = []
-    for cell in data.plain(stage):
-        ours = data.histogram(cell)
+    for cell in grid.plain(stage):
+        ours = grid.measures.histogram(grid.measures.of(cell))
         if sum(ours.values()):
-            found.append(Tally(cell, data.label(only(cell)), ours, _published(data, cell, comparison)))
+            found.append(Tally(cell, grid.label(only(cell)), ours, _published(grid, cell, comparison)))
     if not found:
         raise Missing("The histogram is not drawn: these results hold no completed exchange.")
-    order = data.controllers()
+    order = grid.controllers()
     return sorted(found, key=lambda tally: order.index(only(tally.cell)))
 
 
-def _published(data: Data, cell: Cell, comparison: Comparison | None) -> dict[int, float]:
-    names = [SERIES, *data.varying, *([data.across] if data.across else [])]
+def _published(grid: Grid, cell: Cell, comparison: Comparison | None) -> dict[int, float]:
+    names = [SERIES, *grid.varying, *([grid.across] if grid.across else [])]
     return {
         int(figure.bin): figure.published
         for figure in (comparison.figures if comparison is not None else [])
-        if figure.metric == METRIC and figure.bin.isdigit() and data.belongs(figure.scenario, cell, names)
+        if figure.metric == METRIC and figure.bin.isdigit() and grid.belongs(figure.scenario, cell, names)
     }
 
 

@@ -18,7 +18,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
 from millpond.show.report import style
-from millpond.show.report.data import Data
+from millpond.show.report.grid import Grid
 from millpond.show.report.style import Look
 from millpond.show.report.values import Spread
 
@@ -168,9 +168,9 @@ def published_box(panel: Axes, x: float, said: Mapping[str, float], width: float
         )  # fmt: skip
 
 
-def line_keys(data: Data, names: Sequence[str]) -> list[Key]:
+def line_keys(grid: Grid, names: Sequence[str]) -> list[Key]:
     """Legend entries of lines with their sparse markers."""
-    return [line_key(data.looks[name], data.label(name)) for name in names]
+    return [line_key(grid.looks[name], grid.label(name)) for name in names]
 
 
 def line_key(look: Look, label: str) -> Line2D:

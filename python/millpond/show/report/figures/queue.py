@@ -17,10 +17,10 @@ from millpond.controllers.own import is_own
 from millpond.results.directory import Cell, Results
 from millpond.show.document import Missing, Plot, Rows
 from millpond.show.report import style
-from millpond.show.report.data import Data, only, rate
 from millpond.show.report.figures import marks
 from millpond.show.report.figures.clock import Clock
-from millpond.show.report.values import Floats, View
+from millpond.show.report.grid import Facet, Grid, only, rate
+from millpond.show.report.values import Floats
 
 POINTS = 240
 """At most this many points a line; more would not be seen."""
@@ -48,20 +48,20 @@ class Course:
         return None if bits is None else 8 / bits
 
 
-def queue_over_time(results: Results | Data, stage: View | None = None, controllers: Sequence[str] = ()) -> Plot:
+def queue_over_time(results: Results | Grid, stage: Facet | None = None, controllers: Sequence[str] = ()) -> Plot:
     """Queue (kB, and as seconds of waiting) above, useful share below, over time, for each traced controller.
 
     A panel per family of controllers, so that each published controller is seen beside its variants; controllers of
     one's own stand in every panel. `controllers` picks some, in one panel. Raises `Missing` if no such run was traced.
     """
-    data = Data.of(results)
-    found = courses(data, stage)
+    grid = Grid.of(results)
+    found = courses(grid, stage)
     picked = [name for name in controllers if name in found]
-    families = [("", picked)] if controllers else _families(data, list(found))
+    families = [("", picked)] if controllers else _families(grid, list(found))
     shown = [(title, {name: found[name] for name in names}) for title, names in families if names]
     if not shown:
         raise Missing(f"None of {', '.join(controllers)} was traced there.")
-    looks = {name: (data.label(name), data.looks[name]) for name in found}
+    looks = {name: (grid.label(name), grid.looks[name]) for name in found}
     return Plot(course_rows(found), lambda: over_time(shown, looks, "queue of the bottleneck (kB)"))
 
 
@@ -79,34 +79,34 @@ def course_rows(found: Mapping[str, Course], header: tuple[str, ...] = ("control
     return Rows((*header, "quantity", "unit", "time_s", "value"), tuple(rows))
 
 
-def courses(data: Data, stage: View | None = None) -> dict[str, Course]:
+def courses(grid: Grid, stage: Facet | None = None) -> dict[str, Course]:
     """The traced runs of a place, by controller; of the first one traced if none is named.
 
     Raises `Missing` if there are none.
     """
-    stage = stage or (data.stages[0] if data.stages else data.whole)
-    traced = data.traced(data.plain(stage))
+    stage = stage or (grid.stages[0] if grid.stages else grid.whole)
+    traced = grid.traced(grid.plain(stage))
     if not traced:
         raise Missing(
             "Queue and useful share over time are not drawn: no run was traced (the plan's [trace] says which)."
         )
     here = {only(cell): (cell, run) for cell, run in reversed(traced)}
-    return follow(data, {name: here[name] for name in data.controllers() if name in here})
+    return follow(grid, {name: here[name] for name in grid.controllers() if name in here})
 
 
-def follow(data: Data, runs: dict[str, tuple[Cell, int]], until: float = math.inf) -> dict[str, Course]:
+def follow(grid: Grid, runs: dict[str, tuple[Cell, int]], until: float = math.inf) -> dict[str, Course]:
     """Queue and useful share of each run at its bottleneck up to a time in s, thinned to what can be seen."""
     raw = {}
     for name, (cell, run) in runs.items():
-        link = data.bottleneck(cell)
-        times, queue = data.trace("queue_trace", run, link, ("t_us", "bytes"))
+        link = grid.bottleneck(cell)
+        times, queue = grid.rows("queue_trace", run, ("t_us", "bytes"), link=link)
         seen = times <= until
         raw[name] = (cell, run, link, (times[seen], queue[seen]))
     longest = max((float(queue[0][-1]) for *_, queue in raw.values() if queue[0].size), default=0.0)
     window = _round_up(longest / WINDOWS)
     found = {}
     for name, (cell, run, link, (times, queue)) in raw.items():
-        share_times, share = _shares(data, run, link, window)
+        share_times, share = _shares(grid, run, link, window)
         seen = share_times <= until
         share_times, share = share_times[seen], share[seen]
         kept = thinned(times, queue, longest / POINTS)
@@ -137,9 +137,9 @@ def panel_pair(
         )
 
 
-def scales(data: Data, cells: Iterable[Cell]) -> str:
+def scales(grid: Grid, cells: Iterable[Cell]) -> str:
     """What the two scales of a queue are, in words; empty where there is one, as without a rate or with several."""
-    if all(rate(cell, data.bottleneck(cell)) is None for cell in cells):
+    if all(rate(cell, grid.bottleneck(cell)) is None for cell in cells):
         return ""
     return " (left scale) and how long a new packet has to wait for it (right scale)"
 
@@ -188,11 +188,11 @@ def over_time(
     return figure
 
 
-def _families(data: Data, names: list[str]) -> list[tuple[str, list[str]]]:
+def _families(grid: Grid, names: list[str]) -> list[tuple[str, list[str]]]:
     own = [name for name in names if is_own(name)]
     named = {
-        "Default CoAP and its variants": [n for n in names if data.presets[n].startswith(("rfc7252", "default"))],
-        "CoCoA and its variants": [n for n in names if data.presets[n].startswith("cocoa")],
+        "Default CoAP and its variants": [n for n in names if grid.presets[n].startswith(("rfc7252", "default"))],
+        "CoCoA and its variants": [n for n in names if grid.presets[n].startswith("cocoa")],
     }
     rest = [name for name in names if name not in own and all(name not in members for members in named.values())]
     named["Other controllers"] = rest
@@ -200,10 +200,10 @@ def _families(data: Data, names: list[str]) -> list[tuple[str, list[str]]]:
     return families if len(families) > 1 else [("", names)]
 
 
-def _shares(data: Data, run: int, link: str, window: float) -> tuple[Floats, Floats]:
-    if not data.results.has("share_trace"):
+def _shares(grid: Grid, run: int, link: str, window: float) -> tuple[Floats, Floats]:
+    if not grid.results.has("share_trace"):
         return np.empty(0), np.empty(0)
-    times, carried, useful = data.trace("share_trace", run, link, ("t_us", "carried_bytes", "useful_bytes"))
+    times, carried, useful = grid.rows("share_trace", run, ("t_us", "carried_bytes", "useful_bytes"), link=link)
     if times.size == 0:
         return np.empty(0), np.empty(0)
     bins = (times // window).astype(np.int64)

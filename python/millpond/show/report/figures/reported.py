@@ -15,10 +15,10 @@ from millpond.plan.quantity import in_seconds
 from millpond.results.directory import Cell, Results, Value
 from millpond.show.document import Missing, Plot, Rows
 from millpond.show.report import style
-from millpond.show.report.data import Data, only
 from millpond.show.report.figures import marks
 from millpond.show.report.figures.clock import Clock
-from millpond.show.report.values import Floats, View
+from millpond.show.report.grid import Facet, Grid, only
+from millpond.show.report.values import Floats
 
 POINTS = 400
 """At most so many points a line; more would not be seen."""
@@ -44,31 +44,31 @@ class Panel:
         return not any(course.times.size for course in self.lines.values())
 
 
-def reported_by_group(results: Results | Data) -> Plot:
+def reported_by_group(results: Results | Grid) -> Plot:
     """The share of each group's clients that is done, against the time since the start; a panel for each event.
 
     Raises `Missing` if no client can be done before the run has ended.
     """
-    panels = _of_groups(Data.of(results))
+    panels = _of_groups(Grid.of(results))
     lines = [((panel.title, name), course) for panel in panels for name, course in panel.lines.items()]
     return Plot(_rows(("event", "controller"), lines), lambda: draw(panels, _shown_looks(panels)))
 
 
-def reported(results: Results | Data, view: View | None = None) -> Plot:
+def reported(results: Results | Grid, view: Facet | None = None) -> Plot:
     """The share of clients that is done, against the time since the start: a panel a place, a line a controller.
 
     Of the values along the axis of other pictures, only the one that the study looks at closely is drawn; the numbers
     say when so large a share is done everywhere. Raises `Missing` if no client can be done before the run has ended.
     """
-    data = Data.of(results)
-    panels, rows = _of_places(data, view), []
-    for cell in data.plain(view):
-        course = data.reported.course(cell)
+    grid = Grid.of(results)
+    panels, rows = _of_places(grid, view), []
+    for cell in grid.plain(view):
+        course = grid.reported.course(cell)
         for share in SHARES:
             by = course.by(share)
-            rows.append((*data.spot(cell), only(cell), share, "" if by is None else by, course.of))
-    told = Rows((*data.columns, "controller", "share_of_clients", "time_s", "clients"), tuple(rows))
-    since = data.since(data.plain(view))
+            rows.append((*grid.spot(cell), only(cell), share, "" if by is None else by, course.of))
+    told = Rows((*grid.columns, "controller", "share_of_clients", "time_s", "clients"), tuple(rows))
+    since = grid.since(grid.plain(view))
     return Plot(told, lambda: draw(panels, _shown_looks(panels), since))
 
 
@@ -79,50 +79,50 @@ def _shown_looks(panels: Sequence[Panel]) -> dict[str, style.Look]:
     return {name: panels[0].looks[name] for panel in panels for name in panel.lines}
 
 
-def _of_groups(data: Data) -> list[Panel]:
-    if not data.cells:
+def _of_groups(grid: Grid) -> list[Panel]:
+    if not grid.cells:
         raise Missing("These results hold no scenario.")
-    cell = data.cells[0]
-    looks = {data.label(group.algorithm): data.looks[group.algorithm] for group in cell.groups}
+    cell = grid.cells[0]
+    looks = {grid.label(group.algorithm): grid.looks[group.algorithm] for group in cell.groups}
     panels = []
-    for event in data.reported.events(cell):
+    for event in grid.reported.events(cell):
         asking = [
             group
             for group in cell.groups
-            if event in data.reported.ending(cell, group) and not data.reported.outcome(cell, group).is_silent
+            if event in grid.reported.ending(cell, group) and not grid.reported.outcome(cell, group).is_silent
         ]
-        lines = {data.label(group.algorithm): data.reported.course(cell, group, event) for group in asking}
+        lines = {grid.label(group.algorithm): grid.reported.course(cell, group, event) for group in asking}
         lines = {name: course for name, course in lines.items() if course.of}
         if lines:
             title = "" if event == 0 else f"event {event}"
-            panels.append(Panel(title, lines, looks, _end(data, [cell]) - _since(cell, event)))
+            panels.append(Panel(title, lines, looks, _end(grid, [cell]) - _since(cell, event)))
     return _with_any(panels)
 
 
-def _of_places(data: Data, view: View | None) -> list[Panel]:
-    view = view or data.whole
-    plain = data.plain(view)
-    chosen = _closely(data, plain)
-    looks = {data.label(name): data.looks[name] for name in data.controllers()}
+def _of_places(grid: Grid, view: Facet | None) -> list[Panel]:
+    view = view or grid.whole
+    plain = grid.plain(view)
+    chosen = _closely(grid, plain)
+    looks = {grid.label(name): grid.looks[name] for name in grid.controllers()}
     found: dict[tuple[Value, ...], dict[str, Course]] = {}
     ends: dict[tuple[Value, ...], list[Cell]] = {}
-    order = data.controllers()
-    for cell in sorted((c for c in plain if data.at(c) == chosen), key=lambda c: order.index(only(c))):
-        found.setdefault(data.place(cell), {})[data.label(only(cell))] = data.reported.course(cell)
-        ends.setdefault(data.place(cell), []).append(cell)
+    order = grid.controllers()
+    for cell in sorted((c for c in plain if grid.at(c) == chosen), key=lambda c: order.index(only(c))):
+        found.setdefault(grid.place(cell), {})[grid.label(only(cell))] = grid.reported.course(cell)
+        ends.setdefault(grid.place(cell), []).append(cell)
     panels = []
-    for place in data.ranked(found):
-        told = data.further_in_words(place, view)
-        if data.across:
-            told.append(data.factors[data.across].say(chosen))
-        panels.append(Panel(", ".join(word for word in told if word), found[place], looks, _end(data, ends[place])))
+    for place in grid.ranked(found):
+        told = grid.further_in_words(place, view)
+        if grid.across:
+            told.append(grid.factors[grid.across].say(chosen))
+        panels.append(Panel(", ".join(word for word in told if word), found[place], looks, _end(grid, ends[place])))
     return _with_any(panels)
 
 
-def _closely(data: Data, cells: Sequence[Cell]) -> Value:
+def _closely(grid: Grid, cells: Sequence[Cell]) -> Value:
     """The value along the axis that the study looks at closely, else the last of these cells."""
-    along = data.along(cells)
-    here = data.stages[0].only.get(data.across) if data.stages and data.across else None
+    along = grid.along(cells)
+    here = grid.stages[0].only.get(grid.across) if grid.stages and grid.across else None
     return here if here is not None and here in along else along[-1] if along else ""
 
 
@@ -136,8 +136,8 @@ def _since(cell: Cell, event: int) -> float:
     return in_seconds(str(cell.scenario["timeline"][event - 1]["at"])) if event else 0.0
 
 
-def _end(data: Data, cells: Sequence[Cell]) -> float:
-    return max(float(data.values("runs", "simulated_us", cell).max()) for cell in cells)
+def _end(grid: Grid, cells: Sequence[Cell]) -> float:
+    return max(1e-6 * float(grid.measures.run_column(cell, "simulated_us").max()) for cell in cells)
 
 
 def draw(panels: Sequence[Panel], looks: Mapping[str, style.Look], since: str = "the start") -> Figure:

@@ -13,27 +13,30 @@ from millpond.results.directory import Cell, Results
 from millpond.show import labels
 from millpond.show.document import Missing, Plot, Rows
 from millpond.show.report import style
-from millpond.show.report.data import Data
 from millpond.show.report.figures import facets, marks
 from millpond.show.report.figures.facets import Point, Spec
 from millpond.show.report.figures.queue import course_rows, follow, over_time
+from millpond.show.report.grid import Grid
 
 NO_TIMES = "no client has a completion time, because its work has no end, its last request failed, or the run ended"
 
 
-def bottleneck_over_time(results: Results | Data) -> Plot:
+UNNECESSARY = "unnecessary_retx_per_client"
+
+
+def bottleneck_over_time(results: Results | Grid) -> Plot:
     """Queue of the busiest link above, useful share of what it carried below, over time.
 
     Raises `Missing` if the run was not traced.
     """
-    data = Data.of(results)
-    cell = _cell(data)
-    traced = data.traced([cell])
+    grid = Grid.of(results)
+    cell = _cell(grid)
+    traced = grid.traced([cell])
     if not traced:
         raise Missing(
             "Queue and useful share over time are not drawn: the run was not traced (--trace queue,share does)."
         )
-    course = follow(data, {"run": traced[0]})["run"]
+    course = follow(grid, {"run": traced[0]})["run"]
 
     def draw() -> Figure:
         kind = "radio" if course.cell.scenario.get("mesh") else "link"
@@ -43,27 +46,27 @@ def bottleneck_over_time(results: Results | Data) -> Plot:
     return Plot(course_rows({"": course}, ()), draw)
 
 
-def completion_by_group(results: Results | Data) -> Plot:
+def completion_by_group(results: Results | Grid) -> Plot:
     """Boxes of the flow completion time of each group of clients. Raises `Missing` if no client has one."""
-    return _by_group(Data.of(results), "fct_us", "s", "flow completion time (s)", NO_TIMES, "box")
+    return _by_group(Grid.of(results), "fct", "s", "flow completion time (s)", NO_TIMES, "box")
 
 
-def unnecessary_by_group(results: Results | Data) -> Plot:
+def unnecessary_by_group(results: Results | Grid) -> Plot:
     """Bars of the median number of unnecessary retransmissions of a client of each group.
 
     Raises `Missing` if no client made one.
     """
-    data = Data.of(results)
-    if not np.any(data.values("flows", "unnecessary", _cell(data)) > 0):
+    grid = Grid.of(results)
+    if not np.any(grid.measures.sample(UNNECESSARY, grid.measures.of(_cell(grid))).values > 0):
         raise Missing("No client made an unnecessary retransmission.")
     axis = "unnecessary retransmissions\nper client"
-    return _by_group(data, "unnecessary", "retransmissions", axis, "there is no client", "bar")
+    return _by_group(grid, UNNECESSARY, "retransmissions", axis, "there is no client", "bar")
 
 
-def delays_by_group(results: Results | Data) -> Plot:
+def delays_by_group(results: Results | Grid) -> Plot:
     """The share of requests answered within a time, of each group whose work does not end. Raises `Missing` without."""
-    data = Data.of(results)
-    measures, points, lines = data.measures, [], []
+    grid = Grid.of(results)
+    measures, points, lines = grid.measures, [], []
     for population in measures.populations():
         sample = measures.sample("answer_delay", population)
         if not sample.n:
@@ -83,25 +86,25 @@ def delays_by_group(results: Results | Data) -> Plot:
             figure = Figure(figsize=(min(style.width(), 7.0), 3.6 * style.scale()), layout="constrained")
             panel = figure.subplots()
             for name, times, shares in lines:
-                look = data.looks[name]
-                panel.step(times, shares, where="post", color=look.colour, linestyle=look.dash, label=data.label(name))
+                look = grid.looks[name]
+                panel.step(times, shares, where="post", color=look.colour, linestyle=look.dash, label=grid.label(name))
             panel.set_xscale("log")
             panel.set_ylim(0, 1.02)
             panel.yaxis.set_major_formatter(PercentFormatter(1.0))
             panel.set_ylabel("share of all requests")
             panel.set_xlabel("arrival to answer (s)")
             panel.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
-            marks.legend_below(figure, [marks.line_key(data.looks[n], data.label(n)) for n, *_ in lines], 2)
+            marks.legend_below(figure, [marks.line_key(grid.looks[n], grid.label(n)) for n, *_ in lines], 2)
         return figure
 
     return Plot(Rows(("controller", "delay_s", "share_of_requests"), tuple(points)), draw)
 
 
-def transmissions_by_group(results: Results | Data) -> Plot:
+def transmissions_by_group(results: Results | Grid) -> Plot:
     """Share of exchanges by number of retransmissions, of each group. Raises `Missing` if none completed."""
-    data = Data.of(results)
-    cell = _cell(data)
-    counts = {group: data.histogram(cell, group) for group in cell.groups}
+    grid = Grid.of(results)
+    cell = _cell(grid)
+    counts = {group: grid.measures.histogram(grid.measures.of(cell, group)) for group in cell.groups}
     counts = {group: histogram for group, histogram in counts.items() if sum(histogram.values())}
     if not counts:
         raise Missing("The histogram is not drawn: no exchange was completed.")
@@ -115,13 +118,13 @@ def transmissions_by_group(results: Results | Data) -> Plot:
             for place, (group, histogram) in enumerate(counts.items()):
                 shift, total = (place - (len(counts) - 1) / 2) * width, sum(histogram.values())
                 bodies = [Rectangle((k + shift - width / 2, 0), width, 100 * n / total) for k, n in histogram.items()]
-                marks.areas(panel, bodies, data.looks[group.algorithm])
+                marks.areas(panel, bodies, grid.looks[group.algorithm])
             panel.set_xticks(range(last + 1))
             panel.set_xlim(-0.7, max(last, 3) + 0.7)
             panel.set_xlabel("retransmissions of an exchange")
             panel.set_ylabel("share of exchanges (%)")
             panel.set_ylim(0, 105)
-            names = [(data.looks[g.algorithm], f"{labels.clients(g.count)} {data.label(g.algorithm)}") for g in counts]
+            names = [(grid.looks[g.algorithm], f"{labels.clients(g.count)} {grid.label(g.algorithm)}") for g in counts]
             marks.legend_below(figure, [marks.area_key(*one) for one in names], 2)
         return figure
 
@@ -129,19 +132,19 @@ def transmissions_by_group(results: Results | Data) -> Plot:
     return Plot(Rows(("group", "retransmissions", "exchanges"), rows), draw)
 
 
-def _cell(data: Data) -> Cell:
-    if not data.cells:
+def _cell(grid: Grid) -> Cell:
+    if not grid.cells:
         raise Missing("These results hold no scenario.")
-    return data.cells[0]
+    return grid.cells[0]
 
 
-def _by_group(data: Data, column: str, unit: str, axis: str, otherwise: str, kind: facets.Kind) -> Plot:
+def _by_group(grid: Grid, metric: str, unit: str, axis: str, otherwise: str, kind: facets.Kind) -> Plot:
     points = []
-    for group in _cell(data).groups:
-        if (spread := data.spread(column, data.cells[0], group)) is not None:
+    for group in _cell(grid).groups:
+        if (spread := grid.spread(metric, grid.cells[0], group)) is not None:
             told = (group.index, group.count, group.algorithm, unit)
-            name = textwrap.fill(f"{labels.clients(group.count)} {data.label(group.algorithm)}", 16)
-            points.append(Point("", "", name, "", spread, told, data.looks[group.algorithm]))
+            name = textwrap.fill(f"{labels.clients(group.count)} {grid.label(group.algorithm)}", 16)
+            points.append(Point("", "", name, "", spread, told, grid.looks[group.algorithm]))
     if not points:
         raise Missing(f"Nothing to draw: {otherwise}.")
     spec = Spec(kind, axis, {"": ("", style.SOLID)}, wrapped=True, height=3.2)

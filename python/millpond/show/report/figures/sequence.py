@@ -16,8 +16,8 @@ from matplotlib.path import Path
 from millpond.results.directory import Cell
 from millpond.show.document import Missing, Plot, Rows
 from millpond.show.report import style
-from millpond.show.report.data import DOWNLINK, links_of
 from millpond.show.report.figures import marks
+from millpond.show.report.grid import DOWNLINK, links_of
 from millpond.show.report.transfers import TCP, Points, Transfer
 from millpond.show.report.values import Floats
 

@@ -6,42 +6,41 @@ from collections.abc import Mapping, Sequence
 
 from millpond.results.directory import Results
 from millpond.show.document import Missing, Plot
-from millpond.show.report.data import Data, members, only
 from millpond.show.report.figures import facets, marks
 from millpond.show.report.figures.facets import Point, Spec
+from millpond.show.report.grid import Facet, Grid, members, only
 from millpond.show.report.style import Look
-from millpond.show.report.values import View
 
 WHITE, GREY = Look("#ffffff", "-", "", ""), Look("#bbbbbb", "-", "", "////")
 
 
-def sharing(results: Results | Data, view: View | None = None) -> Plot:
+def sharing(results: Results | Grid, view: Facet | None = None) -> Plot:
     """Flow completion times of each half of a mix, beside those of as many clients that all have its controller.
 
     A panel per place. Raises `Missing` if no mix was run.
     """
-    data = Data.of(results)
-    view = view or data.whole
-    alone = {(only(cell), data.spot(cell)): cell for cell in data.plain(view)}
+    grid = Grid.of(results)
+    view = view or grid.whole
+    alone = {(only(cell), grid.spot(cell)): cell for cell in grid.plain(view)}
     points = []
-    for cell in data.cells:
+    for cell in grid.cells:
         if not cell.mixed or not view.covers(cell):
             continue
         for group in cell.groups:
-            name, look, words = group.algorithm, data.looks[group.algorithm], data.spot_in_words(cell)
-            partner = ", ".join(data.label(other) for other in members(cell) if other != name)
-            same, mixed = alone.get((name, data.spot(cell))), data.spread("fct_us", cell, group)
-            lone = data.spread("fct_us", same) if same is not None else None
-            x = f"{data.label(name)}\nbeside {partner}"
+            name, look, words = group.algorithm, grid.looks[group.algorithm], grid.spot_in_words(cell)
+            partner = ", ".join(grid.label(other) for other in members(cell) if other != name)
+            same, mixed = alone.get((name, grid.spot(cell))), grid.spread("fct", cell, group)
+            lone = grid.spread("fct", same) if same is not None else None
+            x = f"{grid.label(name)}\nbeside {partner}"
             for side, who, spread in (("left", "all", lone), ("right", "half", mixed)):
                 if mixed is not None and spread is not None:
-                    told = (*data.spot(cell), name, who, partner)
+                    told = (*grid.spot(cell), name, who, partner)
                     how = Look("#ffffff", look.dash, look.marker, "") if side == "left" else look
                     points.append(Point("", words, x, side, spread, told, how))
     if not points:
         raise Missing("Two controllers on one bottleneck are not drawn: no mix was run.")
     keys = ("left of the pair: all clients have this controller", "right: half of them, the other half its neighbour's")
-    header = (*data.columns, "controller", "share_of_clients", "neighbour")
+    header = (*grid.columns, "controller", "share_of_clients", "neighbour")
     return pairs(points, header, keys)
 
 

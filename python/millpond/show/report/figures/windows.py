@@ -16,9 +16,9 @@ from matplotlib.ticker import LogLocator, NullLocator
 
 from millpond.show.document import Plot, Rows
 from millpond.show.report import style
-from millpond.show.report.data import DOWNLINK, Data, rate
 from millpond.show.report.figures import marks, sequence
 from millpond.show.report.figures.queue import thinned
+from millpond.show.report.grid import DOWNLINK, Grid, rate
 from millpond.show.report.transfers import TCP, Transfer
 from millpond.show.report.values import Floats
 
@@ -47,17 +47,16 @@ class Sender:
     states: tuple[str, ...]
 
     @staticmethod
-    def of(data: Data, transfer: Transfer) -> Sender | None:
+    def of(grid: Grid, transfer: Transfer) -> Sender | None:
         """The sender of a flow; None if it was not traced."""
-        if not data.has("tcp_trace") or transfer.transport != TCP:
+        if not grid.has("tcp_trace") or transfer.transport != TCP:
             return None
         columns = ("t_us", "cwnd", "ssthresh", "in_flight", "rto_us", "srtt_us")
-        found = data.rows("tcp_trace", transfer.run, columns, transfer.flow)
+        found = grid.rows("tcp_trace", transfer.run, (*columns, "state", "phase"), flow=transfer.flow)
         if not found[0].size:
             return None
-        states, phases = (data.texts("tcp_trace", transfer.run, name, transfer.flow) for name in ("state", "phase"))
+        times, window, threshold, in_flight, rto, srtt, states, phases = found
         here = (phase if state == "open" else state for state, phase in zip(states, phases, strict=True))
-        times, window, threshold, in_flight, rto, srtt = found
         return Sender(times, window, threshold, in_flight, rto, srtt, tuple(here))
 
     def spans(self, state: str, end: float) -> list[tuple[float, float]]:
@@ -83,20 +82,20 @@ class Timers:
     copies: Floats
 
     @staticmethod
-    def of(data: Data, transfer: Transfer) -> Timers | None:
+    def of(grid: Grid, transfer: Transfer) -> Timers | None:
         """The timers of a flow; None if they were not traced."""
-        if not data.has("rto_trace") or transfer.transport == TCP:
+        if not grid.has("rto_trace") or transfer.transport == TCP:
             return None
-        found = data.rows("rto_trace", transfer.run, ("t_us", "wait_us", "copy"), transfer.flow)
+        found = grid.rows("rto_trace", transfer.run, ("t_us", "wait_us", "copy"), flow=transfer.flow)
         return Timers(*found) if found[0].size else None
 
 
-def flow_over_time(data: Data, transfer: Transfer) -> Plot:
+def flow_over_time(grid: Grid, transfer: Transfer) -> Plot:
     """Time-sequence graph, windows, timer and queue of one flow, one below the other; the numbers of all but the first.
 
     Those of the graph are in `sequence`.
     """
-    sender, timers, queue = Sender.of(data, transfer), Timers.of(data, transfer), _queue(data, transfer)
+    sender, timers, queue = Sender.of(grid, transfer), Timers.of(grid, transfer), _queue(grid, transfer)
     rows: list[tuple[object, ...]] = []
 
     def add(what: str, unit: str, times: Floats, values: Floats) -> None:
@@ -119,9 +118,9 @@ def flow_over_time(data: Data, transfer: Transfer) -> Plot:
     return Plot(told, lambda: _draw(transfer, sender, timers, queue))
 
 
-def waits(data: Data, transfer: Transfer) -> bool:
+def waits(grid: Grid, transfer: Transfer) -> bool:
     """Whether the queue was traced, and a packet waited in it for another."""
-    return _queue(data, transfer) is not None
+    return _queue(grid, transfer) is not None
 
 
 # ----------------------------------------------------------------------------------------------- helpers
@@ -234,11 +233,11 @@ def _seconds(panel: Axes, values: Floats) -> None:
         panel.set_ylim(0, finite.max(initial=1.0) * 1.15)
 
 
-def _queue(data: Data, transfer: Transfer) -> tuple[Floats, Floats] | None:
+def _queue(grid: Grid, transfer: Transfer) -> tuple[Floats, Floats] | None:
     """The queue over time; None if it was not traced, or if never a packet had to wait for another."""
-    if not data.has("queue_trace"):
+    if not grid.has("queue_trace"):
         return None
-    times, bytes_, packets = data.trace("queue_trace", transfer.run, DOWNLINK, ("t_us", "bytes", "packets"))
+    times, bytes_, packets = grid.rows("queue_trace", transfer.run, ("t_us", "bytes", "packets"), link=DOWNLINK)
     return (times, bytes_) if packets.max(initial=0.0) > 1 else None
 
 

@@ -1,36 +1,30 @@
-"""What the pictures are drawn from: cells picked by their scenario columns, columns as arrays, spreads of figures.
+"""Where the settings of results stand: the axis of a panel, the factors that tell panels apart, and what is called how.
 
-Reads only a results directory. Times come out in seconds, sizes in bytes, missing values as NaN.
+Numbers come from the metrics alone, `Grid.measures`; what was traced of a run is read as it stands. Times come out in
+seconds, sizes in bytes, missing values as NaN.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from millpond.controllers.own import is_own
-from millpond.measure.clients import OVER_TCP, of_either_transport
-from millpond.measure.estimate import AMOUNT, Estimate, mean, taken
-from millpond.measure.links import useful_share
+from millpond.measure.estimate import Estimate
 from millpond.measure.measures import Measures
-from millpond.measure.reported import Reported
-from millpond.measure.sample import Sample
+from millpond.measure.metrics import METRICS
 from millpond.plan.quantity import BITS_PER_SECOND
 from millpond.results.directory import Cell, Group, Results, Value
 from millpond.results.rows import TableRows
-from millpond.results.rows import of as rows_of
 from millpond.show import factors, labels
 from millpond.show.factors import SERIES, Factor
 from millpond.show.report import style
-from millpond.show.report.values import Floats, Spread, View
-
-#: The first of some runs, and the one behind the last.
-Runs: TypeAlias = tuple[int, int]
+from millpond.show.report.values import Spread
 
 VARIANT = "path"
 """The factor that tells readings of a test bed apart; no picture mixes them."""
@@ -41,8 +35,30 @@ PANELS = 8
 """At most so many panels a picture; more are spread over several."""
 
 
-class Data:
-    """Results, cut by cell. Every column is converted once and then sliced."""
+@dataclass(frozen=True)
+class Facet:
+    """Which cells a picture is about: those where these factors have these values."""
+
+    only: Mapping[str, Value]
+
+    def covers(self, cell: Cell) -> bool:
+        """Whether the cell is drawn."""
+        return all(cell.columns.get(name, "") == value for name, value in self.only.items())
+
+    def but(self, **only: Value) -> Facet:
+        """The same, limited further."""
+        return Facet({**self.only, **only})
+
+    @property
+    def name(self) -> str:
+        """The same for the name of a picture; empty for all cells."""
+        return "-".join(
+            re.sub(r"[^a-z0-9]+", "-", str(value).lower()).strip("-") or "none" for value in self.only.values()
+        )
+
+
+class Grid:
+    """Results, and how their cells are laid out."""
 
     def __init__(self, results: Results) -> None:
         self.results = results
@@ -59,35 +75,37 @@ class Data:
         self.varying = tuple(name for name in factors.varying(self.cells, named) if name != self.across)
         #: The readings of the test bed, in the order of cells.
         self.paths = tuple(dict.fromkeys(str(cell.columns.get(VARIANT, "")) for cell in self.cells)) or ("",)
-        self.reported = Reported(results)
+        #: The metrics of these results, by the one registry.
+        self.measures = Measures(results)
+        self.reported = self.measures.reported
         self._spreads: dict[tuple[str, int, int | None], Spread | None] = {}
 
     @staticmethod
-    def of(results: Results | Data) -> Data:
+    def of(results: Results | Grid) -> Grid:
         """The same results, cut by cell; what is cut already stays as it is."""
-        return results if isinstance(results, Data) else Data(results)
+        return results if isinstance(results, Grid) else Grid(results)
 
     # -- cells ------------------------------------------------------------------------------------------------------
 
     @property
-    def whole(self) -> View:
+    def whole(self) -> Facet:
         """All cells on the first reading of the test bed."""
-        return View({VARIANT: self.first} if VARIANT in self.varying else {})
+        return Facet({VARIANT: self.first} if VARIANT in self.varying else {})
 
-    def plain(self, view: View | None = None) -> list[Cell]:
+    def plain(self, view: Facet | None = None) -> list[Cell]:
         """Cells with one kind of controller, of one view (else of the first reading of the test bed)."""
         view = view or self.whole
         return [cell for cell in self.cells if not cell.mixed and view.covers(cell)]
 
-    def views(self) -> list[View]:
+    def views(self) -> list[Facet]:
         """The views of these results: cut by one factor after another until few enough panels are left.
 
         No view mixes readings of the test bed.
         """
         variants = dict.fromkeys(cell.columns.get(VARIANT, "") for cell in self.cells)
-        return [part for name in variants for part in self.parts(View({VARIANT: name} if len(variants) > 1 else {}))]
+        return [part for name in variants for part in self.parts(Facet({VARIANT: name} if len(variants) > 1 else {}))]
 
-    def parts(self, view: View) -> list[View]:
+    def parts(self, view: Facet) -> list[Facet]:
         """The view, or if it has too many places, parts of it by the values of one further factor after another."""
         plain = self.plain(view)
         if len({self.place(cell) for cell in plain}) <= PANELS:
@@ -104,13 +122,13 @@ class Data:
         return (*self.varying, *([self.across] if self.across else []))
 
     @cached_property
-    def stages(self) -> list[View]:
+    def stages(self) -> list[Facet]:
         """The places that the study looks at closely: those with traced runs, at most `STAGES`; one at least."""
         plain = self.plain()
         traced = [cell for cell, _ in self.traced(plain)]
         places = dict.fromkeys(self.spot(cell) for cell in traced or plain[-1:])
         names = (*self.varying, *([self.across] if self.across else []))
-        return [View(dict(zip(names, place, strict=True))) for place in list(places)[:STAGES]]
+        return [Facet(dict(zip(names, place, strict=True))) for place in list(places)[:STAGES]]
 
     def spot(self, cell: Cell) -> tuple[Value, ...]:
         """Where a cell is, its place along the axis included."""
@@ -165,11 +183,11 @@ class Data:
 
     # -- words ------------------------------------------------------------------------------------------------------
 
-    def place_in_words(self, place: Sequence[Value], view: View) -> str:
+    def place_in_words(self, place: Sequence[Value], view: Facet) -> str:
         """The title of a panel: what the view does not say already."""
         return ", ".join(self.further_in_words(place, view))
 
-    def further_in_words(self, place: Sequence[Value], view: View) -> list[str]:
+    def further_in_words(self, place: Sequence[Value], view: Facet) -> list[str]:
         """The same, word by word."""
         told = zip(self.varying, place, strict=True)
         words = (self.factors[name].say(value) for name, value in told if name not in view.only)
@@ -181,7 +199,7 @@ class Data:
         words = [self.factors[name].say(cell.columns.get(name, "")) for name in names]
         return ", ".join(word for word in words if word)
 
-    def words(self, view: View) -> str:
+    def words(self, view: Facet) -> str:
         """What tells a view from others, as in `high loss, as meant`; empty if there is nothing to tell."""
         told = [self.factors[name].say(value) for name, value in view.only.items() if name in self.factors]
         return ", ".join(word for word in told if word)
@@ -220,127 +238,60 @@ class Data:
             {name: self.presets[name] for name in self.controllers()}, {n for n in self.presets if is_own(n)}
         )
 
-    # -- columns ----------------------------------------------------------------------------------------------------
+    # -- numbers ----------------------------------------------------------------------------------------------------
 
-    def values(
-        self, table: str, column: str, cell: Cell, group: Group | None = None, link: str | None = None
-    ) -> Floats:
-        """One column of the cell's rows, only those of a client group or of a link if given. `_us` becomes seconds."""
-        runs = _runs_of(cell)
-        values = self._column(table, column, runs)
-        if group is not None:
-            values = values[self._column(table, "group", runs) == group.index]
-        if link is not None:
-            values = values[self._on(table, link, runs)]
-        return values
-
-    def spread(self, column: str, cell: Cell, group: Group | None = None) -> Spread | None:
-        """The spread of a column of `flows` over all replications; None if no client has a value."""
-        key = (column, cell.number, None if group is None else group.index)
+    def spread(self, metric: str, cell: Cell, group: Group | None = None) -> Spread | None:
+        """How the values of a metric are spread over all replications; None if no client has one."""
+        key = (metric, cell.number, None if group is None else group.index)
         if key not in self._spreads:
-            self._spreads[key] = Spread.of(self.values("flows", column, cell, group))
+            self._spreads[key] = Spread.of(self.measures.sample(metric, self.measures.of(cell, group)).values)
         return self._spreads[key]
 
-    def estimated(self, column: str, cell: Cell, group: Group | None = None, statistic: str = "median") -> Estimate:
-        """The statistic of a column of `flows` as it is shown everywhere: of each run, its mean over the runs."""
-        values, runs = (self.values("flows", name, cell, group) for name in (column, "run"))
-        return taken(Sample.of(values, runs), statistic).estimate(within=AMOUNT)
-
-    def estimate(self, column: str, cell: Cell, group: Group | None = None, statistic: str = "median") -> float:
-        """The same without its interval."""
-        return self.estimated(column, cell, group, statistic).value
-
-    def unfinished(self, cell: Cell) -> int:
-        """Clients that had not finished when their run ended."""
-        return int(np.isnan(self.values("flows", "fct_us", cell)).sum())
-
-    def histogram(self, cell: Cell, group: Group | None = None) -> dict[int, int]:
-        """Exchanges by number of retransmissions, over all replications, without gaps between the bins."""
-        bins = self.values("histogram", "retransmissions", cell, group).astype(np.int64)
-        counts = self.values("histogram", "exchanges", cell, group).astype(np.int64)
-        if bins.size == 0:
-            return {}
-        total = np.bincount(bins, weights=counts)
-        return {k: int(n) for k, n in enumerate(total)}
-
-    # -- links ------------------------------------------------------------------------------------------------------
-
-    def links(self, cell: Cell) -> list[str]:
-        """The names of the cell's links."""
-        return [str(name) for name in dict.fromkeys(self._cut("links").column(*_runs_of(cell), "link").tolist())]
-
-    @cached_property
-    def measures(self) -> Measures:
-        """The metrics of these results, by the one registry."""
-        return Measures(self.results)
+    def estimated(self, metric: str, cell: Cell, group: Group | None = None, statistic: str = "") -> Estimate:
+        """The usual statistic of a metric, or another one, as it is shown everywhere."""
+        statistic = "" if statistic == METRICS[metric].usual else statistic
+        return self.measures.estimate(metric, self.measures.of(cell, group), statistic)
 
     def bottleneck(self, cell: Cell) -> str:
         """The link that is busy longest, or that the plan names."""
         return self.measures.bottleneck(cell) or DOWNLINK
 
-    def useful_share(self, cell: Cell) -> float:
-        """The metric `useful_share` of the cell; NaN if its bottleneck carried nothing."""
-        return mean(useful_share(self.measures, cell, self.bottleneck(cell))).value
-
-    def traced(self, cells: Sequence[Cell]) -> list[tuple[Cell, int]]:
-        """Those of the cells that have a traced run, with the number of their first one."""
-        found = ((cell, self.first_run("queue_trace", cell)) for cell in cells)
-        return [(cell, run) for cell, run in found if run is not None]
-
-    def trace(self, table: str, run: int, link: str, columns: Sequence[str]) -> list[Floats]:
-        """Columns of a trace of one run and link, in the order of time."""
-        mine = self._on(table, link, (run, run + 1))
-        picked = [self._column(table, column, (run, run + 1))[mine] for column in columns]
-        order = np.argsort(picked[0], kind="stable") if picked else slice(None)
-        return [values[order] for values in picked]
-
-    # -- single runs ------------------------------------------------------------------------------------------------
+    # -- what was traced of single runs -----------------------------------------------------------------------------
 
     def has(self, table: str, *columns: str) -> bool:
         """Whether the results hold this table with these columns."""
-        return self.results.has(table) and set(columns) <= self._cut(table).names
+        return self.results.has(table) and set(columns) <= self._table(table).names
 
     def first_run(self, table: str, cell: Cell) -> int | None:
         """The first run of the cell of which a table holds rows; None if there is none."""
-        if not self.results.has(table):
-            return None
-        runs = self._cut(table).column(*_runs_of(cell), "run")
+        runs = self._table(table).of(cell, "run")
         return int(runs[0]) if runs.size else None
 
-    def rows(self, table: str, run: int, columns: Sequence[str], flow: int | None = None) -> list[Floats]:
-        """Columns of one run's rows of a table, or of one flow's, in the order in which they were written."""
-        only = (run, run + 1)
-        mine = slice(None) if flow is None else self._column(table, "flow", only) == flow
-        return [self._column(table, column, only)[mine] for column in columns]
+    def traced(self, cells: Sequence[Cell], table: str = "queue_trace") -> list[tuple[Cell, int]]:
+        """Those of the cells that have a traced run, with the number of their first one."""
+        found = ((cell, self.first_run(table, cell)) for cell in cells)
+        return [(cell, run) for cell, run in found if run is not None]
 
-    def texts(self, table: str, run: int, column: str, flow: int | None = None) -> list[str]:
-        """A column of text of the same rows; empty where nothing is said."""
-        only = (run, run + 1)
-        found = self._cut(table).column(*only, column)
-        found = found if flow is None else found[self._column(table, "flow", only) == flow]
-        return ["" if word is None else str(word) for word in found.tolist()]
+    def rows(self, table: str, run: int, columns: Sequence[str], **only: Value) -> list[Any]:
+        """Columns of one run's rows of a table, as they were written; those alone where other columns say so.
 
-    # -- helpers ----------------------------------------------------------------------------------------------------
+        `_us` becomes seconds; a text is empty where nothing is said.
+        """
+        rows = self._table(table)
+        mine = np.ones(len(rows.of_run(run, "run")), dtype=bool)
+        for name, value in only.items():
+            mine &= rows.of_run(run, name) == value
+        return [_plain(rows.of_run(run, column)[mine], column) for column in columns]
 
-    def _cut(self, table: str) -> TableRows:
-        return rows_of(self.results, table)
-
-    def _column(self, table: str, column: str, runs: Runs) -> Floats:
-        if table == "flows" and column in OVER_TCP:
-            return of_either_transport(column, lambda name: self._raw(table, name, runs))
-        return self._raw(table, column, runs)
-
-    def _raw(self, table: str, column: str, runs: Runs) -> Floats:
-        values = self._cut(table).column(*runs, column).astype(np.float64)
-        return values / 1e6 if column.endswith("_us") else values
-
-    def _on(self, table: str, link: str, runs: Runs) -> npt.NDArray[np.bool_]:
-        found: npt.NDArray[np.bool_] = self._cut(table).column(*runs, "link") == link
-        return found
+    def _table(self, name: str) -> TableRows:
+        return self.measures.table(name)
 
 
-def _runs_of(cell: Cell) -> Runs:
-    return cell.first_run, cell.first_run + cell.replications
+def _plain(values: Any, column: str) -> Any:
+    if values.dtype == object:
+        return np.array(["" if word is None else str(word) for word in values.tolist()], dtype=object)
+    numbers = values.astype(np.float64)
+    return numbers / 1e6 if column.endswith("_us") else numbers
 
 
 def members(cell: Cell) -> list[str]:
