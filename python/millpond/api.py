@@ -21,7 +21,8 @@ from millpond.real import campaign as real_campaign
 from millpond.real import columns, description
 from millpond.real.description import Description
 from millpond.results import place
-from millpond.results.directory import Results, Value
+from millpond.results.directory import Results
+from millpond.results.factor import Value
 from millpond.results.store import write_json
 from millpond.run import capture as captures
 from millpond.run import executors

@@ -15,10 +15,10 @@ from millpond.measure.frame import Frame, measure
 from millpond.measure.measures import Measures
 from millpond.measure.metrics import metric
 from millpond.plan import study
-from millpond.plan.factor import ALGORITHM
 from millpond.plan.plan import Algorithm, Plan, Trace
 from millpond.plan.program import FLEET, Program
 from millpond.plan.values import plain
+from millpond.results.factor import ALGORITHM
 from millpond.run import together
 from millpond.run.campaign import carry_out
 

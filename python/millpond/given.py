@@ -21,7 +21,8 @@ from millpond.plan.program import FLEET
 from millpond.real import columns
 from millpond.real.columns import Live
 from millpond.results import provenance
-from millpond.results.directory import Results, Value
+from millpond.results.directory import Results
+from millpond.results.factor import Value
 from millpond.results.html_table import html_table
 from millpond.show import terminal
 from millpond.show.document import Document

@@ -8,7 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from millpond.results.directory import Results, Value
+from millpond.results.directory import Results
+from millpond.results.factor import Value
 
 #: Columns of `flows` that every version has.
 FLOW = {

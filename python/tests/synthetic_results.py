@@ -15,7 +15,8 @@ import numpy as np
 import pyarrow as pa
 
 from millpond.judge.compare import Comparison, Figure, Verdict
-from millpond.results.directory import FORMAT, MANIFEST, Cell, Group, Results, Value
+from millpond.results.directory import FORMAT, MANIFEST, Cell, Group, Results
+from millpond.results.factor import Value
 from millpond.results.store import write_json, write_table
 
 ALGORITHMS = ("default", "default_fb1", "default_fb2", "cocoa", "cocoa_fb1", "cocoa_fb2")

@@ -15,7 +15,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from millpond.results.directory import FORMAT, MANIFEST, Cell, Group, Results, Value
+from millpond.results.directory import FORMAT, MANIFEST, Cell, Group, Results
+from millpond.results.factor import Value
 from millpond.results.store import write_json, write_table
 
 SEGMENT, HEADER, BITS = 256, 40, 30_000

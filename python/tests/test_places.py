@@ -15,7 +15,7 @@ from millpond.judge import claim_file, claims
 from millpond.judge import rows as claim_rows
 from millpond.judge.compare import Comparison, Verdict
 from millpond.measure.measures import Measures
-from millpond.measure.population import USUAL, Population
+from millpond.measure.population import Population
 from millpond.plan import study
 from millpond.plan.study import Plan
 from millpond.results.directory import Results
@@ -76,21 +76,6 @@ def test_a_column_that_is_the_same_everywhere_may_be_left_out(plan: Plan, tmp_pa
     assert narrow.has(short.but(config="four-host"))
     assert not narrow.has(short.but(config="two-host"))
     assert narrow.sample("fct", short).n == narrow.sample("fct", short.but(config="four-host")).n == 400
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "words"),
-    [
-        ("payload", 176, "176 B payload"),
-        ("error_profile", "none", "no loss"),
-        ("error_profile", "high", "high loss"),
-        ("error_profile", "30", "30 % loss"),
-        ("config", "two-host", "two-host"),
-        ("traffic", "", ""),
-    ],
-)
-def test_columns_in_words(name: str, value: str | int, words: str) -> None:
-    assert USUAL.word(name, value) == words
 
 
 # ----------------------------------------------------------------------------------------------- claims

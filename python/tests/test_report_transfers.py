@@ -13,7 +13,8 @@ from matplotlib.figure import Figure as Drawing
 from picture_checks import check_texts, laid_out, panels
 
 from millpond.judge.compare import Comparison, Figure
-from millpond.results.directory import MANIFEST, Results, Value
+from millpond.results.directory import MANIFEST, Results
+from millpond.results.factor import Value
 from millpond.show.document import Missing
 from millpond.show.report import style, transfers
 from millpond.show.report.figures import sequence, windows

@@ -16,7 +16,7 @@ from millpond.api import Run
 from millpond.cli import main
 from millpond.errors import UsageError
 from millpond.measure.measures import Measures
-from millpond.show import factors, terminal
+from millpond.show import terminal
 from millpond.show.report import figures
 from millpond.show.report.grid import Grid
 from millpond.show.report.sweep import difference_in_words, in_words
@@ -138,7 +138,7 @@ def test_pairs_of_runs_are_compared_seed_by_seed() -> None:
 
 
 def test_factors_are_spoken_of_as_the_plan_says(done: Run) -> None:
-    found = factors.of(done.results)
+    found = done.results.factors
     assert found["queue"].label == "buffer"
     assert found["queue"].say("1 kB") == "1 kB buffer"
     assert found["clients[0].count"].say(2) == "clients[0].count 2"

@@ -13,9 +13,9 @@ from millpond.controllers.own import AnyController, OwnControllers
 from millpond.errors import UsageError, unknown
 from millpond.plan import scenario as scenarios
 from millpond.plan import study
-from millpond.plan.factor import PATH
 from millpond.plan.program import Point, Program
 from millpond.plan.program import program as build_program
+from millpond.results.factor import PATH
 
 #: Which cells there are.
 KINDS = ("studies", "drawn", "all")

@@ -18,7 +18,8 @@ from millpond.judge.values import Number, Pick, number, usual, within
 from millpond.judge.words import Bounds, enough
 from millpond.measure.estimate import AMOUNT, CONFIDENCE, EXTREMES, LEAST_RUNS, Estimate, Quantity, compared, in_pairs
 from millpond.measure.measures import Measures
-from millpond.measure.population import VARIANT, Population
+from millpond.measure.population import Population
+from millpond.results.factor import ALGORITHM, PATH
 
 #: Factors and their values.
 Place = Mapping[str, Any]
@@ -167,10 +168,10 @@ def _reason(
 def _absent(measures: Measures, population: Population) -> str:
     """Why a population was not run: the first of its factors that no run has, else all of them."""
     run = list(measures.populations())
-    for name in (*measures.wording.leading, *(name for name, _ in population.factors if name != VARIANT)):
+    for name in dict.fromkeys((*measures.results.factors, *dict(population.factors))):
         value = population.column(name)
-        if value is not None and value not in measures.values(name):
-            return measures.wording.word(name, value) or f"no {name}"
+        if name not in (ALGORITHM, PATH) and value is not None and value not in measures.values(name):
+            return measures.in_words({name: value}) or f"no {name}"
     if population.who not in {p.who for p in run}:
         return population.who
     return f"{population.who}, {measures.place(population)}"

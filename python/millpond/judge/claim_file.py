@@ -44,10 +44,10 @@ from millpond.judge.words import CLOSENESS, NEEDED, STATES, Bounds, printed
 from millpond.measure.estimate import Quantity
 from millpond.measure.measures import Measures
 from millpond.measure.metrics import ALIASES, METRICS
-from millpond.measure.population import VARIANT, Population
+from millpond.measure.population import Population
 from millpond.measure.statistics import known as known_statistic
 from millpond.plan.toml_file import Declared, checked, read_tree, where
-from millpond.results.directory import Value
+from millpond.results.factor import PATH, Value
 
 _Flows = Literal["all", "with retransmissions", "without retransmissions"]
 _Selector = dict[str, Any]
@@ -190,7 +190,7 @@ def pairs(check: Check, measures: Measures) -> list[tuple[Population, Population
 
 
 def _columns(factors: Sequence[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys((*factors, "algorithm", VARIANT, "partner")))
+    return tuple(dict.fromkeys((*factors, "algorithm", PATH, "partner")))
 
 
 def _check(
@@ -306,7 +306,7 @@ def _combinations(selector: Mapping[str, tuple[Any, ...]]) -> list[dict[str, Any
 
 
 def _population(told: Mapping[str, Any], measures: Measures) -> Population:
-    known = (*told, *measures.usual_values, VARIANT)
+    known = (*told, *measures.usual_values, PATH)
     missing = [key for key in ("algorithm", *measures.varying) if key not in known]
     if missing:
         raise UsageError(f"a check says nothing about {', '.join(missing)}: add it to `each`")

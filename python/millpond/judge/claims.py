@@ -14,7 +14,8 @@ from millpond.judge.claim_file import Claim, pairs
 from millpond.judge.compare import Verdict
 from millpond.measure.estimate import CONFIDENCE
 from millpond.measure.measures import Measures
-from millpond.measure.population import VARIANT, Population
+from millpond.measure.population import Population
+from millpond.results.factor import PATH
 
 #: The outcome of a claim is the first of these that one of its checks has.
 _WORST_FIRST: tuple[Judgement, ...] = ("fails", "unjudged", "noise", "holds")
@@ -50,7 +51,7 @@ def on_each_path(
     measures: Measures, findings: Callable[[str], Sequence[Finding]], verdict: Callable[[Sequence[Finding]], Verdict]
 ) -> Verdict:
     """The verdict on the first reading, with those on the others; one that was run for less is left out."""
-    found = {str(path): findings(str(path)) for path in measures.values(VARIANT) or ("",)}
+    found = {str(path): findings(str(path)) for path in measures.values(PATH) or ("",)}
     missing = {path: sum(len(finding.missing) for finding in here) for path, here in found.items()}
     judged = {path: verdict(here) for path, here in found.items() if missing[path] == min(missing.values())}
     first = next(iter(judged.values()))
@@ -97,14 +98,14 @@ def on_every_path(
 
     With `only`, on that one alone.
     """
-    told = of.column(VARIANT)
+    told = of.column(PATH)
     if told:
         return [] if only and told != only else [(of, against)]
     points: list[tuple[Population, Population | None]] = []
-    for name in [only] if only else measures.values(VARIANT):
-        there = {VARIANT: name}
+    for name in [only] if only else measures.values(PATH):
+        there = {PATH: name}
         pair = (of.but(**there), against.but(**there) if against is not None else None)
         if not points or all(measures.has(population) for population in pair if population is not None):
             points.append(pair)
     # results of a plan without readings have no such factor
-    return points if measures.values(VARIANT) else [(of, against)]
+    return points if measures.values(PATH) else [(of, against)]

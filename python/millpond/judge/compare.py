@@ -10,8 +10,7 @@ from typing import Any
 
 from millpond.judge.checks import Judgement
 from millpond.measure.estimate import CONFIDENCE, Estimate
-from millpond.measure.population import path_in_words
-from millpond.results.directory import Value
+from millpond.results.factor import PATH, Factor, Value
 
 #: What may come of a claim, in words.
 OUTCOMES: Mapping[Judgement, str] = {
@@ -133,6 +132,8 @@ class Comparison:
     settings: list[Setting] = field(default_factory=list)
     #: Where the published figures came from: `built in` or the file given.
     published: str = "built in"
+    #: What readings of the test bed are called.
+    reading: Factor = field(default_factory=lambda: Factor(PATH))
     #: How sure intervals over runs are.
     confidence: float = CONFIDENCE
 
@@ -169,7 +170,7 @@ class Comparison:
         """How the claims that test the test bed stand, on each path variant if there are any."""
         told = []
         for name in self.variants() or ("",):
-            where = f"{path_in_words(name) or name}: " if name else ""
+            where = f"{self.reading.say(name) or name}: " if name else ""
             told.append(where + _claims_told(self.counts(name)))
         return told
 

@@ -17,12 +17,12 @@ from millpond.judge.rows import HISTOGRAM, UnreadableError, change_of, condition
 from millpond.measure.estimate import LEAST_RUNS, Estimate, pooled, taken
 from millpond.measure.measures import Measures
 from millpond.measure.metrics import ALIASES, METRICS
-from millpond.measure.population import VARIANT, Population
+from millpond.measure.population import Population
 from millpond.measure.sample import Sample
 from millpond.measure.statistics import bulk, bulk_range
 from millpond.measure.statistics import known as known_statistic
 from millpond.plan.study import Reading
-from millpond.results.directory import Value
+from millpond.results.factor import PATH, Value
 
 #: A published statistic: half the 95 % interval of what stands in the row beside it.
 HALF = "ci95_half"
@@ -126,8 +126,8 @@ def _populations(row: Row, measures: Measures, reading: Reading) -> dict[str, li
         raise UnreadableError("not run")
     first = _variant(chosen[0])
     variants = {first: chosen}
-    for other in map(str, measures.values(VARIANT)):
-        moved = [population.but(**{VARIANT: other}) for population in chosen]
+    for other in map(str, measures.values(PATH)):
+        moved = [population.but(**{PATH: other}) for population in chosen]
         there = other != first and all(measures.has(population) for population in moved)
         # a variant that changes nothing of these cells has nothing further to say
         if there and any(_tree(measures, a) != _tree(measures, b) for a, b in zip(chosen, moved, strict=True)):
@@ -136,7 +136,7 @@ def _populations(row: Row, measures: Measures, reading: Reading) -> dict[str, li
 
 
 def _variant(population: Population) -> str:
-    return str(population.column(VARIANT) or "")
+    return str(population.column(PATH) or "")
 
 
 def _tree(measures: Measures, population: Population) -> Mapping[str, object]:
@@ -227,9 +227,9 @@ def _of_comparison(row: Row, value: float, text: Check, measures: Measures) -> I
     if scale is None:
         yield _unmatched(row, value, f"unit {row['unit']!r} cannot be compared")
         return
-    several = len(measures.values(VARIANT)) > 1
+    several = len(measures.values(PATH)) > 1
     before: list[float] = []
-    for number, path in enumerate(measures.values(VARIANT)):
+    for number, path in enumerate(measures.values(PATH)):
         finding = carry_out(resolved(text, measures, str(path)), measures)
         found = [scale * point.quantity for point in finding.points]
         if finding.missing or not found:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from millpond.errors import UsageError, unknown
 from millpond.given_files import read_text
-from millpond.results.directory import Value
+from millpond.results.factor import Value
 
 COLUMNS = (
     "id", "source", "locator", "category", "kind", "claim_id", "clients", "buffer_bytes", "workload", "error_profile",

@@ -23,9 +23,10 @@ from millpond.judge.words import CLOSENESS, PRINTED_POINTS, STATES, Bounds, prin
 from millpond.measure.estimate import Quantity
 from millpond.measure.measures import Measures
 from millpond.measure.metrics import ALIASES, METRICS
-from millpond.measure.population import VARIANT, Population
+from millpond.measure.population import Population
 from millpond.measure.statistics import known as known_statistic
 from millpond.plan.study import Reading
+from millpond.results.factor import PATH
 
 #: Its `bin` is a number of retransmissions, not a condition.
 HISTOGRAM = "exchanges_by_retransmissions"
@@ -155,10 +156,8 @@ def select(
     measures: Measures, conditions: Iterable[Condition], algorithm: str
 ) -> tuple[list[Population], tuple[str, ...]]:
     """Those with the algorithm (on the first reading, in no mix) that meet all conditions, and what was not run."""
-    first = next(iter(measures.values(VARIANT)), None)
-    here = [
-        p for p in measures.populations() if p.column(VARIANT) == first and p.algorithm == algorithm and not p.partner
-    ]
+    first = next(iter(measures.values(PATH)), None)
+    here = [p for p in measures.populations() if p.column(PATH) == first and p.algorithm == algorithm and not p.partner]
     missing = [] if here else [algorithm]
     for condition in conditions:
         if condition.sign == "=":
@@ -241,7 +240,7 @@ def _others(mine: Population, right: Mapping[str, Any] | None, measures: Measure
 
 def _told(population: Population) -> Place:
     """A population as a check tells of it: on whatever reading of the test bed."""
-    factors = {name: value for name, value in population.factors if name != VARIANT}
+    factors = {name: value for name, value in population.factors if name != PATH}
     return {"algorithm": population.algorithm, **factors}
 
 

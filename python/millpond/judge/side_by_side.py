@@ -21,8 +21,8 @@ from millpond.measure.measures import Measures
 from millpond.measure.metrics import METRICS
 from millpond.measure.population import Population
 from millpond.measure.statistics import Floats
-from millpond.plan.factor import ALGORITHM
 from millpond.results.directory import Results
+from millpond.results.factor import ALGORITHM
 from millpond.results.html_table import html_table
 
 #: What is compared unless other metrics are asked for.
@@ -141,7 +141,12 @@ def compare(
 
     def words(series: Series) -> str:
         population = series.populations[0][0]
-        return ", ".join(filter(None, [measures.wording.place(population, others), population.algorithm * shows]))
+        return ", ".join(
+            filter(
+                None,
+                [measures.in_words({name: population.column(name) for name in others}), population.algorithm * shows],
+            )
+        )
 
     lines = _lines(mine, theirs, words, paired=True, margin=margin)
     if not lines:

@@ -11,7 +11,8 @@ from millpond.judge.words import word
 from millpond.measure.links import COLLAPSE, OTHER_THRESHOLDS
 from millpond.measure.measures import Measures
 from millpond.measure.metrics import ALIASES, METRICS
-from millpond.measure.population import VARIANT, Population
+from millpond.measure.population import Population
+from millpond.results.factor import ALGORITHM
 
 if TYPE_CHECKING:
     from millpond.judge.checks import Check, Point
@@ -159,11 +160,6 @@ def _sides(
 
 def _difference(measures: Measures, of: Population, against: Population) -> str:
     """What of a place is otherwise, in brackets."""
-    wording = measures.wording
-    others = [name for name, _ in against.factors if name not in (*wording.leading, VARIANT)]
-    words = []
-    for name in (*wording.leading, *others, VARIANT):
-        value = against.column(name)
-        if value is not None and of.column(name) != value:
-            words.append(wording.word(name, value) or f"{value} {'delay' if name == VARIANT else name}")
-    return f"[{', '.join(words)}]"
+    there = ((name, against.column(name)) for name in measures.results.factors if name != ALGORITHM)
+    other = {name: value for name, value in there if value is not None and of.column(name) != value}
+    return f"[{measures.in_words(other) or ', '.join(map(str, other.values()))}]"

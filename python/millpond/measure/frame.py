@@ -29,7 +29,8 @@ from millpond.measure.population import Population
 from millpond.measure.sample import Sample
 from millpond.measure.statistics import known
 from millpond.measure.window import OVER_TIME, Window, check_window
-from millpond.results.directory import Cell, Factor, Results, Value
+from millpond.results.directory import Cell, Results
+from millpond.results.factor import Factor, Value
 from millpond.results.html_table import html_table
 
 #: A metric by its usual statistic, or a metric and a statistic.

@@ -6,7 +6,7 @@ rows in Python.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, KeysView, Sequence
+from collections.abc import Iterable, KeysView, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 
@@ -16,13 +16,14 @@ from numpy.typing import NDArray
 from millpond.measure.estimate import Estimate, taken
 from millpond.measure.evidence import KINDS, Evidence
 from millpond.measure.metrics import ALIASES, METRICS
-from millpond.measure.population import USUAL, Population, Wording
+from millpond.measure.population import Population
 from millpond.measure.reported import Reported
 from millpond.measure.sample import Sample
 from millpond.measure.statistics import Floats
 from millpond.plan.quantity import in_seconds
 from millpond.results import rows
-from millpond.results.directory import Cell, Group, Results, Value
+from millpond.results.directory import Cell, Group, Results
+from millpond.results.factor import PATH, Factor, Value
 from millpond.results.rows import TableRows
 
 #: So many values of samples are kept for those who ask again.
@@ -32,10 +33,8 @@ KEPT_VALUES = 4_000_000
 class Measures:
     """The metrics of one results directory. Tables are read once; cells are slices of them."""
 
-    def __init__(self, results: Results, wording: Wording = USUAL) -> None:
+    def __init__(self, results: Results) -> None:
         self.results = results
-        #: How places are told: in the usual words, and in those of the plan for factors that have none.
-        self.wording = wording.and_of(results.factors)
         self.cells = results.cells
         #: Every factor of the cells and its values, in the order of cells; empty where a cell lacks one.
         found: dict[str, dict[Value, None]] = {}
@@ -78,8 +77,15 @@ class Measures:
         return population.but(**left) if left else population
 
     def place(self, population: Population) -> str:
-        """Where these clients are, in words, without their algorithm."""
-        return self.wording.place(population, self.varying)
+        """Where these clients are, in words, without their algorithm: by the factors that differ between cells."""
+        return self.in_words({name: population.column(name) for name in self.varying})
+
+    def in_words(self, factors: Mapping[str, Value | None]) -> str:
+        """Values of factors as a place: the reading of the test bed at its end; nothing of those that have none."""
+        ordered = sorted(factors.items(), key=lambda item: item[0] == PATH)
+        words = (self.results.factors.get(n, Factor(n)).say(value) for n, value in ordered if value is not None)
+        # for terminals and programs
+        return ", ".join(word for word in words if word).replace("\N{NARROW NO-BREAK SPACE}", " ")
 
     def has(self, population: Population) -> bool:
         """Whether the results hold this population."""

@@ -10,12 +10,8 @@ from typing import Any, Literal
 from millpond.errors import UsageError, unknown
 from millpond.plan.toml_file import Declared, checked, where
 from millpond.plan.values import plain
-from millpond.results.directory import Factor, Value
+from millpond.results.factor import PATH, Factor, Value
 
-#: The one factor that is no place: it makes the controller or transport of the clients.
-ALGORITHM = "algorithm"
-#: Which reading of the test bed a cell is.
-PATH = "path"
 #: Names that a table of results or of the plan has for something else.
 RESERVED = (PATH, "cell", "id", "first_run", "replications", "replication", "run", "group", "scenario")
 

@@ -9,8 +9,8 @@ from millpond.controllers.own import AnyController, OwnControllers, is_own, shor
 from millpond.engine import presets
 from millpond.errors import UsageError, unknown
 from millpond.plan import overrides
-from millpond.plan.factor import ALGORITHM
 from millpond.plan.plan import Algorithm, Matrix, Plan
+from millpond.results.factor import ALGORITHM
 
 
 def invited(plan: Plan, controllers: Sequence[AnyController], own: OwnControllers) -> tuple[Plan, list[str]]:

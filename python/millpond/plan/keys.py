@@ -30,6 +30,8 @@ class PathTable(Declared):
 
     name: str
     label: str = ""
+    #: What it is called among other words of a place; left out: its name.
+    told: str | None = None
     only: Tree = {}
     set: Tree = {}
 

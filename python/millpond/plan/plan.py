@@ -42,11 +42,11 @@ from pathlib import Path
 from typing import Any
 
 from millpond.errors import UsageError, unknown
-from millpond.plan.factor import ALGORITHM, Only, Vary
+from millpond.plan.factor import Only, Vary
 from millpond.plan.factor import chosen as chosen_of
 from millpond.plan.keys import counted
 from millpond.plan.values import whole
-from millpond.results.directory import Factor, Value
+from millpond.results.factor import ALGORITHM, PATH, Factor, Value
 
 #: What a run can trace.
 TRACES = ("queue", "share", "sent", "rto", "packets", "exchanges", "tcp", "frames")
@@ -78,6 +78,8 @@ class PathVariant:
     label: str
     changes: Mapping[str, Any]
     only: Only = field(default_factory=Only)
+    #: What it is called among other words of a place.
+    told: str | None = None
 
 
 @dataclass(frozen=True)
@@ -243,6 +245,8 @@ class Plan:
 
     def wording(self, factor: str) -> Factor:
         """How tables and figures speak of a factor."""
+        if factor == PATH:
+            return Factor(PATH, words={path.name: path.told for path in self.paths if path.told is not None})
         return self.vary[factor].wording if factor in self.vary else Factor(factor)
 
     def quick(self) -> Plan:

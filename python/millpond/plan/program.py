@@ -16,10 +16,10 @@ from typing import Any
 from millpond import _engine
 from millpond.controllers.own import OwnControllers
 from millpond.plan import scenario as scenarios
-from millpond.plan.factor import ALGORITHM
 from millpond.plan.groups import groups_of, told_together
 from millpond.plan.plan import Trace
-from millpond.results.directory import Cell, Factor, Value
+from millpond.results.directory import Cell
+from millpond.results.factor import ALGORITHM, Factor, Value
 
 #: The kind of results whose runs are sites of one fleet.
 FLEET = "fleet"

@@ -9,12 +9,12 @@ from typing import Any
 from millpond.controllers.own import is_own, short
 from millpond.errors import UsageError, unknown
 from millpond.plan import scenario as scenarios
-from millpond.plan.factor import ALGORITHM, RESERVED, Vary, must_be_known, read_only, read_values, read_vary
+from millpond.plan.factor import RESERVED, Vary, must_be_known, read_only, read_values, read_vary
 from millpond.plan.keys import PlanFile, Runs, Tree
 from millpond.plan.plan import PLAN, TRACES, Algorithm, Matrix, Mix, PathVariant, Plan, Reading, Trace
 from millpond.plan.toml_file import checked, read_tree, where
 from millpond.plan.values import plain
-from millpond.results.directory import Value
+from millpond.results.factor import ALGORITHM, Value
 
 _RUNS: Any = Runs
 _SCENARIO: Any = str | Tree
@@ -76,7 +76,9 @@ def read(place: Path | Mapping[str, Any], presets: Sequence[str] = ()) -> Plan:
     if top.seed is not None and not 0 <= top.seed < 2**53 - sum(matrix.replications for matrix in matrices):
         raise UsageError(f"{file}: seed: {top.seed} is out of range: 0 to 2^53")
     paths = tuple(
-        PathVariant(entry.name, entry.label, entry.set, read_only(entry.only, file, f"path[{n}].only", factors))
+        PathVariant(
+            entry.name, entry.label, entry.set, read_only(entry.only, file, f"path[{n}].only", factors), entry.told
+        )
         for n, entry in enumerate(top.path)
     )
     reading = top.reading

@@ -15,10 +15,10 @@ from millpond.engine import presets
 from millpond.errors import UsageError, nearest, unknown
 from millpond.plan import overrides, reading
 from millpond.plan import scenario as scenarios
-from millpond.plan.factor import ALGORITHM, PATH, Vary, places_of
+from millpond.plan.factor import Vary, places_of
 from millpond.plan.plan import PLAN, TRACES, Matrix, PathVariant, Plan, Reading, Trace
 from millpond.plan.program import FLEET, Point, Program, program
-from millpond.results.directory import Factor, Value
+from millpond.results.factor import ALGORITHM, PATH, Factor, Value
 
 __all__ = [
     "PLAN", "STUDIES", "TRACES", "Plan", "Reading", "Trace", "find", "load", "seed", "studies",
@@ -138,7 +138,7 @@ def unfold(plan: Plan, own: OwnControllers | None = None) -> Program:
         labels={name: plan.known[name].label for name in plan.known},
         bottleneck=plan.bottleneck,
         page=plan.page,
-        factors={name: plan.wording(name) for name in plan.factors},
+        factors={name: plan.wording(name) for name in (*plan.factors, PATH)},
         paths={path.name: path.label for path in reversed(plan.paths)},
     )
     for planned in found.cells:

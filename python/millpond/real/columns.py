@@ -12,11 +12,11 @@ import numpy as np
 
 from millpond.judge.compare import Comparison
 from millpond.measure.measures import Measures
-from millpond.measure.population import VARIANT, Population
+from millpond.measure.population import Population
 from millpond.measure.statistics import take
 from millpond.real import kept
 from millpond.real.kept import LiveRun, Skipped
-from millpond.results.directory import Value
+from millpond.results.factor import PATH, Value
 
 STATISTICS = ("min", "p10", "p25", "median", "p75", "p90", "max")
 #: How exact a published figure must be to stand in such a table.
@@ -153,12 +153,12 @@ def slowest(measures: Measures, columns: Mapping[str, Value]) -> float:
 
 def _beside(runs: Sequence[LiveRun], measures: Measures, comparison: Comparison | None) -> Beside:
     first = runs[0]
-    columns = {name: value for name, value in first.columns.items() if name != VARIANT}
+    columns = {name: value for name, value in first.columns.items() if name != PATH}
     times = np.array([time * 1e-6 for run in runs if run.valid for time in run.fct_us])
     theirs = _published(columns, comparison)
     samples = []
     for variant in first.variants:
-        population = _population({**first.columns, **({VARIANT: variant} if variant else {})})
+        population = _population({**first.columns, **({PATH: variant} if variant else {})})
         samples.append(measures.sample("fct", population) if measures.has(population) else None)
     lines = tuple(
         Line(

@@ -15,11 +15,11 @@ from typing import Any
 import msgspec
 
 from millpond.errors import UsageError
-from millpond.measure.population import VARIANT
 from millpond.plan.toml_file import Declared, checked, read_tree
 from millpond.real.programs import Clients, Programs, Tcp
 from millpond.real.stacks import Stack
-from millpond.results.directory import Cell, Value
+from millpond.results.directory import Cell
+from millpond.results.factor import PATH, Value
 
 #: The file's name.
 LIVE = "live.toml"
@@ -121,15 +121,15 @@ def read(folder: Path, cells: Iterable[Cell], *, quick: bool = False, runs: int 
         if quick and not setting.quick:
             continue
         often = runs or (told.quick.runs if quick else setting.runs or told.runs)
-        variants = _listed(setting.where.get(VARIANT, ()))
-        for wanted in _combinations({k: v for k, v in setting.where.items() if k != VARIANT}):
+        variants = _listed(setting.where.get(PATH, ()))
+        for wanted in _combinations({k: v for k, v in setting.where.items() if k != PATH}):
             here = [cell for cell in known if not cell.mixed and _is(cell, wanted)]
             if variants:
-                here = [cell for cell in here if cell.columns.get(VARIANT) in variants]
+                here = [cell for cell in here if cell.columns.get(PATH) in variants]
             if not here:
                 left_out.append(" ".join(f"{key}={value}" for key, value in wanted.items()))
                 continue
-            names = variants or (str(here[0].columns.get(VARIANT, "")),)
+            names = variants or (str(here[0].columns.get(PATH, "")),)
             found.append(
                 Setting(
                     here[0],

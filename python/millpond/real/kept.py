@@ -10,7 +10,7 @@ import msgspec
 from millpond.errors import MillpondError
 from millpond.given_files import LARGEST_MANIFEST, read_bytes
 from millpond.real.description import Setting
-from millpond.results.directory import Value
+from millpond.results.factor import Value
 from millpond.results.store import write_json
 
 FOLDER = "live"

@@ -7,7 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from millpond.results.directory import Cell, Value
+from millpond.results.directory import Cell
+from millpond.results.factor import Value
 
 
 def cells_table(cells: Sequence[Cell]) -> pa.Table:

@@ -37,6 +37,7 @@ import pyarrow.parquet as pq
 
 from millpond.errors import MillpondError, UsageError
 from millpond.given_files import LARGEST_MANIFEST, check_values, read_json
+from millpond.results.factor import PATH, Factor, Value
 
 MANIFEST = "manifest.json"
 FORMAT = 2
@@ -45,7 +46,6 @@ TABLES = ("cells", "groups", "runs", "flows", "histogram", "evidence", "links")
 #: The tables only traced runs have.
 TRACES = ("queue_trace", "share_trace", "sent_trace", "rto_trace", "packets", "exchanges", "tcp_trace", "frames")
 
-Value = str | int | float
 #: What nothing can be read without.
 #: What every manifest says, and of what kind it is.
 _NEEDED: Mapping[str, Any] = {
@@ -59,38 +59,6 @@ _NEEDED: Mapping[str, Any] = {
     "shard": tuple[int, int],
     "state": str,
 }
-
-
-@dataclass(frozen=True)
-class Factor:
-    """How tables and figures speak of a factor, as its plan says."""
-
-    name: str
-    #: What it is called; its name with spaces unless the plan says otherwise.
-    label: str = ""
-    unit: str = ""
-    #: `log` if an axis of it is logarithmic.
-    scale: str = "linear"
-    #: Words that stand for values, by the value as text.
-    words: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def title(self) -> str:
-        """What it is called."""
-        return self.label or self.name.replace("_", " ")
-
-    def written(self, value: Value) -> str:
-        """A value with its unit, or the word that stands for it."""
-        return self.words.get(str(value), f"{value} {self.unit}".strip())
-
-    def to_json(self) -> dict[str, Any]:
-        """The form the manifest keeps."""
-        return {"label": self.label, "unit": self.unit, "scale": self.scale, "words": dict(self.words)}
-
-    @staticmethod
-    def from_json(name: str, entry: Mapping[str, Any]) -> Factor:
-        """The reverse of `to_json`."""
-        return Factor(name, str(entry["label"]), str(entry["unit"]), str(entry["scale"]), dict(entry["words"]))
 
 
 @dataclass(frozen=True)
@@ -194,8 +162,14 @@ class Results:
         #: Every directory that holds tables, and its manifest.
         self.folders = tuple(folders) or ((directory, manifest),)
         self.cells: list[Cell] = [Cell.from_json(entry) for entry in manifest["cells"]]
-        #: How the factors of the plan are spoken of, by name.
-        self.factors = {n: Factor.from_json(n, entry) for n, entry in manifest.get("factors", {}).items()}
+        declared: Mapping[str, Any] = manifest.get("factors", {})
+        #: Every factor of the cells, as the plan declares it, in the order in which it counts them.
+        self.factors = {
+            name: Factor.from_json(name, declared.get(name, {}))
+            for name in dict.fromkeys(name for cell in self.cells for name in cell.columns)
+        }
+        #: The one that tells readings of the test bed apart.
+        self.reading = self.factors.get(PATH, Factor(PATH))
         #: What reads the rows of a table, by its name, for all who read these results; see `rows.of`.
         self.readers: dict[str, Any] = {}
         #: The file of the plan, of results that keep none because they are in no directory.

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from millpond.errors import UsageError
-from millpond.plan.factor import ALGORITHM, PATH
 from millpond.plan.program import FLEET, Program
 from millpond.results.directory import Cell
+from millpond.results.factor import ALGORITHM, PATH
 from millpond.run.jobs import Job, jobs_of
 
 

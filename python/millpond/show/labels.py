@@ -127,11 +127,6 @@ def number(value: float | None, digits: int = 4) -> str:
     return f"{value:.{max(0, digits - 1 - size)}f}"
 
 
-def plain_number(value: float) -> str:
-    """A number as a plan writes it, with thin spaces between thousands: `2 500`, `0.5`."""
-    return count(value) if float(value).is_integer() else f"{value:g}"
-
-
 def plain(value: float | None) -> str:
     """A figure as short as it is: `60`, `12.5`."""
     return "\N{EN DASH}" if value is None or math.isnan(value) else f"{value:.4g}"

@@ -16,7 +16,6 @@ from millpond.errors import MillpondError, UsageError
 from millpond.judge.checks import Judgement
 from millpond.judge.compare import Comparison
 from millpond.measure.measures import Measures
-from millpond.measure.population import path_in_words
 from millpond.plan import study
 from millpond.plan.study import Plan
 from millpond.results.directory import Cell, Results
@@ -39,7 +38,7 @@ def page(comparison: Comparison) -> str:
     first = [] if readings == ("",) else ["reading"]
     lines = [_row([*first, *_COLUMNS.values()]), _row(["---"] * (len(first) + len(_COLUMNS)))]
     for reading in readings:
-        cells = [path_in_words(reading) or reading] if first else []
+        cells = [comparison.reading.say(reading) or reading] if first else []
         judged = [claim for claim in comparison.claims if reading in claim.variants or not claim.variants]
         for outcome in _COLUMNS:
             ids = [

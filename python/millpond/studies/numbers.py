@@ -46,9 +46,9 @@ from millpond.judge.published import read as read_published
 from millpond.judge.values import usual
 from millpond.measure.measures import Measures
 from millpond.measure.metrics import ALIASES, METRICS
-from millpond.measure.population import VARIANT
 from millpond.plan.plan import Plan
 from millpond.plan.toml_file import Declared, checked, read_tree, where
+from millpond.results.factor import PATH
 
 PAGE, MEASURED = "page.toml", "measured.csv"
 #: Digits of what is kept: more than any page tells.
@@ -185,7 +185,7 @@ def table(values: Kept) -> str:
 
 def _measured(number: Number, measures: Measures, plan: Plan, whole: AbstractSet[str]) -> list[Value]:
     named = (side for point in number.check.places for side in point if side is not None)
-    path = "" if any(VARIANT in factors for factors in named) else plan.paths[0].name
+    path = "" if any(PATH in factors for factors in named) else plan.paths[0].name
     check = resolved(number.check, measures, path)
     # a page tells medians beside printed ones: of single clients those over the runs
     check = replace(check, statistics=check.statistics or tuple(filter(None, (usual(check.metric),))))

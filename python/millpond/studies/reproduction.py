@@ -57,6 +57,7 @@ def compare(results: Results, published: Path | str | None = None, measures: Mea
         settings=settings.match(chosen, measures),
         published=chosen.name,
         confidence=plan.reading.confidence,
+        reading=results.reading,
     )
 
 

@@ -19,15 +19,13 @@ from millpond.measure.estimate import Estimate
 from millpond.measure.measures import Measures
 from millpond.measure.metrics import METRICS
 from millpond.plan.quantity import BITS_PER_SECOND
-from millpond.results.directory import Cell, Group, Results, Value
+from millpond.results.directory import Cell, Group, Results
+from millpond.results.factor import ALGORITHM, PATH, Value
 from millpond.results.rows import TableRows
 from millpond.show import factors, labels
-from millpond.show.factors import SERIES, Factor
 from millpond.show.report import style
 from millpond.show.report.values import Spread
 
-VARIANT = "path"
-"""The factor that tells readings of a test bed apart; no picture mixes them."""
 UPLINK, DOWNLINK = "uplink", "downlink"
 STAGES = 4
 """At most so many places are looked at closely."""
@@ -64,17 +62,17 @@ class Grid:
         self.results = results
         self.cells = list(results.cells)
         #: Every factor of the results, as the plan declares it.
-        self.factors: dict[str, Factor] = factors.of(results)
+        self.factors = results.factors
         #: The first reading of the test bed; empty if it was not varied.
-        self.first = next((str(cell.columns.get(VARIANT, "")) for cell in self.cells), "")
-        alike = [cell for cell in self.cells if not cell.mixed and cell.columns.get(VARIANT, "") == self.first]
-        named = [name for name in self.factors if name != SERIES]
+        self.first = next((str(cell.columns.get(PATH, "")) for cell in self.cells), "")
+        alike = [cell for cell in self.cells if not cell.mixed and cell.columns.get(PATH, "") == self.first]
+        named = [name for name in self.factors if name != ALGORITHM]
         #: The factor along the axis of a panel; empty if no factor of numbers was varied.
-        self.across = factors.across(alike, [name for name in named if name != VARIANT])
+        self.across = factors.across(alike, [name for name in named if name != PATH])
         #: The other factors that tell cells apart, beside whose clients they are.
         self.varying = tuple(name for name in factors.varying(self.cells, named) if name != self.across)
         #: The readings of the test bed, in the order of cells.
-        self.paths = tuple(dict.fromkeys(str(cell.columns.get(VARIANT, "")) for cell in self.cells)) or ("",)
+        self.paths = tuple(dict.fromkeys(str(cell.columns.get(PATH, "")) for cell in self.cells)) or ("",)
         #: The metrics of these results, by the one registry.
         self.measures = Measures(results)
         self.reported = self.measures.reported
@@ -90,7 +88,7 @@ class Grid:
     @property
     def whole(self) -> Facet:
         """All cells on the first reading of the test bed."""
-        return Facet({VARIANT: self.first} if VARIANT in self.varying else {})
+        return Facet({PATH: self.first} if PATH in self.varying else {})
 
     def plain(self, view: Facet | None = None) -> list[Cell]:
         """Cells with one kind of controller, of one view (else of the first reading of the test bed)."""
@@ -102,8 +100,8 @@ class Grid:
 
         No view mixes readings of the test bed.
         """
-        variants = dict.fromkeys(cell.columns.get(VARIANT, "") for cell in self.cells)
-        return [part for name in variants for part in self.parts(Facet({VARIANT: name} if len(variants) > 1 else {}))]
+        variants = dict.fromkeys(cell.columns.get(PATH, "") for cell in self.cells)
+        return [part for name in variants for part in self.parts(Facet({PATH: name} if len(variants) > 1 else {}))]
 
     def parts(self, view: Facet) -> list[Facet]:
         """The view, or if it has too many places, parts of it by the values of one further factor after another."""
@@ -172,7 +170,7 @@ class Grid:
         """
         for name in names:
             here = cell.columns.get(name, "")
-            usual = self.first if name == VARIANT else here if here in ("", "none") else None
+            usual = self.first if name == PATH else here if here in ("", "none") else None
             if str(said.get(name, usual)) != str(here):
                 return False
         return True

@@ -6,11 +6,9 @@ from collections.abc import Collection, Mapping
 
 from millpond.judge.checks import Judgement
 from millpond.judge.compare import OUTCOMES, Comparison, Figure, Verdict
-from millpond.measure.population import VARIANT, path_in_words
-from millpond.results.directory import Value
+from millpond.results.factor import ALGORITHM, PATH, Value
 from millpond.show import labels
 from millpond.show.document import Entry, Listing, Row, Rows, Section, Tone
-from millpond.show.factors import SERIES
 from millpond.show.report.figures.histogram import METRIC as HISTOGRAM
 from millpond.show.report.grid import Grid
 
@@ -50,7 +48,7 @@ def published_figures(grid: Grid, comparison: Comparison, elsewhere: Collection[
     rows: list[Row] = []
     before = ""
     for figure in comparison.figures:
-        if figure.ours is None or (figure.id, figure.scenario.get(VARIANT)) in elsewhere:
+        if figure.ours is None or (figure.id, figure.scenario.get(PATH)) in elsewhere:
             continue
         words = (labels.metric(figure.metric), _conditions(grid, figure.scenario))
         place = "; ".join(filter(None, (", ".join(filter(None, words)), calibrates(figure.calibrates))))
@@ -89,7 +87,9 @@ def published_claims(comparison: Comparison) -> Section:
         others = list(claim.variants.items())[1:]
         why = "; ".join(filter(None, (claim.reason, calibrates(claim.calibrates))))
         rows.append((claim.id.removeprefix(f"{comparison.study}-"), _verdict(claim), _told(claim, claim.says, why)))
-        rows += [(path_in_words(name), _verdict(other), _told(other, "", other.reason)) for name, other in others]
+        rows += [
+            (comparison.reading.say(name), _verdict(other), _told(other, "", other.reason)) for name, other in others
+        ]
     return Section(
         "claims",
         "The published claims",
@@ -214,9 +214,11 @@ def _conditions(grid: Grid, scenario: Mapping[str, Value]) -> str:
     """Where a figure was observed, in words; a factor that is the same in a whole study is left out."""
     told = []
     for name, value in scenario.items():
-        if name in ("bin", "baseline", "direction") or (name in grid.factors and name not in (*grid.columns, SERIES)):
+        if name in ("bin", "baseline", "direction") or (
+            name in grid.factors and name not in (*grid.columns, ALGORITHM)
+        ):
             continue
-        if name == SERIES:
+        if name == ALGORITHM:
             told.append(_algorithms(grid, value))
         elif name == "comparator":
             against = f" against {_algorithms(grid, scenario['baseline'])}" if scenario.get("baseline") else ""

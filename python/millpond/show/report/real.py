@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from millpond.measure.measures import Measures
-from millpond.measure.population import path_in_words
 from millpond.real.columns import Beside, Live
-from millpond.show import factors
 from millpond.show.document import Listing, Row, Rows, Section
 
 LEAD = (
@@ -17,7 +15,8 @@ LEAD = (
 def section(live: Live, measures: Measures) -> Section:
     """The three columns as a table, and what must be known beside them."""
     most = max((one.variants for one in live.settings), key=len, default=("",))
-    names = tuple(f"simulated, {path_in_words(name) or name}" if len(most) > 1 else "simulated" for name in most)
+    reading = measures.results.reading
+    names = tuple(f"simulated, {reading.say(name) or name}" if len(most) > 1 else "simulated" for name in most)
     header = ("completion time, s", "published", *names, "live", "difference")
     rows: list[Row] = []
     data: list[tuple[object, ...]] = []
@@ -73,7 +72,7 @@ def _remarks(live: Live, measures: Measures) -> list[str]:
 
 def _place(one: Beside, measures: Measures) -> str:
     """A setting in a few words: its factors that differ between cells, its algorithm, its label."""
-    known = factors.of(measures.results)
+    known = measures.results.factors
     words = [
         known[name].say(value).replace("\N{NARROW NO-BREAK SPACE}", " ")
         for name, value in one.columns.items()

@@ -12,7 +12,8 @@ from millpond.judge.compare import Comparison
 from millpond.measure.links import COLLAPSE, collapse
 from millpond.measure.statistics import take
 from millpond.measure.workloads import with_an_end
-from millpond.results.directory import Cell, Group, Value
+from millpond.results.directory import Cell, Group
+from millpond.results.factor import Value
 from millpond.show import labels
 from millpond.show.report.grid import Grid, only, rate
 

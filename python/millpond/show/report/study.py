@@ -6,9 +6,10 @@ from collections.abc import Callable, Collection, Sequence
 from functools import partial
 
 from millpond.judge.compare import Comparison
+from millpond.results.factor import PATH
 from millpond.show.document import Listing, Picture, Plot, Section
 from millpond.show.report import figures, published, story, tables
-from millpond.show.report.grid import VARIANT, Facet, Grid
+from millpond.show.report.grid import Facet, Grid
 
 BOXES = (
     "Boxes hold the middle half of all clients, whiskers 80 %, short dashes mark the fastest and the slowest client; "
@@ -159,7 +160,7 @@ def unnecessary(grid: Grid, comparison: Comparison | None, views: Sequence[Facet
 
 def places(grid: Grid, views: Sequence[Facet]) -> Section:
     """Completion times of all places in one picture for each reading of the test bed."""
-    readings = {view.only.get(VARIANT): Facet({k: v for k, v in view.only.items() if k == VARIANT}) for view in views}
+    readings = {view.only.get(PATH): Facet({k: v for k, v in view.only.items() if k == PATH}) for view in views}
     return Section(
         "places",
         "Every place at a glance",

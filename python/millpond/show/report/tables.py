@@ -10,16 +10,16 @@ from millpond.measure import proxies, relays
 from millpond.measure.estimate import Estimate
 from millpond.measure.links import HEADS
 from millpond.measure.links import of_each as links_of_each
-from millpond.measure.population import Population, path_in_words
+from millpond.measure.population import Population
 from millpond.measure.reported import Course, Outcome
 from millpond.measure.workloads import with_an_end
 from millpond.results import provenance
-from millpond.results.directory import Cell, Value
+from millpond.results.directory import Cell
+from millpond.results.factor import ALGORITHM, PATH, Value
 from millpond.show import labels
 from millpond.show.document import Listing, Rows
-from millpond.show.factors import SERIES
 from millpond.show.report import story
-from millpond.show.report.grid import VARIANT, Grid, links_of
+from millpond.show.report.grid import Grid, links_of
 
 NOTHING = "\N{EN DASH}"
 """What stands where there is nothing to tell."""
@@ -223,7 +223,7 @@ def by_place(grid: Grid, keep: Callable[[Population], bool] = lambda _: True) ->
     # the factor of words with the fewest, and the reading of the test bed, make parts of the table
     words = [at for at in told if not grid.numeric(grid.columns[at])]
     fewest = sorted(words, key=lambda at: len({place[at] for place in found}))[: len(told) - 1]
-    parts = [*fewest[:1], *(at for at in fewest[1:] if grid.columns[at] == VARIANT)]
+    parts = [*fewest[:1], *(at for at in fewest[1:] if grid.columns[at] == PATH)]
     rows: list[tuple[str, ...]] = []
     before: tuple[Value, ...] = ()
     for place in grid.in_order(found, parts):
@@ -352,12 +352,16 @@ def manifest(grid: Grid) -> Listing:
     ]
     if grid.results.study is not None:
         paths = said.get("paths", {})
-        rows += [(path_in_words(path), paths[path]) for path in grid.paths if path_in_words(path) and paths.get(path)]
+        rows += [
+            (grid.results.reading.say(path), paths[path])
+            for path in grid.paths
+            if grid.results.reading.say(path) and paths.get(path)
+        ]
         for name in (*grid.columns, *(n for n in grid.factors if n not in grid.columns)):
             factor = grid.factors[name]
             values = factor.ordered(cell.columns[name] for cell in grid.cells if name in cell.columns)
             words = [factor.tick(value) for value in values if value != ""]
-            if name not in (SERIES, VARIANT) and words:
+            if name not in (ALGORITHM, PATH) and words:
                 rows.append((factor.axis, ", ".join(words)))
         rows.append(("controllers", ", ".join(grid.label(name) for name in grid.controllers())))
     if said.get("platform"):

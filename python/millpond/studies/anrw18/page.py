@@ -5,9 +5,10 @@ from __future__ import annotations
 from functools import partial
 
 from millpond.judge.compare import Comparison
+from millpond.results.factor import PATH
 from millpond.show.document import Section
 from millpond.show.report import study, tables
-from millpond.show.report.grid import VARIANT, Grid
+from millpond.show.report.grid import Grid
 from millpond.studies.anrw18 import phase
 from millpond.studies.anrw18.phase import JITTERED
 
@@ -15,7 +16,7 @@ from millpond.studies.anrw18.phase import JITTERED
 def sections(grid: Grid, comparison: Comparison | None) -> list[Section]:
     """Everything that the study shows."""
     # a varying delay is no view of its own: it stands beside the fixed one
-    views = [view for view in grid.views() if view.only.get(VARIANT) != JITTERED]
+    views = [view for view in grid.views() if view.only.get(PATH) != JITTERED]
     return [
         study.summary(grid, comparison),
         study.reported(grid, views),

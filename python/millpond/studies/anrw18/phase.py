@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from millpond.judge.compare import Comparison
 from millpond.results.directory import Cell, Results
+from millpond.results.factor import PATH
 from millpond.show import labels
 from millpond.show.document import Missing, Plot
 from millpond.show.report.figures.facets import Place, Point
 from millpond.show.report.figures.matrix import place_of, published_medians
 from millpond.show.report.figures.sharing import WHITE, pairs
-from millpond.show.report.grid import VARIANT, Facet, Grid, number, only
+from millpond.show.report.grid import Facet, Grid, number, only
 from millpond.show.report.style import Look
 
 FIXED, JITTERED = "fixed", "jittered"
@@ -26,12 +27,12 @@ def fixed_beside_jittered(
     """
     grid = Grid.of(results)
     view = view or grid.whole
-    fixed = {_key(cell): cell for cell in grid.plain(view.but(**{VARIANT: FIXED}))}
+    fixed = {_key(cell): cell for cell in grid.plain(view.but(**{PATH: FIXED}))}
     theirs = published_medians(grid, "fct", comparison, view)
     order = {name: rank for rank, name in enumerate(grid.controllers())}
     points: list[Point] = []
     published: dict[Place, float] = {}
-    cells = [cell for cell in grid.plain(view.but(**{VARIANT: JITTERED})) if _key(cell) in fixed]
+    cells = [cell for cell in grid.plain(view.but(**{PATH: JITTERED})) if _key(cell) in fixed]
     cells.sort(key=lambda cell: (number(cell, "clients"), str(cell.columns.get("workload")), order[only(cell)]))
     for jittered in cells:
         steady = fixed[_key(jittered)]
@@ -42,7 +43,7 @@ def fixed_beside_jittered(
             if (spread := grid.spread("fct", cell)) is None:
                 continue
             look = grid.looks[name] if side == "left" else Look(WHITE.colour, "-", grid.looks[name].marker, "")
-            told = (*(cell.columns[factor] for factor in _FACTORS), name, cell.columns[VARIANT])
+            told = (*(cell.columns[factor] for factor in _FACTORS), name, cell.columns[PATH])
             points.append(Point("", panel, grid.label(name), side, spread, told, look))
         if (median := theirs.get(place_of(grid, steady))) is not None:
             published["", panel, grid.label(name), "left"] = median

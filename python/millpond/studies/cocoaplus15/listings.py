@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from millpond.results.directory import Value
+from millpond.results.factor import PATH, Value
 from millpond.show.document import Listing
-from millpond.show.report.grid import VARIANT, Grid
+from millpond.show.report.grid import Grid
 from millpond.studies.cocoaplus15.points import LATER, LINKS, PAPER, TOPOLOGIES, Point, at, scaled
 
 #: Metric, traffic, notifications, what it is called, its factor.
@@ -32,7 +32,7 @@ def readings(grid: Grid) -> tuple[Listing, ...]:
                 for metric, traffic, notifications, _, scale in MEASURED:
                     for name in PAPER:
                         where: dict[str, Value] = {"topology": topology, "ldr": links, "traffic": traffic,
-                                                   "notifications": notifications, VARIANT: path}  # fmt: skip
+                                                   "notifications": notifications, PATH: path}  # fmt: skip
                         cells.append(_written(scaled(at(grid, metric, name, **where), scale)))
                 if path == grid.first:
                     strong.append(len(rows))
@@ -97,7 +97,7 @@ def costs(grid: Grid) -> tuple[Listing, ...]:
 
 def _has(grid: Grid, topology: str, links: str, path: str) -> bool:
     return at(grid, "packet_delivery_ratio", PAPER[0], topology=topology, ldr=links, traffic="mixed", notifications=1,
-              **{VARIANT: path}) is not None  # fmt: skip
+              **{PATH: path}) is not None  # fmt: skip
 
 
 def _written(found: Point | None) -> str:

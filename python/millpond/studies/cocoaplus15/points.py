@@ -9,8 +9,8 @@ import numpy as np
 
 from millpond.judge.compare import Comparison
 from millpond.measure.estimate import Estimate
-from millpond.measure.population import VARIANT, Population
-from millpond.results.directory import Value
+from millpond.measure.population import Population
+from millpond.results.factor import PATH, Value
 from millpond.show import labels
 from millpond.show.report.grid import Grid
 
@@ -49,7 +49,7 @@ class Point:
 
 def populations(grid: Grid, **factors: Value) -> list[Population]:
     """The populations in cells with these factors, on the first reading of the test bed unless one is named."""
-    wanted = {VARIANT: grid.first, **factors}
+    wanted = {PATH: grid.first, **factors}
     return [
         population
         for population in grid.measures.populations()

@@ -8,7 +8,8 @@ from functools import partial
 
 import numpy as np
 
-from millpond.results.directory import Cell, Value
+from millpond.results.directory import Cell
+from millpond.results.factor import Value
 from millpond.show import labels
 from millpond.show.document import Missing, Plot, Rows
 from millpond.show.report.figures import facets

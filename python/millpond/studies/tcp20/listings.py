@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from millpond.judge.compare import Comparison, Figure
-from millpond.measure.population import VARIANT, Population, clients_in_words, path_in_words
+from millpond.measure.population import Population
 from millpond.measure.statistics import PERCENTILES
-from millpond.results.directory import Value
+from millpond.results.factor import PATH, Value
 from millpond.show import labels
 from millpond.show.document import Entry, Listing, Row
 from millpond.show.report.grid import Grid
@@ -29,7 +29,7 @@ _PLACE = ("clients", "error_profile", "algorithm", "buffer_bytes")
 def downloads(grid: Grid) -> list[Population]:
     """The clients that download one image, on the first reading of the test bed."""
     found = [population for population in grid.measures.populations() if population.column("workload") == BULK]
-    return [population for population in found if population.column(VARIANT) == found[0].column(VARIANT)]
+    return [population for population in found if population.column(PATH) == found[0].column(PATH)]
 
 
 def medians(grid: Grid) -> tuple[Listing, ...]:
@@ -37,7 +37,7 @@ def medians(grid: Grid) -> tuple[Listing, ...]:
     rows: list[Row] = []
     found = [population for population in downloads(grid) if _errors(population) in PROFILES]
     for clients, here in _by(found, "clients"):
-        rows.append((clients_in_words(clients),))
+        rows.append((labels.clients(clients),))
         for name, mine in _by(here, "algorithm"):
             lines: dict[tuple[str, ...], list[int]] = {}
             for size, line in _by(mine, "buffer_bytes"):
@@ -60,7 +60,7 @@ def segments(grid: Grid) -> tuple[Listing, ...]:
     found = [p for p in downloads(grid) if p.algorithm in _TCP and _errors(p) in PROFILES]
     for clients, here in _by(found, "clients"):
         for name, mine in _by(here, "algorithm"):
-            rows.append((f"{grid.label(str(name))}, each of {clients_in_words(clients)}",))
+            rows.append((f"{grid.label(str(name))}, each of {labels.clients(clients)}",))
             order = list(PROFILES)
             for one in sorted(mine, key=lambda p: (order.index(_errors(p)), p.column("buffer_bytes"))):
                 cells = (_spread(grid, metric, one) for metric in _SEGMENTS.values())
@@ -79,7 +79,7 @@ def dwells(grid: Grid) -> tuple[Listing, ...]:
     turns = sorted({_errors(population).partition("-")[2] for population in varied} | {""}, key=length)
     for clients, here in _by(varied, "clients"):
         for profile in dict.fromkeys(_errors(population).partition("-")[0] for population in here):
-            rows.append((f"{PROFILES[profile]}, {clients_in_words(clients)}",))
+            rows.append((f"{PROFILES[profile]}, {labels.clients(clients)}",))
             alike = [p for p in found if _errors(p).partition("-")[0] == profile and p.column("clients") == clients]
             for (name, size), line in _by(alike, "algorithm", "buffer_bytes"):
                 at = {_errors(population).partition("-")[2]: population for population in line}
@@ -104,13 +104,13 @@ def percentiles(grid: Grid, comparison: Comparison | None) -> tuple[Listing, ...
     for (*place, size), variants in places.items():
         if tuple(place) != before:
             clients, error, name = before = tuple(place)
-            rows.append((f"{clients_in_words(clients)}, {PROFILES[str(error)]}, {grid.label(str(name))}",))
+            rows.append((f"{labels.clients(float(clients))}, {PROFILES[str(error)]}, {grid.label(str(name))}",))
         first = next(iter(variants.values()))
         published = (labels.number(first[statistic].published) for statistic in PERCENTILES)
         rows.append((short(int(size)), "published", *published))
         for path, figures in variants.items():
             ours = (labels.number(figures[statistic].ours) for statistic in PERCENTILES)
-            rows.append(("", path_in_words(path) or "here", *ours))
+            rows.append(("", grid.results.reading.say(path) or "here", *ours))
             rows.append(("", "", *(_difference(figures[statistic]) for statistic in PERCENTILES)))
     header = ("buffer", "", *PERCENTILES)
     numeric = tuple(range(2, len(header)))

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from millpond.judge.compare import Comparison
-from millpond.measure.population import path_in_words
 from millpond.show import labels
 from millpond.show.document import Listing
 from millpond.show.report.grid import Grid
@@ -118,7 +117,7 @@ def table(found: Sequence[Nearness], grid: Grid) -> tuple[Listing, ...]:
         rows.append((PROFILES[profile], grid.label(algorithm), *cells))
     header = ["", ""]
     for path in paths:
-        words = f"{path_in_words(path) or path}: " if len(paths) > 1 else ""
+        words = f"{grid.results.reading.say(path) or path}: " if len(paths) > 1 else ""
         header += [f"{words}within 5 %", f"{words}typical difference"]
     caption = (
         "Published completion times that are met, of all buffers and percentiles, and the median difference without "

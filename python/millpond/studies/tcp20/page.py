@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from millpond.judge.compare import Comparison
-from millpond.measure.population import VARIANT, path_in_words
-from millpond.results.directory import Value
+from millpond.results.factor import PATH, Value
 from millpond.show import labels
 from millpond.show.document import Listing, Picture, Section
 from millpond.show.report import figures, story, study, tables
@@ -28,7 +27,7 @@ def sections(grid: Grid, comparison: Comparison | None) -> list[Section]:
     ]
     found += [_everyone(grid), *_dwell(grid, comparison), *_short(grid, comparison)]
     if comparison is not None:
-        tabled = {(figure.id, figure.scenario.get(VARIANT)) for figure in listings.tabled(comparison)}
+        tabled = {(figure.id, figure.scenario.get(PATH)) for figure in listings.tabled(comparison)}
         found += study.beside_published(grid, comparison, tabled)
     return [*found, study.what_was_run(grid, comparison)]
 
@@ -185,7 +184,7 @@ def _readings(grid: Grid) -> list[str]:
     told = {name: grid.results.manifest.get("paths", {}).get(name) for name in grid.paths}
     if len(told) < 2:
         return []
-    words = (f"{path_in_words(name)}: {label}" for name, label in told.items() if label)
+    words = (f"{grid.results.reading.say(name)}: {label}" for name, label in told.items() if label)
     return [f"On each reading of the test bed by itself; {'; '.join(words)}."]
 
 
@@ -267,7 +266,7 @@ def _short(grid: Grid, comparison: Comparison | None) -> list[Section]:
 
 
 def _on(path: str, grid: Grid) -> str:
-    words = path_in_words(path)
+    words = grid.results.reading.say(path)
     return f", {words}" if len(grid.paths) > 1 and words else ""
 
 

@@ -11,8 +11,8 @@ from matplotlib.ticker import FuncFormatter
 
 from millpond.judge.compare import Comparison
 from millpond.results.directory import Cell, Results
+from millpond.results.factor import ALGORITHM
 from millpond.show.document import Missing, Plot, Rows
-from millpond.show.factors import SERIES
 from millpond.show.report import style
 from millpond.show.report.grid import Facet, Grid, only
 
@@ -132,7 +132,7 @@ def tallies(grid: Grid, comparison: Comparison | None = None, stage: Facet | Non
 
 
 def _published(grid: Grid, cell: Cell, comparison: Comparison | None) -> dict[int, float]:
-    names = [SERIES, *grid.varying, *([grid.across] if grid.across else [])]
+    names = [ALGORITHM, *grid.varying, *([grid.across] if grid.across else [])]
     return {
         int(figure.bin): figure.published
         for figure in (comparison.figures if comparison is not None else [])

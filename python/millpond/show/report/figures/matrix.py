@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from matplotlib.patches import Patch
 
 from millpond.judge.compare import Comparison
-from millpond.results.directory import Cell, Results, Value
+from millpond.results.directory import Cell, Results
+from millpond.results.factor import ALGORITHM, Value
 from millpond.show.document import Missing, Plot, Rows
-from millpond.show.factors import SERIES
 from millpond.show.report import style
 from millpond.show.report.figures import facets, marks
 from millpond.show.report.figures.facets import Point, Spec
@@ -110,7 +110,7 @@ def published_medians(
 ) -> dict[facets.Place, float]:
     """Published medians of a metric, by where the cell that they belong to stands."""
     found: dict[facets.Place, float] = {}
-    names = [SERIES, *grid.varying, *([grid.across] if grid.across else [])]
+    names = [ALGORITHM, *grid.varying, *([grid.across] if grid.across else [])]
     for figure in comparison.figures if comparison is not None else []:
         if figure.metric != metric or figure.statistic != "median":
             continue

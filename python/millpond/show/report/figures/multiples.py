@@ -15,9 +15,9 @@ from millpond.measure.measures import Measures
 from millpond.measure.metric import Metric
 from millpond.measure.metrics import ALIASES, METRICS
 from millpond.measure.population import Population
-from millpond.results.directory import Results, Value
+from millpond.results.directory import Results
+from millpond.results.factor import ALGORITHM, LOGARITHMIC, Value
 from millpond.show.document import Missing, Plot, Rows
-from millpond.show.factors import LOGARITHMIC, SERIES
 from millpond.show.report.figures import facets
 from millpond.show.report.figures.clock import Clock
 from millpond.show.report.figures.facets import Point, Spec
@@ -46,11 +46,13 @@ class Layout:
         Raises `UsageError` for a factor that the results do not have, or one that is named twice.
         """
         told = [name for name in (rows, columns, across) if name]
-        if SERIES in told:
-            raise UsageError(f"{SERIES}: stands in every panel, as colours: rows, columns and axis are other factors")
+        if ALGORITHM in told:
+            raise UsageError(
+                f"{ALGORITHM}: stands in every panel, as colours: rows, columns and axis are other factors"
+            )
         for name in told:
             if name not in grid.factors:
-                raise UsageError(unknown("factor", name, [known for known in grid.factors if known != SERIES]))
+                raise UsageError(unknown("factor", name, [known for known in grid.factors if known != ALGORITHM]))
             if told.count(name) > 1:
                 raise UsageError(f"factor {name!r} is named twice: rows, columns and axis need one each")
         left = [name for name in (grid.across, *grid.varying) if name and name not in told]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Callable, Sequence
 
-from millpond.results.directory import Results, Value
+from millpond.results.directory import Results
+from millpond.results.factor import Value
 from millpond.show.document import Missing, Plot
 from millpond.show.report.figures import facets
 from millpond.show.report.figures.facets import Point, Spec

@@ -12,7 +12,8 @@ from matplotlib.ticker import PercentFormatter
 
 from millpond.measure.reported import SHARES, Course
 from millpond.plan.quantity import in_seconds
-from millpond.results.directory import Cell, Results, Value
+from millpond.results.directory import Cell, Results
+from millpond.results.factor import Value
 from millpond.show.document import Missing, Plot, Rows
 from millpond.show.report import style
 from millpond.show.report.figures import marks
