@@ -19,7 +19,8 @@ class MakeRows:
     def __call__(self, *entries: Mapping[str, str]) -> Published:
         usual = {"source": "anrw18", "category": "result", "kind": "text", "suspect": "0"}
         with self.file.open("w", newline="") as stream:
-            writer = csv.DictWriter(stream, COLUMNS, restval="", lineterminator="\n")
+            columns = dict.fromkeys((*COLUMNS, *(column for entry in entries for column in entry)))
+            writer = csv.DictWriter(stream, columns, restval="", lineterminator="\n")
             writer.writeheader()
             writer.writerows({"id": f"x-r{number}", **usual, **entry} for number, entry in enumerate(entries))
         return read(self.file)

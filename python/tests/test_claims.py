@@ -91,7 +91,7 @@ def test_a_failing_claim_gives_bounds_points_and_the_known_reason(tmp_path: Path
     found = judged(tmp_path, fake, check, more="reading = 'as told'\nif_it_fails = 'the clients are many'\n")
     assert found.verdict == "fails"
     assert found.reason == "not at most 5 at 1 of 2 points; the clients are many"
-    assert "default 196 with 400 clients, 2500 B, random" in found.measured
+    assert "default 196 with 400 clients, buffer 2 500 B, random" in found.measured
 
 
 def test_some_points_may_be_enough(tmp_path: Path, fake: Measures) -> None:

@@ -64,7 +64,7 @@ def test_a_population_is_told_by_every_column_that_differs(measures: Measures) -
     assert measures.has(HERE)
     assert not measures.has(HERE.but(payload=68, config="two-host"))
     assert not measures.has(Population.of("cocoa", clients=400, buffer_bytes=2500, workload="random", path="as-typed"))
-    assert measures.place(HERE) == "400 clients, 2500 B, random, four-host, 176 B payload, as typed"
+    assert measures.place(HERE) == "clients 400, buffer bytes 2 500, random, four-host, payload 176, as typed"
     assert measures.cell(HERE).scenario["server"]["payload"] == "176 B"
 
 
@@ -116,7 +116,7 @@ def test_a_column_that_is_not_named_means_the_usual_value(tmp_path: Path, measur
         "metric = 'makespan'\nabove = 0\n"
         "each = { config = 'four-host', clients = 10, buffer_bytes = 2500, workload = 'random', algorithm = 'cocoa' }"
     )
-    assert "68 B payload" in judged(tmp_path, measures, check).points[0]
+    assert "payload 68" in judged(tmp_path, measures, check).points[0]
     with pytest.raises(UsageError, match="a check says nothing about config: add it to `each`"):
         judged(tmp_path, measures, check.replace("config = 'four-host', ", ""))
 
@@ -130,7 +130,7 @@ def test_ratios_are_compared(tmp_path: Path, measures: Measures) -> None:
     )
     found = judged(tmp_path, measures, check)
     assert found.verdict == "holds"
-    assert "cocoa to default 0.04592 times against [68 B payload] 0.04592 times (+0.0%)" in found.measured
+    assert "cocoa to default 0.04592 times against [payload 68] 0.04592 times (+0.0%)" in found.measured
 
 
 def test_what_was_not_run_is_named(tmp_path: Path, measures: Measures) -> None:
@@ -139,7 +139,7 @@ def test_what_was_not_run_is_named(tmp_path: Path, measures: Measures) -> None:
         "workload = 'random', algorithm = 'cocoa' }"
     )
     found = judged(tmp_path, measures, check)
-    assert (found.verdict, found.reason) == ("unjudged", "not run: 296 B payload")
+    assert (found.verdict, found.reason) == ("unjudged", "not run: payload 296")
 
 
 # ----------------------------------------------------------------------------------------------- rows of a file
@@ -148,12 +148,12 @@ def test_what_was_not_run_is_named(tmp_path: Path, measures: Measures) -> None:
 @pytest.mark.parametrize(
     ("change", "verdict", "told"),
     [
-        ({}, "holds", "four-host, 176 B payload, as typed"),
-        ({"payload": "68;176"}, "holds", "68 B payload"),
+        ({}, "holds", "four-host, payload 176, as typed"),
+        ({"payload": "68;176"}, "holds", "payload 68"),
         (
             {"payload": "", "baseline": "payload=68", "comparator": "payload=176", "algorithm": "cocoa",
              "direction": "equal"},
-            "holds", "cocoa 9 against [68 B payload] 9",
+            "holds", "cocoa 9 against [payload 68] 9",
         ),
         ({"config": "six-host"}, "unjudged", "config=six-host"),
         ({"payload": "150"}, "unjudged", "payload=150"),

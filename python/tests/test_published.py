@@ -7,6 +7,7 @@ from published_rows import MakeRows
 
 from millpond.errors import UsageError
 from millpond.judge.published import COLUMNS, Condition, Published, read
+from millpond.results.factor import Factor
 
 
 def test_the_built_in_file_is_read_whole(built_in: Published) -> None:
@@ -24,6 +25,13 @@ def test_the_built_in_file_is_read_whole(built_in: Published) -> None:
     }
 
 
+FACTORS = {
+    "buffer_bytes": Factor("buffer_bytes", "buffer"),
+    "clients": Factor("clients"),
+    "workload": Factor("workload"),
+}
+
+
 @pytest.mark.parametrize(
     ("text", "value", "met"),
     [
@@ -36,14 +44,14 @@ def test_the_built_in_file_is_read_whole(built_in: Published) -> None:
     ],
 )
 def test_conditions(text: str, value: int | str, met: bool) -> None:
-    condition = Condition.parse(text)
+    condition = Condition.parse(text, FACTORS)
     assert condition is not None
     assert condition.met(value) is met
 
 
 @pytest.mark.parametrize("text", ["bufferbloat", "rto<1s", "50 x rtt", "", "larger buffer"])
 def test_words_are_no_conditions(text: str) -> None:
-    assert Condition.parse(text) is None
+    assert Condition.parse(text, FACTORS) is None
 
 
 def test_a_missing_column_is_named(tmp_path: Path) -> None:

@@ -151,7 +151,7 @@ def _histogram(
     if total == 0:
         raise UnreadableError("nothing to measure")
     text = row["bin"]
-    condition = Condition.parse(f"clients{text}") if text[:1] in "<>=" else None
+    condition = Condition.of_bin(text)
     if text.isdecimal():
         found = sum(count.get(int(text), 0) for count in counts)
     elif condition is not None:

@@ -1,8 +1,8 @@
 """Published figures: CSV files with the reference columns, one observation a row.
 
-Columns that a file need not have are empty where it leaves them out. A row's scenario columns, and those named like a
-factor of the study's plan, say where it was observed; an empty one holds for all. Several conditions in one cell are
-separated by `;`. `bin` may hold one further condition such as `buffer>=14100`, or the column of a histogram.
+Columns that a file need not have are empty where it leaves them out. Every column that is no reference column is a
+factor of the study's plan and says where a row was observed; an empty one holds for all. Several conditions in one cell
+are separated by `;`. `bin` may hold one further condition such as `buffer>=14100`, or the column of a histogram.
 """
 
 from __future__ import annotations
@@ -12,19 +12,18 @@ import io
 import math
 import operator
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from millpond.errors import UsageError, unknown
 from millpond.given_files import read_text
-from millpond.results.factor import Value
+from millpond.results.factor import Factor, Value
 
+#: What a column says of any study; every other one is a factor of the plan.
 COLUMNS = (
-    "id", "source", "locator", "category", "kind", "claim_id", "clients", "buffer_bytes", "workload", "error_profile",
-    "payload", "topology", "ldr", "mac_retx", "traffic", "config", "algorithm", "offered_kbps", "metric", "bin",
-    "statistic", "qualifier", "value", "unit", "baseline", "comparator", "direction", "relative_change", "raw",
-    "suspect", "note",
+    "id", "source", "locator", "category", "kind", "claim_id", "algorithm", "metric", "bin", "statistic", "qualifier",
+    "value", "unit", "baseline", "comparator", "direction", "relative_change", "raw", "suspect", "note",
 )  # fmt: skip
 
 #: Those of them that every file has.
@@ -33,15 +32,6 @@ NEEDED = ("id", "source", "locator", "category", "kind", "metric", "value", "uni
 #: What a row may be about.
 CATEGORIES = ("result", "setup", "algorithm", "background", "cited")
 
-#: Columns that say where a row was observed.
-SCENARIO_COLUMNS = (
-    "clients", "buffer_bytes", "workload", "error_profile", "payload", "topology", "ldr", "mac_retx", "traffic",
-    "config", "algorithm", "offered_kbps",
-)  # fmt: skip
-
-#: Their names as conditions write them.
-CONDITION_NAMES = {"buffer": "buffer_bytes", **{name: name for name in SCENARIO_COLUMNS}}
-
 _OPERATORS: dict[str, Callable[[float, float], bool]] = {
     ">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt, "=": operator.eq,
 }  # fmt: skip
@@ -49,7 +39,7 @@ _OPERATORS: dict[str, Callable[[float, float], bool]] = {
 
 @dataclass(frozen=True)
 class Condition:
-    """One condition on a scenario column: `clients=1`, `buffer_bytes>=14100`, `workload=random`."""
+    """One condition on a factor: `clients=1`, `buffer_bytes>=14100`, `workload=random`."""
 
     column: str
     sign: str
@@ -68,12 +58,19 @@ class Condition:
         return f"{self.column}{self.sign}{';'.join(self.values)}"
 
     @staticmethod
-    def parse(text: str) -> Condition | None:
-        """Read `name sign value`; None if it is nothing of the kind."""
+    def parse(text: str, factors: Mapping[str, Factor]) -> Condition | None:
+        """Read `factor sign value`, the factor by its name or the plan's word for it; None if it is no such thing."""
         found = re.fullmatch(r"\s*([a-z_]+)\s*(>=|<=|=|>|<)\s*([^;]+(?:;[^;=<>]+)*)\s*", text)
-        if found is None or found[1] not in CONDITION_NAMES:
+        if found is None:
             return None
-        return Condition(CONDITION_NAMES[found[1]], found[2], tuple(v.strip() for v in found[3].split(";")))
+        named = next((name for name, factor in factors.items() if found[1] in (name, factor.title)), None)
+        return None if named is None else Condition(named, found[2], tuple(v.strip() for v in found[3].split(";")))
+
+    @staticmethod
+    def of_bin(text: str) -> Condition | None:
+        """The same of a number of retransmissions: `>=2`; None if it is nothing of the kind."""
+        found = re.fullmatch(r"\s*(>=|<=|=|>|<)\s*([^;=<>]+)\s*", text)
+        return None if found is None else Condition("bin", found[1], (found[2].strip(),))
 
 
 @dataclass(frozen=True)
@@ -83,7 +80,7 @@ class Row:
     cells: Mapping[str, str]
     line: int
     #: The columns that say where it was observed.
-    places: tuple[str, ...] = SCENARIO_COLUMNS
+    places: tuple[str, ...] = ("algorithm",)
 
     def __getitem__(self, column: str) -> str:
         return self.cells[column]
@@ -118,7 +115,7 @@ class Row:
         return tuple(part.strip() for part in self.cells[column].split(";") if part.strip())
 
     def scenario(self) -> dict[str, Value]:
-        """The scenario columns that say something, numbers as numbers."""
+        """Where it was observed: the columns of factors that say something, numbers as numbers."""
         told: dict[str, Value] = {}
         for column in self.places:
             text = self.cells[column]
@@ -149,13 +146,12 @@ class Published:
         return grouped
 
 
-def read(file: Path | str, name: str | None = None, factors: Iterable[str] = ()) -> Published:
+def read(file: Path | str, name: str | None = None) -> Published:
     """Read a CSV file of published figures.
 
     Args:
         file: Where it lies.
         name: What it is called; its path unless given.
-        factors: The factors of the plan that it is about: a column of such a name says where a row was observed.
 
     Raises:
         UsageError: one line, if the file is missing, lacks a column, or a word or number in it is none.
@@ -168,14 +164,14 @@ def read(file: Path | str, name: str | None = None, factors: Iterable[str] = ())
         raise UsageError(
             f"{path}: not a file of published figures: missing column{'s' * (len(missing) > 1)} {', '.join(missing)}"
         )
-    further = tuple(column for column in factors if column in header and column not in COLUMNS)
+    places = tuple(column for column in header if column == "algorithm" or column not in COLUMNS)
     rows = []
     for entry in reader:
         line = reader.line_num
         if any(entry[column] is None for column in header) or "" in entry:
             raise UsageError(f"{path}: line {line}: {len(header)} columns expected (cut short?)")
-        cells = {column: entry.get(column, "").strip() for column in (*COLUMNS, *further)}
-        row = Row(cells, line, (*SCENARIO_COLUMNS, *further))
+        cells = {column: entry.get(column, "").strip() for column in dict.fromkeys((*COLUMNS, *header))}
+        row = Row(cells, line, places)
         if row["category"] not in CATEGORIES:
             raise UsageError(f"{path}: line {line}: category: {unknown('word', row['category'], CATEGORIES)}")
         for column in ("value", "relative_change"):

@@ -26,7 +26,7 @@ from millpond.measure.metrics import ALIASES, METRICS
 from millpond.measure.population import Population
 from millpond.measure.statistics import known as known_statistic
 from millpond.plan.study import Reading
-from millpond.results.factor import PATH
+from millpond.results.factor import ALGORITHM, PATH, Factor
 
 #: Its `bin` is a number of retransmissions, not a condition.
 HISTOGRAM = "exchanges_by_retransmissions"
@@ -133,7 +133,7 @@ def conditions_of(row: Row, measures: Measures, reading: Reading) -> tuple[Condi
     """The conditions of a row's scenario columns and its `bin`. Raises `UnreadableError` for one of another kind."""
     found = []
     for column in row.places:
-        if not row[column] or column == "algorithm":
+        if not row[column] or column == ALGORITHM:
             continue
         if not measures.values(column):
             raise UnreadableError(f"{column}={row[column]} is no part of this study's plan")
@@ -145,7 +145,7 @@ def conditions_of(row: Row, measures: Measures, reading: Reading) -> tuple[Condi
         for name, (low, high) in named.within.items():
             found += [Condition(name, ">=", (str(low),)), Condition(name, "<=", (str(high),))]
     elif text and row["metric"] != HISTOGRAM and not text.isdecimal():
-        condition = Condition.parse(text)
+        condition = Condition.parse(text, measures.results.factors)
         if condition is None:
             raise UnreadableError(f"condition {text!r} is not one this program can select by")
         found.append(condition)
@@ -187,8 +187,8 @@ def _places(
     """What is compared with what, and what of it was not run."""
     names = list(dict.fromkeys(population.algorithm for population in measures.populations()))
     usual = row.list("algorithm") or tuple(name for name in reading.algorithms if name in names)
-    of = _side(row, "comparator", names) or [{}]
-    against = _side(row, "baseline", names) if two_sided else [None]
+    of = _side(row, "comparator", names, measures) or [{}]
+    against = _side(row, "baseline", names, measures) if two_sided else [None]
     for name in usual:
         if name not in names:
             raise UnreadableError(f"algorithm {name!r} was not run")
@@ -208,11 +208,11 @@ def _places(
     return tuple(told), tuple(missing)
 
 
-def _side(row: Row, column: str, names: Sequence[str]) -> list[Mapping[str, Any]]:
+def _side(row: Row, column: str, names: Sequence[str], measures: Measures) -> list[Mapping[str, Any]]:
     """A side as algorithms and conditions; anything else cannot be read."""
     sides: list[Mapping[str, Any]] = []
-    for word in _split(row[column], names):
-        condition = Condition.parse(word)
+    for word in _split(row[column], names, measures.results.factors):
+        condition = Condition.parse(word, measures.results.factors)
         if condition is not None:
             sides.append({"condition": condition})
         elif word in names:
@@ -244,12 +244,12 @@ def _told(population: Population) -> Place:
     return {"algorithm": population.algorithm, **factors}
 
 
-def _split(text: str, names: Sequence[str]) -> list[str]:
+def _split(text: str, names: Sequence[str], factors: Mapping[str, Factor]) -> list[str]:
     """The entries of a list; further values of a condition (`clients=200;400`) stay with it."""
     words: list[str] = []
     for word in (part.strip() for part in text.split(";") if part.strip()):
-        further = word not in names and Condition.parse(word) is None
-        if further and words and Condition.parse(words[-1]) is not None:
+        further = word not in names and Condition.parse(word, factors) is None
+        if further and words and Condition.parse(words[-1], factors) is not None:
             words[-1] += f";{word}"
         else:
             words.append(word)
@@ -257,7 +257,7 @@ def _split(text: str, names: Sequence[str]) -> list[str]:
 
 
 def _placed(row: Row) -> bool:
-    return any(row[column] for column in ("clients", "buffer_bytes", "bin"))
+    return any(row[column] for column in (*row.places, "bin") if column != ALGORITHM)
 
 
 # ----------------------------------------------------------------------------------------------- bounds

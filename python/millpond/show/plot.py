@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+import textwrap
+from typing import TYPE_CHECKING
 
 from millpond.errors import UsageError, unknown
+from millpond.measure.estimate import Estimate
+from millpond.results.factor import LOGARITHMIC, Factor
 from millpond.show import labels
 
 if TYPE_CHECKING:
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
 
 #: Width of a column of a paper, in inches.
 COLUMN = 3.5
+#: So many letters find room beside its panel.
+LONGEST = 22
 
 
 def plot(frame: Frame, x: str, series: str = "algorithm", width: float = COLUMN) -> Figure:
@@ -29,9 +33,10 @@ def plot(frame: Frame, x: str, series: str = "algorithm", width: float = COLUMN)
     Raises:
         UsageError: one line, if the frame holds several metrics, or is told apart by something else.
     """
-    import matplotlib.pyplot as plt
-
+    # pictures need more of the laboratory than frames do
     from millpond.show.report import style
+    from millpond.show.report.figures import facets
+    from millpond.show.report.values import Spread
 
     for name in (x, series):
         if name not in frame.by:
@@ -41,38 +46,24 @@ def plot(frame: Frame, x: str, series: str = "algorithm", width: float = COLUMN)
     several = [name for name in (*others, "metric", "statistic") if len({row[name] for row in rows}) > 1]
     if several:
         raise UsageError(f"plot: several values of {', '.join(several)}: choose one by .where, or another x or series")
-    values = list(dict.fromkeys(row[x] for row in rows))
-    numbers = all(isinstance(value, int | float) for value in values)
-    factor = frame.factors.get(x)
-    names = list(dict.fromkeys(str(row[series]) for row in rows))
-    looks = style.looks({name: labels.preset(name) for name in names})
-    with plt.rc_context({"font.size": 8, "pdf.fonttype": 42, "svg.fonttype": "none"}):
-        figure, axes = plt.subplots(figsize=(width, 0.68 * width), layout="constrained")
-        for name in names:
-            mine = [row for row in rows if str(row[series]) == name and row["value"] is not None]
-            at = [row[x] if numbers else values.index(row[x]) for row in mine]
-            below, above = ([abs(row["value"] - _end(row, end)) for row in mine] for end in ("low", "high"))
-            look = looks[name]
-            axes.errorbar(
-                at, [row["value"] for row in mine], (below, above), color=look.colour, linestyle=look.dash,
-                marker=look.marker, markersize=4, linewidth=1.2, capsize=2, label=labels.controller(name),
-            )  # fmt: skip
-        if not numbers:
-            axes.set_xticks(range(len(values)), [str(value) for value in values])
-        elif factor is not None and factor.scale == "log":
-            axes.set_xscale("log")
-        axes.set_xlabel(labels.with_unit(factor.title, factor.unit) if factor else x.replace("_", " "))
-        axes.set_ylabel(labels.with_unit(labels.metric(rows[0]["metric"]), rows[0]["unit"]) if rows else "")
-        axes.grid(alpha=0.4, linewidth=0.4)
-        if len(names) > 1:
-            axes.legend(fontsize=7, frameon=False)
-    # drawn where it is shown: a notebook would show it a second time
-    plt.close(figure)
-    return figure
-
-
-# ----------------------------------------------------------------------------------------------- helpers
-
-
-def _end(row: Mapping[str, Any], end: str) -> float:
-    return float(row["value"] if row[end] is None else row[end])
+    factor = frame.factors.get(x, Factor(x))
+    values = factor.ordered(row[x] for row in rows)
+    looks = style.looks({name: labels.preset(name) for name in dict.fromkeys(str(row[series]) for row in rows)})
+    there = [row for row in rows if row["value"] is not None]
+    found = [(row, Estimate(row["value"], row["low"], row["high"], row["runs"])) for row in there]
+    numeric = all(isinstance(value, int | float) for value in values)
+    spec = facets.Spec(
+        "line",
+        textwrap.fill(labels.with_unit(labels.metric(rows[0]["metric"]), rows[0]["unit"]), LONGEST) if rows else "",
+        {name: (labels.controller(name) if len(looks) > 1 else "", look) for name, look in looks.items()},
+        x=factor.axis,
+        tick=factor.tick,
+        xs=values,
+        wrapped=True,
+        numeric=numeric,
+        log_x=numeric and factor.scale == LOGARITHMIC,
+        joined=True,
+    )
+    points = [facets.Point("", "", row[x], str(row[series]), Spread.around(one)) for row, one in found]
+    with style.as_wide_as(width):
+        return facets.draw(points, spec)

@@ -127,8 +127,8 @@ def read(folder: Path, plan: Plan) -> dict[str, Number | Farthest]:
         found.append(Number(table.id, check, table.told, _factor(table, check, file, place)))
     for position, row in enumerate(told.farthest):
         for column in row.rows:
-            if column not in COLUMNS:
-                raise UsageError(f"{where(file, f'farthest[{position}].rows')}: {unknown('column', column, COLUMNS)}")
+            if column not in (known := (*COLUMNS, *plan.factors)):
+                raise UsageError(f"{where(file, f'farthest[{position}].rows')}: {unknown('column', column, known)}")
         rows = {column: (texts,) if isinstance(texts, str) else tuple(texts) for column, texts in row.rows.items()}
         found.append(Farthest(row.id, rows))
     numbers = {number.id: number for number in found}

@@ -41,10 +41,8 @@ def compare(results: Results, published: Path | str | None = None, measures: Mea
         raise MillpondError(f"{results.directory}: results of a single scenario: there is nothing published about it")
     plan = study.load(results.plan or results.kept / KEPT)
     measures = measures or Measures(results)
-    built_in = (
-        Published((), "none") if plan.published is None else read_published(plan.published, "built in", plan.factors)
-    )
-    chosen = built_in if published is None else read_published(published, factors=plan.factors)
+    built_in = Published((), "none") if plan.published is None else read_published(plan.published, "built in")
+    chosen = built_in if published is None else read_published(published)
     written = ClaimFile() if plan.claims is None else claim_file.read(plan.claims, plan.factors, plan.columns)
     read_off = written.calibration
     found = figures.match(chosen, measures, plan.reading, written.figures)
@@ -72,7 +70,7 @@ def check(plan: Plan) -> None:
         if file is not None and not file.is_file():
             raise UsageError(f"{plan.file}: {key}: {file}: no such file")
     if plan.published is not None:
-        read_published(plan.published, "built in", plan.factors)
+        read_published(plan.published, "built in")
     if plan.claims is not None:
         claim_file.read(plan.claims, plan.factors, plan.columns)
 
