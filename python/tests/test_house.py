@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -64,16 +65,33 @@ def test_a_crate_stands_on_lower_floors_alone(crate: Path) -> None:
     assert used <= CRATES[crate.name]
 
 
+#: A text that names a module, as one that is imported by its name or run as a program.
+NAMED = re.compile(r"(?:^|[\s:])millpond\.([a-z_]+)\b")
+
+
 def _imports(file: Path) -> set[str]:
-    """The modules of the package that a file imports, also inside functions."""
+    """The modules of the package that a file imports, also inside functions and by their names."""
+    tree = ast.parse(file.read_text(encoding="utf-8"))
     found: set[str] = set()
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+    told = [
+        node.value for node in ast.walk(tree) if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    ]
+    for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.level == 0 and node.module is not None:
             names = [node.module] if node.module != "millpond" else [f"millpond.{name.name}" for name in node.names]
             found.update(names)
         elif isinstance(node, ast.Import):
             found.update(name.name for name in node.names)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in told:
+            found.update(f"millpond.{name}" for name in NAMED.findall(node.value))
     return {name.split(".")[1] for name in found if name.startswith("millpond.")}
+
+
+def _globs(file: Path) -> list[str]:
+    """Patterns that find Python files: code that is taken in by where it lies."""
+    calls = (node for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))) if isinstance(node, ast.Call))
+    named = (call for call in calls if isinstance(call.func, ast.Attribute) and call.func.attr in ("glob", "rglob"))
+    return [ast.unparse(call) for call in named if any(".py" in ast.unparse(word) for word in call.args)]
 
 
 @pytest.mark.parametrize("step", STEPS)
@@ -83,6 +101,15 @@ def test_a_step_of_the_package_knows_only_those_before_it(step: str) -> None:
     files = sorted((package / step).rglob("*.py")) or [package / f"{step}.py"]
     wrong = {str(file.relative_to(package)): sorted(found) for file in files if (found := _imports(file) & above)}
     assert not wrong
+    assert not [found for file in files for found in _globs(file) if step != "controllers"]
+
+
+def test_what_is_imported_by_its_name_counts(tmp_path: Path) -> None:
+    file = tmp_path / "hidden.py"
+    file.write_text('import importlib\nimportlib.import_module("millpond.studies.pages")\nrun("import millpond.cli")\n')
+    assert _imports(file) == {"studies", "cli"}
+    file.write_text('Path().glob("*/page.py")\n')
+    assert _globs(file) == ["Path().glob('*/page.py')"]
 
 
 def test_a_study_is_known_to_nobody_below() -> None:
