@@ -19,7 +19,7 @@ from millpond.plan.plan import Algorithm, Plan, Trace
 from millpond.plan.program import FLEET, Program
 from millpond.plan.values import plain
 from millpond.results.factor import ALGORITHM
-from millpond.run import together
+from millpond.run import possible
 from millpond.run.campaign import carry_out
 
 #: What is measured unless other metrics are asked for.
@@ -65,7 +65,7 @@ def evaluate(
     own = OwnControllers(Path(), known.folder)
     program = _program(known, candidates, lists, own)
     cells = [planned.cell for planned in program.cells]
-    together.refuse_alone(cells, FLEET if known.sites else program.kind, known.name)
+    possible.refuse_alone(cells, FLEET if known.sites else program.kind, known.name)
     measures = Measures(carry_out(replace(program, kind="sweep"), workers=jobs))
     factors = [name for name in dict.fromkeys(key for cell in cells for key in cell.columns) if name != ALGORITHM]
     return pa.Table.from_pylist(list(_rows(measure(measures, metrics), factors, lists)))

@@ -1,15 +1,12 @@
-"""What the command line changes of a scenario: places, numbers of clients, controllers with settings."""
+"""What is written on a command line: places and their values, lists, controllers with settings."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-from millpond._engine import Scenario
-from millpond.controllers.own import OwnControllers, is_own
+from millpond.controllers.own import is_own
 from millpond.errors import UsageError
-from millpond.plan import scenario as scenarios
 from millpond.plan.toml_file import parse
 
 
@@ -87,53 +84,7 @@ def value_of(text: str, option: str) -> Any:
         return text
 
 
-def changed(
-    tree: Mapping[str, Any], changes: Mapping[str, Mapping[str, Any]], own: OwnControllers, origin: str
-) -> Scenario:
-    """The scenario with changes.
-
-    Args:
-        tree: The scenario.
-        changes: What each option changes, by the option as it was written.
-        own: Where controllers of one's own are found.
-        origin: Where the scenario came from.
-
-    Raises:
-        UsageError: one line that names the option to blame, or else the scenario.
-    """
-    if not changes:
-        return scenarios.build(tree, origin, own)
-    tree = here = _open_counts(tree, [place for places in changes.values() for place in places])
-    for option, places in changes.items():
-        try:
-            # what is typed lies where that is typed
-            here = scenarios.with_files(scenarios.with_changes(here, places), Path())
-        except UsageError as error:
-            raise UsageError(f"{option.split()[0]}: {error}") from None
-    try:
-        return scenarios.build(here, origin, own)
-    except UsageError:
-        _blame(tree, changes, own)
-        raise
-
-
 # ----------------------------------------------------------------------------------------------- helpers
-
-
-def _open_counts(tree: Mapping[str, Any], places: Sequence[str]) -> dict[str, Any]:
-    """The scenario without what follows from the nodes of a mesh, if those change."""
-    if "mesh" not in tree or not any(scenarios.overlap(place, "mesh") or place.endswith(".at") for place in places):
-        return dict(tree)
-    groups = [{key: value for key, value in group.items() if key != "count"} for group in tree["clients"]]
-    return {**tree, "clients": groups}
-
-
-def _blame(tree: Mapping[str, Any], changes: Mapping[str, Mapping[str, Any]], own: OwnControllers) -> None:
-    """Raises the error of the first option with which the scenario is none."""
-    here = dict(tree)
-    for option, places in changes.items():
-        here = scenarios.with_changes(here, places)
-        scenarios.build(here, option, own)
 
 
 def _parted(text: str, option: str) -> Iterator[str]:

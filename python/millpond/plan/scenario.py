@@ -6,7 +6,7 @@ import contextlib
 import copy
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -146,11 +146,34 @@ def build(tree: Mapping[str, Any], origin: str, own: OwnControllers | None = Non
         raise UsageError(str(error).replace(f"{origin}:1: ", f"{origin}: ", 1)) from error.__cause__
 
 
-def _several(tree: Mapping[str, Any], origin: str, mend: str) -> None:
-    """Refuse a single table where there may be many."""
-    for name in LISTS:
-        if isinstance(tree.get(name), Mapping):
-            raise UsageError(f"{origin}: {name}: a single table, where there may be several: {mend.format(name)}")
+def changed(
+    tree: Mapping[str, Any], changes: Mapping[str, Mapping[str, Any]], own: OwnControllers, origin: str
+) -> Scenario:
+    """The scenario with changes.
+
+    Args:
+        tree: The scenario.
+        changes: What each option changes, by the option as it was written.
+        own: Where controllers of one's own are found.
+        origin: Where the scenario came from.
+
+    Raises:
+        UsageError: one line that names the option to blame, or else the scenario.
+    """
+    if not changes:
+        return build(tree, origin, own)
+    tree = here = _open_counts(tree, [place for places in changes.values() for place in places])
+    for option, places in changes.items():
+        try:
+            # what is typed lies where that is typed
+            here = with_files(with_changes(here, places), Path())
+        except UsageError as error:
+            raise UsageError(f"{option.split()[0]}: {error}") from None
+    try:
+        return build(here, origin, own)
+    except UsageError:
+        _blame(tree, changes, own)
+        raise
 
 
 def in_full(scenario: Scenario) -> dict[str, Any]:
@@ -160,6 +183,29 @@ def in_full(scenario: Scenario) -> dict[str, Any]:
 
 
 # ----------------------------------------------------------------------------------------------- helpers
+
+
+def _several(tree: Mapping[str, Any], origin: str, mend: str) -> None:
+    """Refuse a single table where there may be many."""
+    for name in LISTS:
+        if isinstance(tree.get(name), Mapping):
+            raise UsageError(f"{origin}: {name}: a single table, where there may be several: {mend.format(name)}")
+
+
+def _open_counts(tree: Mapping[str, Any], places: Sequence[str]) -> dict[str, Any]:
+    """The scenario without what follows from the nodes of a mesh, if those change."""
+    if "mesh" not in tree or not any(overlap(place, "mesh") or place.endswith(".at") for place in places):
+        return dict(tree)
+    groups = [{key: value for key, value in group.items() if key != "count"} for group in tree["clients"]]
+    return {**tree, "clients": groups}
+
+
+def _blame(tree: Mapping[str, Any], changes: Mapping[str, Mapping[str, Any]], own: OwnControllers) -> None:
+    """Raises the error of the first option with which the scenario is none."""
+    here = dict(tree)
+    for option, places in changes.items():
+        here = with_changes(here, places)
+        build(here, option, own)
 
 
 def _topology_file(tree: Mapping[str, Any]) -> str | None:

@@ -8,7 +8,6 @@ from typing import Any
 
 from millpond.controllers.own import AnyController, OwnControllers
 from millpond.errors import UsageError, unknown
-from millpond.plan import overrides
 from millpond.plan import scenario as scenarios
 from millpond.plan.keys import counted
 from millpond.plan.plan import TRACES, Trace
@@ -77,7 +76,7 @@ def program(
         options["--controller"] = _with_controllers(tree, controllers, own)
     _none_overruled(changes or {}, {name: of for name, of in options.items() if not name.startswith("--set")})
     if options:
-        built = overrides.changed(tree, options, own, origin)
+        built = scenarios.changed(tree, options, own, origin)
         tree = scenarios.in_full(built)
     transfers = _transfers(tree)
     usual = TRANSFER_TRACES if transfers else USUAL_TRACES

@@ -13,7 +13,7 @@ from typing import Any
 from millpond.controllers.own import OwnControllers
 from millpond.engine import presets
 from millpond.errors import UsageError, nearest, unknown
-from millpond.plan import overrides, reading
+from millpond.plan import reading
 from millpond.plan import scenario as scenarios
 from millpond.plan.factor import Vary, places_of
 from millpond.plan.plan import PLAN, TRACES, Matrix, PathVariant, Plan, Reading, Trace
@@ -110,7 +110,7 @@ def unfold(plan: Plan, own: OwnControllers | None = None) -> Program:
         tree, names = _scenario(plan, point)
         origin = f"{plan.file}, cell {point.name} of {point.matrix.scenario_file.name}"
         try:
-            scenario = overrides.changed(tree, sets, own, origin)
+            scenario = scenarios.changed(tree, sets, own, origin)
         except UsageError as error:
             raise UsageError(_with_factor(plan, str(error), origin)) from None
         return Point(

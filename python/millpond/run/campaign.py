@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import psutil
 import pyarrow as pa
 
 from millpond.errors import MillpondError
@@ -25,16 +24,13 @@ from millpond.results.cells import cells_table, groups_table
 from millpond.results.directory import FORMAT, MANIFEST, Results
 from millpond.results.provenance import digest, engine_digest, tree_state
 from millpond.results.store import Parts, Unwritten, alone_in, claim, write_json, write_pieces, write_text
-from millpond.run import chunk, earlier, executors
-from millpond.run import together as sites
+from millpond.run import earlier, executors, possible
 from millpond.run.here import Here
 from millpond.run.jobs import POLL_SECONDS, Done, Job, Place, finished, jobs_of
 from millpond.run.spread import Elsewhere, Workers
 
 #: Where a results directory keeps the plan that it is of.
 KEPT_PLAN = "study/plan.toml"
-#: Python's own memory for one client's row, from engine to file.
-ROW_BYTES = 400
 
 
 class Interrupted(MillpondError):
@@ -94,41 +90,12 @@ def carry_out(
     """
     watcher = watcher or Watcher()
     executors.check(on, workers)
-    sites.check(program, elsewhere=on is not None)
-    if on is None:
-        check_memory(program, workers)
-    else:
-        chunk.check(program)
+    possible.check(program, workers, elsewhere=on is not None, kept=directory is not None)
     if reuse is not None:
         earlier.check(reuse)
-    if directory is not None:
-        chunk.check_sources(program, "results keep the source of a controller")
     campaign = _Campaign(program, directory, workers, on, watcher)
     with contextlib.nullcontext() if directory is None else alone_in(directory):
         return campaign.carry_out(resume, reuse, extra_files or {})
-
-
-def check_memory(program: Program, workers: int) -> None:
-    """Refuse a program whose runs would not fit this machine's memory. Raises `MillpondError` with one line."""
-    used = workers or psutil.cpu_count() or 1
-    available = int(psutil.virtual_memory().available)
-    if sites.is_together(program):
-        need = sites.most_bytes(program, ROW_BYTES)
-        if need > available:
-            raise MillpondError(
-                f"{program.name}: sites that share links are in memory all at once, which takes about {_bytes(need)}, "
-                f"{_bytes(available)} are free: fewer sites or clients"
-            )
-        return
-    for planned in program.cells:
-        replications = planned.cell.replications
-        need = planned.scenario.estimated_bytes() * min(used, max(1, replications))
-        need += planned.scenario.clients * ROW_BYTES * replications
-        if need > available:
-            raise MillpondError(
-                f"{planned.cell.id}: {planned.scenario.clients} clients need about {_bytes(need)} of memory "
-                f"with {used} workers, {_bytes(available)} are free: fewer clients, replications or --jobs"
-            )
 
 
 # ----------------------------------------------------------------------------------------------- helpers
@@ -202,8 +169,8 @@ class _Campaign:
         if who is not None:
             alone = f"--on {who.name}: no worker is there yet"
             return Elsewhere(program, jobs, who, traced, lambda: self.watcher.say(alone))
-        together = sites.is_together(program)
-        batches = sites.fleets(program, jobs) if together else [jobs]
+        together = possible.is_together(program)
+        batches = possible.fleets(program, jobs) if together else [jobs]
         return Here(
             ([(job.planned.scenario, job.seed, job.run) for job in batch] for batch in batches),
             program.trace if traced else replace(program.trace, tables=()),
@@ -400,12 +367,3 @@ def _manifest(program: Program) -> dict[str, Any]:
 
 def _now() -> str:
     return datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
-
-
-def _bytes(number: int) -> str:
-    size = float(number)
-    for unit in ("B", "kB", "MB", "GB", "TB"):
-        if size < 1000 or unit == "TB":
-            return f"{size:.3g} {unit}" if size < 1000 else f"{size:.0f} {unit}"
-        size /= 1000
-    raise AssertionError

@@ -15,7 +15,7 @@ from millpond.errors import MillpondError, UsageError, nearest
 from millpond.plan import scenario as scenarios
 from millpond.results.directory import Cell, Results
 from millpond.results.store import write_bytes
-from millpond.run import together
+from millpond.run import possible
 from millpond.run.here import Here
 from millpond.run.jobs import finished
 
@@ -70,7 +70,7 @@ def of_results(results: Results, cell: str | None, replication: int, run_code: b
             f"{results.directory}: these are results of version {version}, this is {_engine.version()}: it may not "
             "give the same run: run the study again"
         )
-    together.refuse_alone([chosen], str(results.manifest["kind"]), chosen.id)
+    possible.refuse_alone([chosen], str(results.manifest["kind"]), chosen.id)
     seed = int(results.manifest["seeds"][chosen.first_seed + replication])
     own = OwnControllers.of_results(results.directory, results.manifest.get("controllers", {}), run_code)
     scenario = scenarios.build(chosen.scenario, f"{results.directory} ({chosen.id})", own)

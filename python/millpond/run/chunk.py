@@ -21,13 +21,14 @@ import pyarrow.ipc
 
 from millpond import _engine
 from millpond.controllers.own import OwnControllers, kept
-from millpond.errors import MillpondError, UsageError
+from millpond.errors import MillpondError
 from millpond.plan import scenario as scenarios
 from millpond.plan.plan import Trace
 from millpond.plan.program import Program
 from millpond.results.store import Rows, joined
 from millpond.run.here import Here
 from millpond.run.jobs import Done, Failure, Job, finished
+from millpond.run.possible import GIVEN
 
 #: What a worker gives back: what it says of the chunk as JSON, and each table as an Arrow stream.
 Answer = tuple[str, dict[str, bytes]]
@@ -76,18 +77,6 @@ def sent(program: Program, jobs: Sequence[Job], traced: bool) -> str:
             **({"code": program.code, "sources": _texts(program)} if program.code else {}),
         }
     )
-
-
-def check(program: Program) -> None:
-    """Refuse what cannot travel. Raises `UsageError` with one line."""
-    check_sources(program, "--on: workers are sent the source of a controller")
-
-
-def check_sources(program: Program, why: str) -> None:
-    """Refuse a controller without source. Raises `UsageError` with one line that says why it has to have one."""
-    for name, files in program.code.items():
-        if any(file != GIVEN and f"{kept(name)}/{file}" not in program.sources for file in files):
-            raise UsageError(f"{name}: {why}, and this one has no file: write its class into one")
 
 
 def received(answer: Answer, here: str) -> Told:
@@ -145,9 +134,6 @@ def work(task: str) -> Answer:
 
 
 # ----------------------------------------------------------------------------------------------- helpers
-
-#: The digest of what a class was given beside its source.
-GIVEN = "(given)"
 
 
 def _texts(program: Program) -> dict[str, str]:

@@ -17,7 +17,7 @@ from millpond.plan.plan import Trace
 from millpond.results.directory import Cell, Results, check_whole
 from millpond.results.provenance import digest
 from millpond.results.store import joined
-from millpond.run import together
+from millpond.run import possible
 from millpond.run.here import Here
 from millpond.run.jobs import finished
 
@@ -57,7 +57,7 @@ def runs_again(directory: Path, manifest: Mapping[str, Any], sample: int = SAMPL
         )
     results = Results.of(directory, manifest)
     if sample:
-        together.refuse_alone(results.cells, str(manifest["kind"]), "--runs: write 0")
+        possible.refuse_alone(results.cells, str(manifest["kind"]), "--runs: write 0")
     own = OwnControllers.of_results(directory, manifest["controllers"], run_code)
     there = results.table("runs").column("run").to_pylist()
     chosen = sorted({there[number * len(there) // sample] for number in range(sample)}) if sample else []
