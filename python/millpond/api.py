@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, cast
 
 from millpond.controllers.own import AnyController, OwnControllers
 from millpond.errors import MillpondError, UsageError, told_to_programs, unknown
@@ -31,9 +31,30 @@ from millpond.run.executors import On
 from millpond.show.mesh import film as films
 from millpond.studies import pages, reproduction
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
 #: What `reuse` takes.
 Earlier: TypeAlias = "Run | Results | Path | str | Sequence[Path | str]"
 COMPARISON = "comparison.json"
+
+
+class Keeping(TypedDict, total=False):
+    """Where results of runs go and how many run at once: the keywords that `run`, `sweep` and `reproduce` share."""
+
+    #: Runs at the same time; 0, if it is left out, for one per core.
+    jobs: int
+    #: Results directory: new, empty, or with `resume` one of this very plan; `results/*` is a free name in `results/`.
+    #: Left out: nothing is written, and all results are in memory.
+    out: Path | str | None
+    #: Keep the runs that are there.
+    resume: bool
+    #: Earlier results: runs of equal scenario and seed are taken from there instead of run again.
+    reuse: Earlier | None
+    #: Write the HTML report into the results directory, unless it is False; never of a single shard.
+    report: bool
+    #: Told about progress.
+    watcher: Watcher | None
 
 
 @told_to_programs
@@ -79,15 +100,10 @@ def sweep(
     replications: int | None = None,
     seed: int | None = None,
     shard: tuple[int, int] = (1, 1),
-    jobs: int = 0,
     on: On | None = None,
-    out: Path | str | None = None,
-    resume: bool = False,
-    reuse: Earlier | None = None,
     published: Path | str | None = None,
     live: bool | Mapping[str, Any] = False,
-    report: bool = True,
-    watcher: Watcher | None = None,
+    **keeping: Unpack[Keeping],
 ) -> Run:
     """Run a plan: every combination of its factors.
 
@@ -101,20 +117,14 @@ def sweep(
         replications: So many of every cell instead of the plan's.
         seed: Seed of the first replication, from which the others count up, instead of the plan's own.
         shard: Which part of the runs, of how many, such as `(1, 4)`; each part has a directory of its own.
-        jobs: Runs at the same time; 0 for one per core.
         on: Where runs are done instead of on the cores of this machine: `processes`, `dask` (a cluster of this machine
             for the time being), `dask://HOST:PORT`, any `concurrent.futures.Executor`, or a Dask client. Tables are the
             same to the byte.
-        out: Results directory: new, empty, or with `resume` one of this very plan; `results/*` is a free name in
-            `results/`. Left out: nothing is written, and all results are in memory.
-        resume: Keep the runs that are there.
-        reuse: Earlier results: runs of equal scenario and seed are taken from there instead of run again.
         published: A CSV file to compare with instead of the study's own.
         live: Run real programs over the same paths as well, as the plan's `live.toml` says, in real time; or a table:
             `runs` of every setting, and `lateness`, how late 99 % of their packets may be, such as `4ms`, and all five
             times that, instead of what the path demands.
-        report: Write the HTML report into the results directory; never of a single shard.
-        watcher: Told about progress.
+        keeping: See `Keeping`.
 
     Returns:
         What it gave: a `Reproduction` if the plan has published figures or claims.
@@ -122,7 +132,8 @@ def sweep(
     Raises:
         MillpondError: one line that says what is wrong and how to mend it.
     """
-    executors.check(on, _workers(jobs))
+    how = _Kept.of(keeping)
+    executors.check(on, how.jobs)
     known = study.load(Path(plan) if isinstance(plan, str) else plan)
     reproduction.check(known)
     if quick:
@@ -132,39 +143,27 @@ def sweep(
         raise UsageError("--live: real programs run beside all of a plan, not beside a shard")
     if told is not None:
         description.check(known.folder)
-    _check_place(out, {"--resume": resume, "--live": told is not None, "--shard": shard != (1, 1)})
+    how.need_place({"--resume": how.resume, "--live": told is not None, "--shard": shard != (1, 1)})
     own = OwnControllers(Path(), known.folder)
     reproduction.know_kept(known, own)
     if isinstance(controllers, str | Mapping) or not isinstance(controllers, Sequence):
         controllers = (controllers,)
     known, names = guests.invited(known, controllers, own)
     for line in guests.stand_ins(known, controllers, own):
-        (watcher or Watcher()).say(line)
+        how.watcher.say(line)
     known = known.narrowed(controllers=names, factors=factors, replications=replications, seed=seed, changes=changes)
     program = replace(study.unfold(known, own), shard=shard)
     name = f"{known.name}-quick" if quick else known.name
-    results = _carried_out(
-        program,
-        name,
-        out,
-        resume=resume,
-        workers=_workers(jobs),
-        on=on,
-        reuse=reuse,
-        watcher=watcher,
-        extra_files=reproduction.kept_files(known),
-    )
+    results = how.carry_out(program, name, on=on, extra_files=reproduction.kept_files(known))
     done = _done(results, published)
     if program.shard[1] > 1:
         return done
     if told is not None:
         described = description.read(known.folder, results.cells, quick=quick, runs=told.get("runs"))
-        _run_live(done, described, resume, told.get("lateness"), watcher or Watcher())
-    if isinstance(done, Reproduction) and out is not None:
+        _run_live(done, described, how.resume, told.get("lateness"), how.watcher)
+    if isinstance(done, Reproduction) and how.out is not None:
         write_json(done.directory / COMPARISON, done.to_json())
-    if report and out is not None:
-        redraw(done)
-    return done
+    return how.reported(done)
 
 
 @told_to_programs
@@ -177,14 +176,9 @@ def run(
     replications: int = 1,
     seed: int = 1,
     trace: Sequence[str] | None = None,
-    jobs: int = 0,
-    out: Path | str | None = None,
-    resume: bool = False,
-    reuse: Earlier | None = None,
     capture: Path | str | None = None,
     film: Path | str | None = None,
-    report: bool = True,
-    watcher: Watcher | None = None,
+    **keeping: Unpack[Keeping],
 ) -> Run:
     """Run a scenario.
 
@@ -198,19 +192,14 @@ def run(
         seed: Seed of the first; the others count up from it.
         trace: Tables to trace in replication 0 beside those that the report draws: `queue`, `share`, `sent`, `rto`,
             `packets`, `exchanges`, `tcp`, `frames`; `none` for none at all.
-        jobs: Runs at the same time; 0 for one per core.
-        out: Results directory; `results/*` is a free name in `results/`. Left out: nothing is written, and all results
-            are in memory.
-        resume: Keep the runs that are there.
-        reuse: Earlier results: runs of equal scenario and seed are taken from there instead of run again.
         capture: Write every packet of replication 0 into this file, `.pcapng`.
         film: Write the minute of replication 0 in which most frames of a mesh collided into this file, `.html`.
-        report: Write the HTML report into the results directory.
-        watcher: Told about progress.
+        keeping: See `Keeping`.
 
     Raises:
         MillpondError: one line that says what is wrong and how to mend it.
     """
+    how = _Kept.of(keeping)
     if capture is not None:
         captures.check(Path(capture))
     if film is not None:
@@ -229,18 +218,13 @@ def run(
     )
     if film is not None and not program.cells[0].scenario.nodes(seed):
         raise UsageError(f"--film: {program.name} has no [mesh]: there is nothing on the air")
-    _check_place(out, {"--resume": resume})
-    results = _carried_out(
-        program, program.name, out, resume=resume, workers=_workers(jobs), reuse=reuse, watcher=watcher
-    )
+    how.need_place({"--resume": how.resume})
+    results = how.carry_out(program, program.name)
     if film is not None:
         films.write(results, Path(film))
     if capture is not None:
         captures.write(Path(capture), program.cells[0].scenario, program.seeds[0])
-    done = Run(results)
-    if report and out is not None:
-        redraw(done)
-    return done
+    return how.reported(Run(results))
 
 
 def open_results(directory: Path | str | Sequence[Path | str], published: Path | str | None = None) -> Run:
@@ -328,21 +312,45 @@ def export(
 # ----------------------------------------------------------------------------------------------- helpers
 
 
-def _carried_out(program: Program, name: str, out: Path | str | None, *, reuse: Earlier | None, **how: Any) -> Results:
-    earlier = reuse.results if isinstance(reuse, Run) else reuse
-    if earlier is not None and not isinstance(earlier, Results):
-        earlier = Results.open(earlier)
-    directory = None
-    if out is not None:
-        directory = place.directory(out, name, plan_hash=program.hash, shard=program.shard, resume=how["resume"])
-    return carry_out(program, directory, reuse=earlier, **how)
+@dataclass(frozen=True)
+class _Kept:
+    """`Keeping` with its defaults."""
 
+    jobs: int = 0
+    out: Path | str | None = None
+    resume: bool = False
+    reuse: Results | None = None
+    report: bool = True
+    watcher: Watcher = field(default_factory=Watcher)
 
-def _check_place(out: Path | str | None, options: Mapping[str, bool]) -> None:
-    """Raises `UsageError` for an option that needs a directory where none is asked for."""
-    for option, is_there in options.items():
-        if is_there and out is None:
-            raise UsageError(f"{option}: what it is about lies in a directory: name it by --out")
+    @staticmethod
+    def of(told: Keeping) -> _Kept:
+        """What was told. Raises `UsageError` for what makes no sense, `TypeError` for a keyword that there is not."""
+        jobs, earlier = told.get("jobs", 0), told.get("reuse")
+        if jobs < 0:
+            raise UsageError(f"--jobs: {jobs} makes no sense here: at least 1, or 0 for one per core")
+        changed = {"reuse": None if earlier is None else _opened(earlier), "watcher": told.get("watcher") or Watcher()}
+        return _Kept(**{**told, **changed})  # type: ignore[arg-type]
+
+    def need_place(self, options: Mapping[str, bool]) -> None:
+        """Raises `UsageError` for an option that needs a directory where none is asked for."""
+        for option, is_there in options.items():
+            if is_there and self.out is None:
+                raise UsageError(f"{option}: what it is about lies in a directory: name it by --out")
+
+    def carry_out(self, program: Program, name: str, **further: Any) -> Results:
+        directory = None
+        if self.out is not None:
+            directory = place.directory(self.out, name, plan_hash=program.hash, shard=program.shard, resume=self.resume)
+        return carry_out(
+            program, directory, workers=self.jobs, resume=self.resume, reuse=self.reuse, watcher=self.watcher, **further
+        )
+
+    def reported(self, done: Run) -> Run:
+        """The same, with its report if one is wanted."""
+        if self.report and self.out is not None:
+            redraw(done)
+        return done
 
 
 def _live(live: bool | Mapping[str, Any]) -> Mapping[str, Any] | None:
@@ -384,9 +392,3 @@ def _shard(shard: tuple[int, int]) -> tuple[int, int]:
     if not 1 <= number <= of:
         raise UsageError(f"--shard: {number}/{of} makes no sense here: 1/{of} to {of}/{of}")
     return number, of
-
-
-def _workers(jobs: int) -> int:
-    if jobs < 0:
-        raise UsageError(f"--jobs: {jobs} makes no sense here: at least 1, or 0 for one per core")
-    return jobs
