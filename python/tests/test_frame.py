@@ -12,6 +12,7 @@ from hand_made import results
 
 import millpond
 from millpond import Results, UsageError
+from millpond.measure import summary
 from millpond.measure.frame import measure
 from millpond.measure.measures import Measures
 
@@ -70,6 +71,13 @@ def test_a_factor_that_is_left_out_is_averaged_run_by_run() -> None:
     assert frame.table.column_names[:4] == ["cell", "replication", "seed", "algorithm"]
     whole = measure(two_sides(), "fct")
     assert whole.without("clients", "partner", "group").estimates() == frame.estimates()
+
+
+def test_a_factor_of_numbers_that_some_cells_lack_is_null_there() -> None:
+    flows = [flow(run, 0, 1.0) for run in range(2)]
+    told = results([({"queue": 2500, "server": "calm"}, ["a"]), ({"server": "calm"}, ["a"])], flows=flows)
+    assert measure(told, "fct").table.column("queue").to_pylist() == [2500, None]
+    assert summary.table(Measures(told)).column("queue").to_pylist() == [2500, None]
 
 
 def test_units_stand_in_the_schema() -> None:

@@ -155,7 +155,7 @@ class Frame:
         told = {**{name: factor.unit for name, factor in self.factors.items()}, **units}
         arrays, fields = [], []
         for name in columns:
-            array = _array([row.get(name) for row in rows])
+            array = as_array([row.get(name) for row in rows])
             arrays.append(array)
             fields.append(pa.field(name, array.type, metadata={"unit": told[name]} if told.get(name) else None))
         return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
@@ -216,6 +216,16 @@ def series(
     name = statistic or metric.usual
     by_run = taken(sample, name, cell.origin, bool(statistic))
     return Series(place, ((population, cell),), metric, name, by_run, _counts(sample, cell))
+
+
+def as_array(values: list[Any]) -> pa.Array:
+    """Values of one column, null where a factor of numbers is lacking; those that are of several kinds as text."""
+    kinds = {type(value) for value in values if value is not None and value != ""}
+    if len(kinds) > 1 and str in kinds:
+        values = [None if value is None else str(value) for value in values]
+    elif "" in values and str not in kinds and kinds:
+        values = [None if value == "" else value for value in values]
+    return pa.array(values)
 
 
 # ----------------------------------------------------------------------------------------------- helpers
@@ -298,16 +308,6 @@ def _rows(one: Series, by: Sequence[str], seeds: Sequence[int]) -> Iterator[dict
 
 def _column_of(one: Series) -> str:
     return one.metric.name if one.statistic == one.metric.usual else f"{one.metric.name}_{one.statistic}"
-
-
-def _array(values: list[Any]) -> pa.Array:
-    """Values of one column: those of a factor that are of several kinds as text."""
-    kinds = {type(value) for value in values if value is not None and value != ""}
-    if len(kinds) > 1 and str in kinds:
-        values = [None if value is None else str(value) for value in values]
-    elif "" in values and str not in kinds and kinds:
-        values = [None if value == "" else value for value in values]
-    return pa.array(values)
 
 
 def _finite(value: float) -> float | None:

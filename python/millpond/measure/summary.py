@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from millpond.measure.frame import as_array
 from millpond.measure.measures import Measures
 from millpond.measure.population import Population
 
@@ -30,7 +31,8 @@ def rows(measures: Measures) -> list[dict[str, Any]]:
 
 def table(measures: Measures) -> pa.Table:
     """The summary as an Arrow table."""
-    return pa.Table.from_pylist(rows(measures))
+    found = rows(measures)
+    return pa.table({name: as_array([row[name] for row in found]) for name in (found[0] if found else ())})
 
 
 def _row(measures: Measures, population: Population) -> dict[str, Any]:
