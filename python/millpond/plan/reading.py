@@ -95,7 +95,7 @@ def read(place: Path | Mapping[str, Any], presets: Sequence[str] = ()) -> Plan:
         columns=columns,
         vary=vary,
         mixes=mixes,
-        paths=paths or (PathVariant("fixed", "as given", {}),),
+        paths=paths or (PathVariant("fixed", "as given", {}, told=""),),
         quick_replications=None if quick is None else checked(quick, _RUNS, file, "quick.replications"),
         quick_values=quick_values,
         trace=Trace(
