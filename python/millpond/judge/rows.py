@@ -120,7 +120,7 @@ def checks(row: Row, measures: Measures, reading: Reading) -> list[Check]:
                 missing=missing,
                 word=word,
                 # a collapse that is placed nowhere is one that happens somewhere
-                needed="some" if word == "collapsed" and not _placed(row) else usual_needed,
+                needed="some" if word == "collapsed" and not _placed(row, measures) else usual_needed,
             )
         )
     if row["qualifier"] == "up_to" and row.change is not None:
@@ -256,8 +256,10 @@ def _split(text: str, names: Sequence[str], factors: Mapping[str, Factor]) -> li
     return words
 
 
-def _placed(row: Row) -> bool:
-    return any(row[column] for column in (*row.places, "bin") if column != ALGORITHM)
+def _placed(row: Row, measures: Measures) -> bool:
+    """Whether it says for which value of a number that was varied it holds."""
+    numbers = (name for name in measures.varying if not isinstance(measures.values(name)[0], str))
+    return bool(row["bin"]) or any(row.cells.get(name) for name in numbers)
 
 
 # ----------------------------------------------------------------------------------------------- bounds
