@@ -124,15 +124,7 @@ def _of_any_plan(function: F) -> F:
 )
 @click.option("--live-runs", type=int, metavar="N", help="With --live: runs of each setting. [what live.toml says]")
 @click.option("--live", is_flag=True, help="Also run real programs over the same paths, in real time (live.toml).")
-def reproduce(
-    name: str | None,
-    as_json: bool,
-    no_report: bool,
-    figures: Sequence[str],
-    tables: Sequence[str],
-    width: float,
-    **options: Any,
-) -> None:
+def reproduce(name: str | None, **options: Any) -> None:
     """Rerun a published study and put ours beside theirs.
 
     STUDY is one that comes with the program, or the folder of one: ./mystudy.
@@ -142,10 +134,8 @@ def reproduce(
 
     if name is None:
         raise UsageError(f"which study? known: {', '.join(study.studies())}")
-    _check_formats(figures, tables, width)
     options["live"] = _live(options.pop("live"), options.pop("live_runs"), options.pop("live_lateness"))
-    done = api.reproduce(name, report=not no_report, watcher=bar(), **_placed(options))
-    _print(done, as_json, figures, tables, width)
+    _run_and_show(api.reproduce, name, options)
 
 
 @click.command(
@@ -159,24 +149,14 @@ def reproduce(
 @click.argument("plan", metavar="PLAN", type=_PATH)
 @_of_any_plan
 @_of_any_run
-def sweep(
-    plan: Path,
-    as_json: bool,
-    no_report: bool,
-    figures: Sequence[str],
-    tables: Sequence[str],
-    width: float,
-    **options: Any,
-) -> None:
+def sweep(plan: Path, **options: Any) -> None:
     """Run every combination of a plan's factors.
 
     PLAN is a file, or a folder with a plan.toml.
     """
     from millpond import api
 
-    _check_formats(figures, tables, width)
-    done = api.sweep(plan, report=not no_report, watcher=bar(), **_placed(options))
-    _print(done, as_json, figures, tables, width)
+    _run_and_show(api.sweep, plan, options)
 
 
 @click.command(
@@ -208,22 +188,13 @@ def sweep(
     "--film", type=_PATH, metavar="FILE.html", help="The worst minute of a mesh, frame by frame, as a moving picture."
 )
 @_of_any_run
-def run(
-    scenario: Path,
-    as_json: bool,
-    no_report: bool,
-    figures: Sequence[str],
-    tables: Sequence[str],
-    width: float,
-    draw: bool,
-    picture: Path | None,
-    **options: Any,
-) -> None:
+def run(scenario: Path, draw: bool, picture: Path | None, **options: Any) -> None:
     """Run any scenario."""
     if picture is not None and not draw:
         raise UsageError("--picture: goes with --draw alone")
-    if draw and (figures or tables):
-        raise UsageError(f"--{'figures' if figures else 'tables'}: --draw runs nothing, so that there are none")
+    for name in ("figures", "tables"):
+        if draw and options[name]:
+            raise UsageError(f"--{name}: --draw runs nothing, so that there are none")
     if draw:
         from millpond.show.mesh import sheet
 
@@ -231,13 +202,11 @@ def run(
         return
     from millpond import api
 
-    _check_formats(figures, tables, width)
-    done = api.run(scenario, report=not no_report, watcher=bar(), **_placed(options))
-    _print(done, as_json, figures, tables, width)
-    if options["capture"] is not None:
-        say(f"captured: {options['capture']}", err=as_json)
-    if options["film"] is not None:
-        say(f"filmed: {options['film']}", err=as_json)
+    as_json = options["as_json"]
+    _run_and_show(api.run, scenario, options)
+    for name, done in (("capture", "captured"), ("film", "filmed")):
+        if options[name] is not None:
+            say(f"{done}: {options[name]}", err=as_json)
 
 
 @click.command(
@@ -445,11 +414,15 @@ def _live(live: bool, runs: int | None, lateness: str | None) -> dict[str, Any] 
     return told or live
 
 
-def _placed(options: dict[str, Any]) -> dict[str, Any]:
-    """The options of a run, which goes to a free name in `results/` unless another place is named."""
+def _run_and_show(verb: Callable[..., Run], about: Path | str, options: dict[str, Any]) -> None:
+    """Runs something by its flags, into a free name in `results/` unless a place is named, and prints what it gave."""
     from millpond.results import place
 
-    return {**options, "out": options["out"] or place.FREE}
+    shown = [options.pop(name) for name in ("as_json", "figures", "tables", "width")]
+    _check_formats(*shown[1:])
+    report = not options.pop("no_report")
+    placed = {**options, "out": options["out"] or place.FREE}
+    _print(verb(about, report=report, watcher=bar(), **placed), *shown)
 
 
 def _print(
