@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, TypeAlias
@@ -114,18 +114,14 @@ def _of_bottleneck(column: str) -> PerRun:
     return lambda measures, cell: measures.link_column(cell, column, measures.bottleneck(cell))
 
 
-def _summed(measures: Measures, cell: Cell, columns: Sequence[str]) -> Floats:
-    parts = [measures.link_column(cell, column, link) for link in measures.links(cell) for column in columns]
-    total: Floats = np.sum(parts, axis=0)
-    return total
-
-
 def _dropped_per_client(measures: Measures, cell: Cell) -> Floats:
-    return _summed(measures, cell, ("dropped_queue_packets",)) / float(sum(group.count for group in cell.groups))
+    return measures.each_run("links", cell, ("dropped_queue_packets",)) / float(
+        sum(group.count for group in cell.groups)
+    )
 
 
 def _losses(measures: Measures, cell: Cell) -> Floats:
-    return _summed(measures, cell, ("dropped_queue_packets", "dropped_radio_packets"))
+    return measures.each_run("links", cell, ("dropped_queue_packets", "dropped_radio_packets"))
 
 
 def _useful(measures: Measures, cell: Cell) -> Floats:
@@ -161,12 +157,7 @@ def _queueing_delay(measures: Measures, cell: Cell) -> Floats:
 
 def _withheld(measures: Measures, population: Population) -> Sample:
     cell = measures.cell(population)
-    table = measures.table("relays")
-    relays, counts = (table.of(cell, column) for column in ("relay", "withheld_packets"))
-    if not len(counts):
-        return Sample.none(cell.replications)
-    total = np.sum([counts[relays == name].astype(np.float64) for name in np.unique(relays)], axis=0)
-    return Sample.of(total, measures.run_column(cell, "run"))
+    return measures.of_runs(cell, measures.each_run("relays", cell, ("withheld_packets",)))
 
 
 METRICS = (

@@ -191,6 +191,21 @@ class Measures:
         """A column of a cell's rows of the `runs` table."""
         return self.table("runs").of(cell, column)
 
+    def each_run(self, table: str, cell: Cell, columns: Sequence[str], *, most: bool = False) -> Floats:
+        """Columns of a table with several rows a run, added up in each run, or the largest; empty without it."""
+        rows = self.table(table)
+        runs = rows.of(cell, "run").astype(np.int64) - cell.first_run
+        found = np.zeros(cell.replications if len(runs) else 0)
+        for column in columns:
+            (np.maximum if most else np.add).at(found, runs, rows.of(cell, column).astype(np.float64))
+        return found
+
+    def of_runs(self, cell: Cell, values: Floats) -> Sample:
+        """Values of the runs of a cell, one each; none of an empty list."""
+        if not len(values):
+            return Sample.none(cell.replications)
+        return Sample.of(values, cell.first_run + np.arange(cell.replications))
+
     def counted_us(self, cell: Cell) -> Floats:
         """For how long the links of a cell counted, in µs, one value per run: all of it but the warm-up."""
         whole: Floats = self.run_column(cell, "simulated_us").astype(np.float64)

@@ -7,12 +7,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from millpond.measure.metric import Compute, Metric
 from millpond.measure.population import Population
 from millpond.measure.sample import Sample
 from millpond.measure.statistics import Floats
+from millpond.results.directory import Cell
 
 if TYPE_CHECKING:
     from millpond.measure.measures import Measures
@@ -42,36 +42,19 @@ MESSAGES = {
 }
 
 
-def _sums(
-    measures: Measures, population: Population, columns: Sequence[str], of: str = "nodes"
-) -> tuple[Floats, NDArray[np.signedinteger]]:
-    """These columns added up over the nodes of each run, and the runs; none without the table."""
-    cell = measures.cell(population)
-    table = measures.table(of)
-    runs = table.of(cell, "run").astype(np.int64) - cell.first_run
-    sums = np.zeros(cell.replications if len(runs) else 0)
-    for column in columns:
-        sums += np.bincount(runs, weights=table.of(cell, column).astype(np.float64), minlength=len(sums))
-    return sums, cell.first_run + np.arange(len(sums))
-
-
-def _with_rpl(sums: Floats, measures: Measures, population: Population, columns: Sequence[str]) -> Floats:
-    """Sums and those of columns of RPL, which only some meshes have."""
-    more, runs = _sums(measures, population, columns, "rpl")
-    return sums + more if len(runs) else sums
+def _with_rpl(measures: Measures, cell: Cell, columns: Sequence[str], of_rpl: Sequence[str]) -> Floats:
+    """Columns added up over the nodes of each run, and those of RPL, which only some meshes have."""
+    sums, more = measures.each_run("nodes", cell, columns), measures.each_run("rpl", cell, of_rpl)
+    return sums + more if len(more) else sums
 
 
 def _share(what: Sequence[str], of: Sequence[str], of_rpl: Sequence[str] = ()) -> Compute:
     """These columns and those of RPL in parts of others; where only RPL counts, of meshes that have it."""
 
     def compute(measures: Measures, population: Population) -> Sample:
-        some, runs = _sums(measures, population, what) if what else _sums(measures, population, of_rpl, "rpl")
-        if not len(runs):
-            return Sample.none(measures.cell(population).replications)
-        if what:
-            some = _with_rpl(some, measures, population, of_rpl)
-        all_of_them, _ = _sums(measures, population, of)
-        return Sample.of(_ratio(some, all_of_them), runs)
+        cell = measures.cell(population)
+        some = _with_rpl(measures, cell, what, of_rpl) if what else measures.each_run("rpl", cell, of_rpl)
+        return measures.of_runs(cell, _ratio(some, measures.each_run("nodes", cell, of)[: len(some)]))
 
     return compute
 
@@ -80,41 +63,30 @@ def _of_rpl(columns: Sequence[str]) -> Compute:
     """These columns added up over the nodes of each run."""
 
     def compute(measures: Measures, population: Population) -> Sample:
-        sums, runs = _sums(measures, population, columns, "rpl")
-        return Sample.of(sums, runs) if len(runs) else Sample.none(measures.cell(population).replications)
+        cell = measures.cell(population)
+        return measures.of_runs(cell, measures.each_run("rpl", cell, columns))
 
     return compute
 
 
 def _control_share(measures: Measures, population: Population) -> Sample:
-    control, runs = _sums(measures, population, ("control_sent",), "rpl")
-    if not len(runs):
-        return Sample.none(measures.cell(population).replications)
-    data, _ = _sums(measures, population, ("data_sent",))
-    return Sample.of(_ratio(control, control + data), runs)
-
-
-def _airtime_per_message(measures: Measures, population: Population) -> Sample:
-    return _per_message(measures, population, ("on_air_us",), 1e-6)
-
-
-def _frames_per_message(measures: Measures, population: Population) -> Sample:
-    return _per_message(measures, population, ("data_sent", "acks_sent"), of_rpl=("control_sent",))
-
-
-def _per_message(
-    measures: Measures,
-    population: Population,
-    columns: Sequence[str],
-    scale: float = 1.0,
-    of_rpl: Sequence[str] = (),
-) -> Sample:
-    spent, runs = _sums(measures, population, columns)
-    if not len(runs):
-        return Sample.none(measures.cell(population).replications)
-    spent = _with_rpl(spent, measures, population, of_rpl)
     cell = measures.cell(population)
-    return Sample.of(scale * _ratio(spent, measures.run_column(cell, "delivered").astype(np.float64)), runs)
+    control = measures.each_run("rpl", cell, ("control_sent",))
+    return measures.of_runs(
+        cell, _ratio(control, control + measures.each_run("nodes", cell, ("data_sent",))[: len(control)])
+    )
+
+
+def _per_message(columns: Sequence[str], scale: float = 1.0, of_rpl: Sequence[str] = ()) -> Compute:
+    """What a run spent over the requests that reached the far application."""
+
+    def compute(measures: Measures, population: Population) -> Sample:
+        cell = measures.cell(population)
+        spent = _with_rpl(measures, cell, columns, of_rpl)
+        delivered = measures.run_column(cell, "delivered").astype(np.float64)
+        return measures.of_runs(cell, scale * _ratio(spent, delivered[: len(spent)]))
+
+    return compute
 
 
 def _ratio(numerator: Floats, denominator: Floats) -> Floats:
@@ -126,9 +98,10 @@ _OF_RPL = {"control_share", "parent_switches", *(f"rpl_{kind}" for kind in MESSA
 _METRICS = (
     Metric("frames_per_message", "frames", "run", "mean",
            "frames on the air, acknowledgements of the link and RPL included, for each request that was delivered",
-           _frames_per_message, "less", "frames per message delivered"),
+           _per_message(("data_sent", "acks_sent"), of_rpl=("control_sent",)), "less", "frames per message delivered"),
     Metric("airtime_per_message", "s", "run", "mean",
-           "time on the air, of all nodes together, for each request that was delivered", _airtime_per_message, "less"),
+           "time on the air, of all nodes together, for each request that was delivered",
+           _per_message(("on_air_us",), 1e-6), "less"),
     Metric("frames_collided", "1", "run", "mean", "frames with data that another frame destroyed",
            _share(("data_collided",), FATES), "less"),
     Metric("frames_faded", "1", "run", "mean", "frames with data that the link lost", _share(("data_faded",), FATES)),

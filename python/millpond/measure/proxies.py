@@ -61,13 +61,7 @@ def of_each(results: Results, cell: Cell) -> dict[str, list[float]]:
 def _of_all(figure: Figure) -> Compute:
     def compute(measures: Measures, population: Population) -> Sample:
         cell = measures.cell(population)
-        table = measures.table("proxies")
-        names, values = table.of(cell, "proxy"), table.of(cell, figure.column)
-        if not len(values):
-            return Sample.none(cell.replications)
-        each = [values[names == name].astype(np.float64) for name in dict.fromkeys(names.tolist())]
-        together = np.max(each, axis=0) if figure.is_most else np.sum(each, axis=0)
-        return Sample.of(together, measures.run_column(cell, "run"))
+        return measures.of_runs(cell, measures.each_run("proxies", cell, (figure.column,), most=figure.is_most))
 
     return compute
 
