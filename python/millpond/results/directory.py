@@ -108,10 +108,12 @@ class Cell:
     def preset(self, group: Group) -> str:
         """The preset, or controller of one's own, of a group's clients in the scenario; empty if none is said."""
         tables = self.scenario.get("clients", ())
-        controller = tables[group.index].get("controller") if group.index < len(tables) else None
-        if isinstance(controller, Mapping):
-            controller = controller.get("own") or controller.get("preset")
-        return "" if controller is None else str(controller)
+        said = tables[group.index] if group.index < len(tables) else {}
+        controller, transfer = said.get("controller"), said.get("transfer")
+        # in bursts only the first request is under the controller: that is not what such clients are about
+        if controller is None or (isinstance(transfer, Mapping) and transfer.get("kind") == "bursts"):
+            return ""
+        return str(controller.get("own") or controller.get("preset") if isinstance(controller, Mapping) else controller)
 
     @property
     def mixed(self) -> bool:

@@ -23,24 +23,9 @@ _STATISTICS = {"range_low": "lowest", "range_high": "highest", "min": "minimum",
 _DISTRIBUTIONS = {"exchanges_by_retransmissions": "exchanges by number of retransmissions"}
 
 
-def preset(algorithm: str, clients: Mapping[str, Any] | None = None) -> str:
-    """The preset behind an algorithm, as its clients have it in their scenario; else a name like it.
-
-    Controllers of the reader's own, `file.py:Class`, keep their names.
-    """
-    if ":" in algorithm:
-        return algorithm
-    said = clients or {}
-    controller, transfer = said.get("controller"), said.get("transfer")
-    if isinstance(controller, Mapping):
-        controller = controller.get("own") or controller.get("preset")
-    # in bursts only the first request is under the controller: that is not what such clients are about
-    bursts = isinstance(transfer, Mapping) and transfer.get("kind") == "bursts"
-    return str(controller) if controller is not None and not bursts else _plain(algorithm)
-
-
-def _plain(algorithm: str) -> str:
-    return re.split(r"[ ,]", algorithm.replace("_", "-"), maxsplit=1)[0]
+def preset(algorithm: str) -> str:
+    """The preset that an algorithm is called like; one of the reader's own, `file.py:Class`, keeps its name."""
+    return algorithm if ":" in algorithm else re.split(r"[ ,]", algorithm.replace("_", "-"), maxsplit=1)[0]
 
 
 def controller(name: str, told: str = "") -> str:

@@ -216,7 +216,7 @@ class Grid:
         found: dict[str, str] = {}
         for cell in self.cells:
             for group in cell.groups:
-                found.setdefault(group.algorithm, labels.preset(group.algorithm, clients_of(cell, group)))
+                found.setdefault(group.algorithm, cell.preset(group) or labels.preset(group.algorithm))
         return found
 
     def controllers(self, cells: Iterable[Cell] | None = None) -> list[str]:
@@ -300,12 +300,6 @@ def members(cell: Cell) -> list[str]:
 def only(cell: Cell) -> str:
     """The one algorithm of a cell that is not mixed."""
     return members(cell)[0]
-
-
-def clients_of(cell: Cell, group: Group) -> Mapping[str, Any]:
-    """The table of a group's clients in the scenario of its cell."""
-    tables = cell.scenario.get("clients", ())
-    return tables[group.index] if group.index < len(tables) else {}
 
 
 def number(cell: Cell, column: str) -> float:
