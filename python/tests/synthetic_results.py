@@ -28,6 +28,7 @@ LABELS = {
 FACTORS = {
     "clients": {"label": "clients", "unit": "clients", "scale": "log", "words": {"1": "1 client"}},
     "buffer_bytes": {"label": "buffer", "unit": "B", "scale": "log", "words": {"1410000": "infinite"}},
+    "path": {"words": {"fixed": "", "jittered": "jittered delay"}},
 }
 EXCHANGES = 50
 DOWNLINK_BITS = 30_000
