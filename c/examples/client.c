@@ -38,13 +38,13 @@ typedef struct {
 
 typedef enum { WAITS, ACKNOWLEDGED, DONE, REJECTED, GAVE_UP } outcome;
 typedef struct {
-  int socket, quiet;
   FILE *random;
+  uint16_t next_mid;
   calm_peer peer;
   const char *path;
   request now;
-  int wanted, notifications; /* wanted is 0 unless it observes */
-  int32_t newest;            /* the number of the newest notification */
+  int socket, quiet, wanted, notifications; /* wanted is 0 unless it observes */
+  int32_t newest; /* the number of the newest notification */
   unsigned long answered, failed, copies, again;
 } client;
 
@@ -59,8 +59,7 @@ static uint64_t now_us(void) {
   return (uint64_t)t.tv_sec * 1000000u + (uint64_t)t.tv_nsec / 1000u;
 }
 
-/* Nobody may guess message IDs and tokens (RFC 7252 section 11.4). */
-static uint32_t random_word(client *c) {
+static uint32_t random_word(client *c) { /* nobody may guess tokens (RFC 7252 section 11.4) */
   uint32_t word;
   if (fread(&word, sizeof word, 1, c->random) != 1) fail("random words");
   return word;
@@ -234,7 +233,7 @@ static outcome ask(client *c, uint64_t next_us) {
     cx = context(c);
   }
   memset(r, 0, sizeof *r);
-  r->mid = (uint16_t)random_word(c);
+  r->mid = c->next_mid++; /* none comes again within EXCHANGE_LIFETIME (RFC 7252 section 4.4) */
   memcpy(r->token, &word, TOKEN - 1);
   do {
     send_copy(c);
@@ -268,9 +267,9 @@ static int connected(const char *host, const char *port) {
 
 int main(int count, char **arguments) {
   static client c;
+  int option;
   unsigned long requests = 1, i;
   uint64_t period_us = 0, first_us, next_us;
-  int option;
   calm_settings settings = calm_shipped;
   while ((option = getopt(count, arguments, "rt:n:p:o:q")) != -1) {
     if (option == 'r') settings = calm_rfc7252;
@@ -285,6 +284,7 @@ int main(int count, char **arguments) {
   c.socket = connected(arguments[optind], arguments[optind + 1]);
   c.path = arguments[optind + 2];
   if ((c.random = fopen("/dev/urandom", "rb")) == NULL) fail("/dev/urandom");
+  c.next_mid = (uint16_t)random_word(&c);
   if (calm_init(&c.peer, &settings) < 0) usage();
   first_us = now_us();
   for (i = 0; i < requests; i++) {

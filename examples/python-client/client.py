@@ -1,5 +1,6 @@
 """CoAP in 60 lines: GETs timed by any of Millpond's controllers. `python client.py calm HOST PORT PATH COUNT`."""
 
+import itertools
 import secrets
 import socket
 import sys
@@ -8,6 +9,7 @@ import time
 from millpond import BuiltIn, Cx, Exchange, RttSample
 
 MAX_RETRANSMIT = 4
+MIDS = itertools.count(secrets.randbelow(65536))  # none comes again soon (RFC 7252 section 4.4)
 LEAST_WAIT = 0.2  # seconds: a server may take its time (RFC 7252 section 5.2.2)
 
 
@@ -20,7 +22,8 @@ def ask(peer: BuiltIn, link: socket.socket, path: str) -> str:
     """One confirmable GET: its answer, or why there is none. It sees only acknowledgements."""
     while isinstance(at_us := peer.admit("confirmable", 40, now := cx()), int):
         time.sleep((at_us - now.now_us) / 1e6)
-    mid, token, exchange, sent = secrets.token_bytes(2), secrets.token_bytes(3), Exchange(), []
+    mid, token = (next(MIDS) % 65536).to_bytes(2, "big"), secrets.token_bytes(3)
+    exchange, sent = Exchange(), []
     segments = b"".join(bytes([(0xB0 if n == 0 else 0) | len(s)]) + s.encode() for n, s in enumerate(path.split("/")))
     while len(sent) <= MAX_RETRANSMIT:
         # Copies have one message ID, and a token that ends with their number.
@@ -38,17 +41,14 @@ def ask(peer: BuiltIn, link: socket.socket, path: str) -> str:
             if len(came) < 4 or came[0] >> 4 & 3 < 2 or came[2:4] != mid:
                 continue  # neither an acknowledgement of this request nor a Reset of it
             if came[0] >> 4 & 3 == 3:
-                peer.on_end(exchange, "reset", cx())
-                return "rejected"
+                return peer.on_end(exchange, "reset", cx()) or "rejected"
             since = [cx().now_us - at for at in sent]
             names = len(came) > 7 and came[4:7] == token and came[7] < len(sent)
             named = (came[7], since[came[7]]) if names else (None, None)
             kind = "piggybacked" if came[1] else "empty-ack"
             peer.on_reply(exchange, RttSample(kind, since[0], since[-1], len(sent) - 1, *named), cx())
-            payload = came.partition(b"\xff")[2].decode(errors="replace")
-            return f"{came[1] >> 5}.{came[1] & 31:02} {payload}"
-    peer.on_end(exchange, "gave-up", cx())
-    return "gave up"
+            return f"{came[1] >> 5}.{came[1] & 31:02} " + came.partition(b"\xff")[2].decode(errors="replace")
+    return peer.on_end(exchange, "gave-up", cx()) or "gave up"
 
 
 if __name__ == "__main__":

@@ -120,6 +120,16 @@ fn a_silent_peer_is_given_up_after_five_copies_that_name_themselves() {
     assert!(came.iter().all(|copy| copy[..7] == came[0][..7]), "{came:?}");
 }
 
+/// RFC 7252 §4.4: none is used again within EXCHANGE_LIFETIME, or a server takes the request for a duplicate of the earlier one.
+#[test]
+fn message_ids_follow_one_another() {
+    let piggybacked = |request: &[u8]| vec![[&[0x64, 0x45], &request[2..8], &[0xff, b'y']].concat()];
+    let (said, came) = against(piggybacked, &["-n", "3"]);
+    assert!(said.well().contains("3 answered"), "{}", said.well());
+    let ids: Vec<u16> = came.iter().map(|request| u16::from_be_bytes([request[2], request[3]])).collect();
+    assert_eq!(ids, [ids[0], ids[0].wrapping_add(1), ids[0].wrapping_add(2)]);
+}
+
 #[test]
 fn a_reset_ends_a_request_and_what_nobody_asked_for_is_rejected() {
     let (said, _) = against(|request| vec![vec![0x70, 0, request[2], request[3]]], &[]);
