@@ -260,6 +260,11 @@ int32_t millpond_on_feedback(millpond_peer *peer, const millpond_feedback *feedb
  * them; then do not ask it about other non-confirmable messages, nor tell it of them. */
 int32_t millpond_wishes(const millpond_peer *peer);
 
+/* How long, in microseconds, an answer to the last copy is awaited at least if nothing else is
+ * to leave for this peer, drawn up to half as much again: only then is the request given up. 0:
+ * the last wait is all. Of the presets calm wishes it. */
+int32_t millpond_last_wait(const millpond_peer *peer, uint32_t *last_wait_us);
+
 /* Numbers for traces and reports. */
 int32_t millpond_view(const millpond_peer *peer, millpond_numbers *numbers);
 

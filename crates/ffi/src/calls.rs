@@ -327,6 +327,25 @@ pub unsafe extern "C" fn millpond_wishes(peer: *const millpond_peer) -> i32 {
     })
 }
 
+/// How long, in microseconds, an answer to the last copy is awaited at least if nothing else is to leave for this peer, drawn up to
+/// half as much again: only then is the request given up. 0: the last wait is all. Of the presets calm wishes it.
+///
+/// # Safety
+///
+/// See the module.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn millpond_last_wait(peer: *const millpond_peer, last_wait_us: *mut u32) -> i32 {
+    answer(|| {
+        aligned(last_wait_us)?;
+        // SAFETY: see the module.
+        unsafe { record::find_peer(peer, true)? };
+        let wished = asked!(peer, |controller| controller.wishes().last_wait);
+        // SAFETY: see the module.
+        unsafe { last_wait_us.write(wished.as_micros()) };
+        Ok(0)
+    })
+}
+
 /// Numbers for traces and reports.
 ///
 /// # Safety

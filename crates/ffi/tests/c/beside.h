@@ -45,8 +45,11 @@ static int beside_set(const char *name, uint32_t value) {
 static void beside_view(const millpond_peer *peer) {
   calm_numbers ours;
   millpond_numbers theirs;
+  uint32_t last_wait_us;
   SAME(calm_view(&beside.peer, &ours), 0);
   SAME(millpond_view(peer, &theirs), 0);
+  SAME(millpond_last_wait(peer, &last_wait_us), 0);
+  SAME(calm_last_wait(&beside.peer), last_wait_us);
   SAME(ours.rto_us, theirs.rto_us);
   SAME(ours.samples > 0, theirs.kept >> 1 & 1);
   SAME(ours.srtt_us, theirs.srtt_us);

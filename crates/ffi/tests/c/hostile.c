@@ -12,7 +12,7 @@ static const uint16_t presets[] = {MILLPOND_PRESET_RFC7252,   MILLPOND_PRESET_CO
 
 /* Every call with this peer and exchange; answers what most of them answered. */
 typedef struct {
-  int32_t set, admit, start, timeout, reply, end, plain, feedback, wishes, view, base_rtt, recall;
+  int32_t set, admit, start, timeout, reply, end, plain, feedback, wishes, last_wait, view, base_rtt, recall;
 } answers;
 
 static answers call_everything(millpond_peer *peer, millpond_exchange *exchange) {
@@ -23,7 +23,7 @@ static answers call_everything(millpond_peer *peer, millpond_exchange *exchange)
   millpond_numbers numbers;
   millpond_exchange other;
   uint64_t at_us;
-  uint32_t base_rtt_us;
+  uint32_t base_rtt_us, last_wait_us;
   answers all;
   memset(&sample, 0, sizeof sample);
   memset(&known, 0, sizeof known);
@@ -35,6 +35,7 @@ static answers call_everything(millpond_peer *peer, millpond_exchange *exchange)
   all.end = millpond_on_end(peer, exchange, MILLPOND_END_RESET, &cx);
   all.plain = millpond_on_plain_send(peer, 1, &cx);
   all.feedback = millpond_on_feedback(peer, &known, &cx);
+  all.last_wait = millpond_last_wait(peer, &last_wait_us);
   all.base_rtt = millpond_peer_base_rtt(peer, &base_rtt_us);
   all.recall = millpond_peer_recall(peer, 240000);
   all.set = millpond_peer_set(peer, MILLPOND_SETTING_ACK_TIMEOUT, 1000000);
@@ -54,6 +55,7 @@ static void all_refuse(millpond_peer *peer, millpond_exchange *exchange, int32_t
   SAME(all.feedback, error);
   SAME(all.wishes, error);
   SAME(all.view, error);
+  SAME(all.last_wait, error);
   SAME(all.base_rtt, error);
   SAME(all.recall, error);
 }
@@ -93,6 +95,7 @@ static void null_pointers(void) {
   SAME(millpond_on_plain_send(&peer, 1, NULL), MILLPOND_E_NULL);
   SAME(millpond_on_feedback(&peer, NULL, &cx), MILLPOND_E_NULL);
   SAME(millpond_view(&peer, NULL), MILLPOND_E_NULL);
+  SAME(millpond_last_wait(&peer, NULL), MILLPOND_E_NULL);
   SAME(millpond_peer_base_rtt(&peer, NULL), MILLPOND_E_NULL);
   SAME(millpond_preset_id(NULL), MILLPOND_E_NULL);
   SAME(millpond_preset_nearest(NULL), MILLPOND_E_NULL);
