@@ -126,8 +126,8 @@ impl<K: Copy + Eq + Hash + Display, P> Passage<K, P> {
     pub(crate) fn due(&mut self) -> Option<Outgoing<Carried<P>>> {
         let now = self.clock.now();
         let out = self.shaper.deliver(now)?;
-        if out.lost {
-            self.flows.dropped(out.payload.flow, true);
+        if let Some(why) = out.lost {
+            self.flows.dropped(out.payload.flow, why == DropReason::Radio);
         } else {
             self.lateness.record(out.at, now);
             if out.toward == Toward::Clients {

@@ -232,7 +232,7 @@ impl Links for Between {
             let read = (out.payload.flow, out.payload.mark);
             let Datagram { client, place, name, bytes } = out.payload.payload;
             let now = self.passage.clock.now();
-            let goes_on = out.lost
+            let goes_on = out.lost.is_some()
                 || out.toward == Toward::Clients
                 || self.gate.as_mut().is_none_or(|gate| gate.request(now, client, &bytes));
             if out.toward == Toward::Server {
@@ -240,7 +240,7 @@ impl Links for Between {
             }
             if !goes_on {
                 self.passage.leave_out("held back by the gate before the server");
-            } else if !out.lost {
+            } else if out.lost.is_none() {
                 self.passage.reading.arrived(now, out.toward, read, out.len, &bytes);
                 let sent = match out.toward {
                     Toward::Clients => self.front.send_to(&bytes, client),

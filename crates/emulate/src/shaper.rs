@@ -37,8 +37,9 @@ pub struct Outgoing<P> {
     pub len: u32,
     /// When it is due: the lateness of a driver counts from here.
     pub at: Instant,
-    /// The medium lost it: it is handed out only so that the payload can be used again.
-    pub lost: bool,
+    /// Why it did not arrive, if it did not: the medium lost it, or the queue dropped it. It is handed out only so that the payload
+    /// can be used again.
+    pub lost: Option<DropReason>,
 }
 
 /// The two links of a path. The uplink's random stream has number 0 and the downlink's number 1, as in the simulator, so that packet
@@ -103,8 +104,9 @@ impl<P> Shaper<P> {
                 return None;
             }
             let (parcel, lost) = match link.deliver(now) {
-                Some(Delivered::Arrived(parcel)) => (parcel, false),
-                Some(Delivered::Lost(parcel)) => (parcel, true),
+                Some(Delivered::Arrived(parcel)) => (parcel, None),
+                Some(Delivered::Lost(parcel)) => (parcel, Some(DropReason::Radio)),
+                Some(Delivered::Dropped(parcel, why)) => (parcel, Some(why)),
                 None => continue,
             };
             return Some(Outgoing { toward, payload: parcel.payload, len: parcel.len, at: parcel.at, lost });

@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 
 use millpond_control::Instant;
 use millpond_emulate::{Shaper, Toward};
+use millpond_link::DropReason;
 use millpond_path::Path;
 use millpond_sim::{Options, Scenario, TraceKind, run};
 
@@ -41,7 +42,11 @@ fn played(path: &Path, offered: &Fates, seed: u64, late: u64) -> Fates {
         if arrives {
             let looked = next.map(|next| next + late).map(|looked| offer.map_or(looked, |offer| looked.min(offer)));
             while let Some(out) = shaper.deliver(Instant::from_micros(looked.unwrap_or(0))) {
-                let what = if out.lost { "drop_radio" } else { "recv" };
+                let what = match out.lost {
+                    None => "recv",
+                    Some(DropReason::Radio) => "drop_radio",
+                    Some(_) => "drop_aqm",
+                };
                 fates.push((out.at.as_micros(), what, out.toward.link().to_owned(), out.payload, out.len));
             }
         } else if let Some(&(at, _, ref link, client, len)) = offered.pop_front() {
@@ -65,10 +70,10 @@ fn compare(path: &str, late: u64) {
     let of = |kinds: &[&str]| events.iter().filter(|(_, event, ..)| kinds.contains(event)).cloned().collect::<Fates>();
     // A packet that was offered and dropped is one event.
     let offered = of(&["enq", "drop_queue"]);
-    let mut fates = of(&["recv", "drop_queue", "drop_radio"]);
+    let mut fates = of(&["recv", "drop_queue", "drop_aqm", "drop_radio"]);
     let path = scenario.path.expect("a path");
     let mut played = played(&path, &offered, 7, late);
-    assert!(fates.iter().any(|(_, what, ..)| *what == "drop_queue"), "the queue was full at times");
+    assert!(fates.iter().any(|(_, what, ..)| ["drop_queue", "drop_aqm"].contains(what)), "the queue dropped some");
     fates.sort();
     played.sort();
     assert_eq!(fates.len(), played.len());
@@ -110,6 +115,20 @@ fn jitter_and_the_limit_in_packets_are_the_same_too() {
     let netem = r#"profile = "nbiot-upc", uplink = { queue = "9 packets" }, downlink = { queue = "9 packets" }"#;
     compare(&format!("path = {{ {netem} }}"), 0);
     compare(&format!("path = {{ {netem} }}"), 1_234);
+}
+
+#[test]
+fn traces_and_queues_that_manage_themselves_are_the_same_too() {
+    let trace = "trace = { steps = [ { at = \"0 s\", rate = \"60 kbit/s\" }, { at = \"3 s\", rate = \"20 kbit/s\", \
+                 delay = \"300 ms\" } ], every = \"7 s\", offset = \"per-seed\" }";
+    for aqm in ["codel", "fq-codel", "pie"] {
+        let way = |queue: &str| {
+            format!("{{ queue = \"{queue}\", aqm = {{ kind = \"{aqm}\", max_packet = \"100 B\" }}, {trace} }}")
+        };
+        let path = format!("profile = \"nbiot-anrw18\", uplink = {}, downlink = {}", way("500 B"), way("1500 B"));
+        compare(&format!("path = {{ {path} }}"), 0);
+        compare(&format!("path = {{ {path} }}"), 2_345);
+    }
 }
 
 #[test]

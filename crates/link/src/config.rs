@@ -15,6 +15,8 @@ pub struct Config {
     pub jitter: Jitter,
     /// Room in the queue; the packet in service counts.
     pub queue: Limit,
+    /// Whether the queue drops packets before it is full.
+    pub aqm: Aqm,
     /// Whether packets that are merely being delayed take up room as well.
     pub queue_counts: Counted,
     /// Bytes that the rate stage charges for each packet on top of its length, for instance 14 for an Ethernet header.
@@ -77,6 +79,76 @@ pub enum Limit {
     Bytes(u64),
     /// Number of packets, the packet in service included.
     Packets(u64),
+}
+
+/// Active queue management (RFC 7567): how a queue keeps itself short. Packets are dropped, never marked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Aqm {
+    /// It does not: what does not fit is dropped at the tail.
+    #[default]
+    None,
+    /// Controlled Delay (RFC 8289).
+    CoDel(CoDelRules),
+    /// FlowQueue-CoDel (RFC 8290). A full queue drops at the head of its longest flow, not at the tail.
+    FqCoDel(FqCoDelRules),
+    /// Proportional Integral controller Enhanced (RFC 8033).
+    Pie(PieRules),
+}
+
+/// What CoDel aims at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CoDelRules {
+    /// Packets may wait so long without end.
+    pub target: Span,
+    /// Longer for so long is too long; the time until a sender reacts.
+    pub interval: Span,
+    /// Nothing is dropped while no more bytes wait than this, in flows of one queue all together as in Linux: the longest packet.
+    pub max_packet: u32,
+}
+
+impl CoDelRules {
+    /// Those of RFC 8289, section 4.4, with the longest packet of Ethernet.
+    pub const RFC8289: Self =
+        Self { target: Span::from_millis(5), interval: Span::from_millis(100), max_packet: 1_500 };
+}
+
+/// How FQ-CoDel tells flows apart and serves them. A flow is who has one number ([`crate::Link::offer_of`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FqCoDelRules {
+    /// Of each flow.
+    pub codel: CoDelRules,
+    /// Queues, over which flows are spread by a hash.
+    pub flows: u16,
+    /// Bytes that a flow may send in its turn.
+    pub quantum: u32,
+}
+
+impl FqCoDelRules {
+    /// Those of RFC 8290, section 5.2.
+    pub const RFC8290: Self = Self { codel: CoDelRules::RFC8289, flows: 1_024, quantum: 1_514 };
+}
+
+/// What PIE aims at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PieRules {
+    /// How long packets are to wait.
+    pub target: Span,
+    /// The time between two updates of the probability.
+    pub update: Span,
+    /// For so long after a quiet time nothing is dropped.
+    pub max_burst: Span,
+    /// Nothing is dropped while no more bytes wait than twice this: the longest packet.
+    pub max_packet: u32,
+}
+
+impl PieRules {
+    /// Those of RFC 8033, sections 4 and 5, with the longest packet of Ethernet.
+    pub const RFC8033: Self = Self {
+        target: Span::from_millis(15),
+        update: Span::from_millis(15),
+        max_burst: Span::from_millis(150),
+        max_packet: 1_500,
+    };
 }
 
 /// Which packets a [`Limit`] counts.
@@ -190,6 +262,10 @@ pub enum ConfigError {
     ZeroQueue,
     /// The jitter's lower end is above its upper end.
     EmptyJitter(Span, Span),
+    /// A time by which a queue manages itself is 0.
+    NoTime(&'static str),
+    /// FQ-CoDel has no queues, or its flows may send nothing in their turns.
+    NoFlows,
     /// A mean dwell is shorter than [`Loss::SHORTEST_DWELL`].
     ShortDwell(Span),
 }
@@ -201,6 +277,7 @@ impl ConfigError {
         match self {
             Self::ZeroRate | Self::RateTooHigh(_) => "rate",
             Self::ZeroQueue => "queue",
+            Self::NoTime(_) | Self::NoFlows => "aqm",
             Self::EmptyJitter(..) => "jitter",
             Self::ShortDwell(_) => "loss",
         }
@@ -218,6 +295,8 @@ impl fmt::Display for ConfigError {
             Self::EmptyJitter(from, to) => {
                 write!(f, "the jitter goes from {from} down to {to}: put the smaller first")
             }
+            Self::NoTime(name) => write!(f, "{name} of 0 s: write a time, or leave it out"),
+            Self::NoFlows => f.write_str("flows and quantum are at least 1"),
             Self::ShortDwell(dwell) => {
                 let shortest = Loss::SHORTEST_DWELL;
                 write!(f, "a mean dwell of {dwell} is below {shortest}: use bernoulli for losses without memory")
@@ -237,6 +316,7 @@ impl Config {
             propagation,
             jitter: Jitter::None,
             queue,
+            aqm: Aqm::None,
             queue_counts: Counted::Waiting,
             overhead: 0,
             overhead_in_queue: false,
@@ -260,7 +340,27 @@ impl Config {
         if matches!(self.queue, Limit::Bytes(0) | Limit::Packets(0)) {
             return Err(ConfigError::ZeroQueue);
         }
+        self.aqm.check()?;
         self.loss.check()
+    }
+}
+
+impl Aqm {
+    fn check(self) -> Result<(), ConfigError> {
+        let times = match self {
+            Self::None => [("target", Span::MAX), ("interval", Span::MAX)],
+            Self::CoDel(codel) | Self::FqCoDel(FqCoDelRules { codel, .. }) => {
+                [("target", codel.target), ("interval", codel.interval)]
+            }
+            Self::Pie(pie) => [("target", pie.target), ("update", pie.update)],
+        };
+        if let Some((name, _)) = times.iter().find(|(_, time)| *time == Span::ZERO) {
+            return Err(ConfigError::NoTime(name));
+        }
+        match self {
+            Self::FqCoDel(FqCoDelRules { flows: 0, .. } | FqCoDelRules { quantum: 0, .. }) => Err(ConfigError::NoFlows),
+            _ => Ok(()),
+        }
     }
 }
 

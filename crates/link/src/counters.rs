@@ -13,7 +13,7 @@ pub struct Tally {
 
 /// What happened to the packets offered so far, each in exactly one place at a time:
 ///
-/// `offered = dropped_full + dropped_too_large + lost + delivered + inside`
+/// `offered = dropped_full + dropped_too_large + dropped_managed + lost + delivered + inside`
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Handed to the link.
@@ -22,6 +22,8 @@ pub struct Counters {
     pub dropped_full: Tally,
     /// Refused because no queue of this size could ever hold such a packet.
     pub dropped_too_large: Tally,
+    /// Dropped by a queue that keeps itself short.
+    pub dropped_managed: Tally,
     /// Lost by the medium; with losses after the rate stage, counted when the loss is handed out.
     pub lost: Tally,
     /// Handed out at the far end.
@@ -44,10 +46,10 @@ impl Tally {
 }
 
 impl Counters {
-    /// Congestion losses: everything that the queue refused.
+    /// Congestion losses: everything that the queue refused or dropped.
     #[must_use]
     pub const fn dropped_by_queue(&self) -> Tally {
-        self.dropped_full.plus(self.dropped_too_large)
+        self.dropped_full.plus(self.dropped_too_large).plus(self.dropped_managed)
     }
 
     /// Checks the identity of this type against what is found inside, and that everything carried was handed out or

@@ -1,7 +1,7 @@
-//! One direction of a network path as a pure state machine: a tail-drop queue, a rate, a delay and a loss process.
+//! One direction of a network path as a pure state machine: a queue, a rate, a delay and a loss process.
 //!
 //! ```text
-//!  offer ──► (loss before) ──► tail-drop queue ──► rate ──► (loss after) ──► propagation + jitter ──► deliver
+//!  offer ──► (loss before) ──► queue ──► rate ──► (loss after) ──► propagation + jitter ──► deliver
 //! ```
 //!
 //! The same machine serves a simulator and a live emulator. It has no clock and no random source: time is an argument
@@ -23,6 +23,7 @@
 //!         match delivered {
 //!             Delivered::Arrived(parcel) => println!("{} at {:?}", parcel.payload, parcel.at),
 //!             Delivered::Lost(parcel) => println!("packet {} was lost", parcel.number),
+//!             Delivered::Dropped(parcel, why) => println!("packet {} was dropped: {why}", parcel.number),
 //!         }
 //!     }
 //! }
@@ -41,6 +42,7 @@
 //! |---|---|
 //! | parcel | a packet on its way: a length, a number, and whatever its owner attached |
 //! | to offer, to deliver | to hand a packet to the link; to take one that has arrived, or was lost |
+//! | managed | of a queue that drops packets before it is full ([`Aqm`]) |
 //! | tail drop | a packet that finds the queue full is dropped; the packet being sent counts in the queue |
 //! | loss before, loss after | by chance, ahead of the queue, or behind the rate, where it has cost its time |
 //! | jitter | what is added to the propagation delay of each packet |
@@ -52,6 +54,7 @@
 
 mod air;
 mod aloft;
+mod aqm;
 mod config;
 mod counters;
 mod exponential;
@@ -66,7 +69,10 @@ mod rate;
 mod statistics;
 mod trace;
 
-pub use config::{Config, ConfigError, Counted, InFlight, Jitter, Limit, Loss, LossAt, LossOf, Order, Rate};
+pub use config::{
+    Aqm, CoDelRules, Config, ConfigError, Counted, FqCoDelRules, InFlight, Jitter, Limit, Loss, LossAt, LossOf, Order,
+    PieRules, Rate,
+};
 pub use counters::{Counters, Imbalance, Tally};
 pub use exponential::minus_ln;
 pub use link::{Delivered, Link, Parcel};

@@ -2,6 +2,7 @@
 
 use crate::air::{Air, Flying};
 use crate::aloft::Aloft;
+use crate::aqm::{Managed, Parked};
 use crate::config::{Config, ConfigError, Counted, InFlight, Loss, LossAt, Order, Rate};
 use crate::counters::{Counters, Imbalance, Tally};
 use crate::jitter::Delay;
@@ -29,6 +30,8 @@ pub struct Link<P> {
     loss: Radios,
     delay: Delay,
     queue: Queue<P>,
+    /// What waits behind the packet in service, if the queue manages itself.
+    managed: Option<Box<Managed<P>>>,
     air: Air<P>,
     /// What has left the queue and counts towards its limit all the same; none if nothing does.
     aloft: Option<Aloft>,
@@ -52,6 +55,8 @@ pub enum Delivered<P> {
     /// The medium lost it, after it had used queue and link. It is handed out when it would have arrived at the
     /// earliest, so that the owner may reuse its payload.
     Lost(Parcel<P>),
+    /// The queue dropped it after it had taken it. It left when it was dropped, and arrived nowhere.
+    Dropped(Parcel<P>, DropReason),
 }
 
 /// What is known of a packet at the far end.
@@ -91,6 +96,7 @@ impl<P> Link<P> {
             rate: RateStage::new(config.rate),
             loss: Radios::new(config.loss, config.loss_of, seed, number),
             queue: Queue::new(config.queue),
+            managed: Managed::new(config.aqm, seed, number).map(Box::new),
             air: Air::new(delay.order()),
             delay,
             aloft: (config.queue_counts == Counted::All).then(Aloft::default),
@@ -146,6 +152,9 @@ impl<P> Link<P> {
         let room = self.room(len);
         let halted = if self.is_halted() { self.paused.map_or(now, |(since, _)| since) } else { now };
         let beyond = self.aloft.as_mut().map_or(Occupancy::NOTHING, |aloft| aloft.held(halted));
+        if self.managed.is_some() {
+            return self.park(now, Parked { number, since: now, len, room, radio, payload }, beyond);
+        }
         if let Err(reason) = self.queue.admit(room, beyond) {
             self.count_refused(reason, len);
             return Err((reason, payload));
@@ -162,9 +171,68 @@ impl<P> Link<P> {
         Ok(())
     }
 
+    /// The same where the queue manages itself; `beyond` counts towards its limit too.
+    #[inline(never)]
+    fn park(&mut self, now: u64, packet: Parked<P>, beyond: Occupancy) -> Result<(), (DropReason, P)> {
+        self.meter.spend(now, self.held());
+        let Self { managed: Some(managed), queue, .. } = self else {
+            return Err((DropReason::QueueFull, packet.payload));
+        };
+        let (len, before) = (packet.len, managed.dropped());
+        let admitted = match queue.admit(packet.room, beyond.plus(managed.held())) {
+            Err(DropReason::QueueFull) if managed.makes_room() => Ok(()),
+            admitted => admitted,
+        };
+        let taken = match admitted {
+            Ok(()) => managed.enqueue(now, packet, queue.limit(), beyond.plus(queue.held())),
+            Err(reason) => Err((reason, packet.payload)),
+        };
+        self.count_dropped(before);
+        match taken {
+            Ok(()) if self.queue.front().is_none() => self.take_next(now, false),
+            Ok(()) => {}
+            Err((reason, _)) => self.count_refused(reason, len),
+        }
+        taken
+    }
+
+    /// Takes the next packet out of a queue that manages itself, at `at`; `is_on_time`: as the one before it was out.
+    fn take_next(&mut self, at: u64, is_on_time: bool) {
+        let Some(managed) = &mut self.managed else { return };
+        let before = managed.dropped();
+        let next = managed.dequeue(at);
+        self.count_dropped(before);
+        let Some(Parked { number, len, room, radio, payload, .. }) = next else { return };
+        let charged = self.charged(len);
+        let departs = if is_on_time { self.rate.serve_next(at, charged) } else { self.rate.serve(at, charged) };
+        self.queue.push(Waiting { number, departs, len, radio, payload }, room);
+        // What takes no time to send is out at once.
+        if !is_on_time {
+            self.let_out();
+        }
+    }
+
+    /// Counts what the queue has dropped since there were so many.
+    fn count_dropped(&mut self, before: usize) {
+        let Some(managed) = &self.managed else { return };
+        for (packet, _, reason) in managed.dropped_after(before) {
+            match reason {
+                DropReason::Managed => self.counters.dropped_managed.add(packet.len),
+                _ => self.counters.dropped_full.add(packet.len),
+            }
+        }
+    }
+
+    /// All that is in the queue, the packet in service included.
+    fn held(&self) -> Occupancy {
+        let held = self.queue.held();
+        self.managed.as_ref().map_or(held, |managed| held.plus(managed.held()))
+    }
+
     #[cold]
     fn count_refused(&mut self, reason: DropReason, len: u32) {
         match reason {
+            DropReason::Managed => self.counters.dropped_managed.add(len),
             DropReason::TooLarge => self.counters.dropped_too_large.add(len),
             DropReason::QueueFull | DropReason::Radio => self.counters.dropped_full.add(len),
         }
@@ -174,10 +242,14 @@ impl<P> Link<P> {
     /// every call that changes the link.
     ///
     /// With jitter that may reorder, or jitter and losses after the rate stage, this can be earlier than the next
-    /// packet is due, at most once for each packet; `deliver` then hands out nothing.
+    /// packet is due, at most once for each packet; `deliver` then hands out nothing. So it is of a queue that manages itself, for
+    /// what it drops is handed out at once.
     #[must_use]
     #[inline(always)]
     pub fn next(&self) -> Option<Instant> {
+        if let Some(managed) = &self.managed {
+            return self.next_managed(managed);
+        }
         if self.paused.is_some() {
             return self.air.due().filter(|_| !self.is_halted()).map(Instant::from_micros);
         }
@@ -187,6 +259,15 @@ impl<P> Link<P> {
             (_, due) => self.next_waiting(due)?,
         };
         Some(Instant::from_micros(next.max(self.resumed)))
+    }
+
+    /// The same where the queue manages itself: it may drop packets whenever one is out.
+    #[inline(never)]
+    fn next_managed(&self, managed: &Managed<P>) -> Option<Instant> {
+        let dropped = managed.has_dropped().then_some(self.clock);
+        let out = self.queue.front().map(|first| first.departs).filter(|_| self.paused.is_none());
+        let due = self.air.due().filter(|_| !self.is_halted()).map(|due| due.max(self.resumed));
+        dropped.into_iter().chain(out).chain(due).min().map(Instant::from_micros)
     }
 
     /// The same where what waits may be the next to arrive.
@@ -200,6 +281,11 @@ impl<P> Link<P> {
     #[inline]
     pub fn deliver(&mut self, now: Instant) -> Option<Delivered<P>> {
         let now = self.advance(now);
+        if let Some((packet, at, reason)) = self.managed.as_mut().and_then(|managed| managed.fetch_dropped()) {
+            let Parked { number, len, payload, .. } = packet;
+            let at = Instant::from_micros(at);
+            return Some(Delivered::Dropped(Parcel { payload, len, number, left: at, at }, reason));
+        }
         if self.is_halted() {
             return None;
         }
@@ -238,7 +324,7 @@ impl<P> Link<P> {
     /// statistics, even where the limit counts it.
     pub fn queued(&mut self, now: Instant) -> Occupancy {
         self.advance(now);
-        self.queue.held()
+        self.held()
     }
 
     /// The number of the packet that is at the head of the queue at `now`, in service included; none if the queue is empty.
@@ -248,10 +334,10 @@ impl<P> Link<P> {
     }
 
     /// Whether a packet waits or was being sent when the link was looked at last. As long as one does, a further packet does not
-    /// bring [`Link::next`] forward.
+    /// bring [`Link::next`] forward. Never so of a queue that manages itself: a packet may have others dropped.
     #[must_use]
     pub fn is_waiting(&self) -> bool {
-        self.queue.front().is_some()
+        self.managed.is_none() && self.queue.front().is_some()
     }
 
     /// Changes the rate from `now` on; the rest of the packet in service goes at the new rate too. Costs time in
@@ -323,7 +409,7 @@ impl<P> Link<P> {
     /// Occupancy of the queue and busy time up to `now`.
     pub fn statistics(&mut self, now: Instant) -> Statistics {
         let now = self.advance(now);
-        self.meter.spend(now, self.queue.held());
+        self.meter.spend(now, self.held());
         self.meter.read(self.rate.busy(now) - self.busy_before)
     }
 
@@ -346,10 +432,14 @@ impl<P> Link<P> {
             room.packets += 1;
             room.bytes += u64::from(self.room(waiting.len));
         }
+        for (len, takes) in self.managed.iter().flat_map(|managed| managed.lengths()) {
+            in_queue.add(len);
+            room.add(takes);
+        }
         let mut in_air = Tally::default();
         self.air.lengths().for_each(|len| in_air.add(len));
         self.counters.balance(in_queue, in_air, self.lost_after)?;
-        let held = self.queue.held();
+        let held = self.held();
         if held != room {
             let (left, right) = (Tally::from(held), Tally::from(room));
             return Err(Imbalance { law: "occupancy = sum of what waits", left, right });
@@ -361,7 +451,14 @@ impl<P> Link<P> {
     #[must_use]
     pub fn memory(&self) -> usize {
         let aloft = self.aloft.as_ref().map_or(0, Aloft::memory);
-        size_of::<Self>() + self.queue.memory() + self.air.memory() + aloft + self.meter.memory() + self.loss.memory()
+        let managed = self.managed.as_ref().map_or(0, |managed| size_of::<Managed<P>>() + managed.memory());
+        size_of::<Self>()
+            + managed
+            + self.queue.memory()
+            + self.air.memory()
+            + aloft
+            + self.meter.memory()
+            + self.loss.memory()
     }
 
     /// Lets everything leave the rate stage that is out by `now`. Returns the instant that counts as now, µs.
@@ -379,10 +476,14 @@ impl<P> Link<P> {
     fn let_out(&mut self) {
         let (overhead, overhead_in_queue) = (self.overhead, self.overhead_in_queue);
         while self.queue.first_departs() <= self.clock {
-            let held = self.queue.held();
+            let held = self.held();
             let Some(first) = self.queue.pop(|first| room(first.len, overhead, overhead_in_queue)) else { break };
             self.meter.spend(first.departs, held);
+            let departs = first.departs;
             self.launch(first);
+            if self.managed.is_some() {
+                self.take_next(departs, true);
+            }
         }
     }
 

@@ -1,4 +1,5 @@
-//! The one queue of a link: first in, first out, full is full.
+//! The one queue of a link: first in, first out, full is full. Where it manages itself it holds the packet in service alone, and
+//! what waits is in [`crate::aqm`].
 
 use crate::config::Limit;
 use core::fmt;
@@ -15,6 +16,10 @@ pub struct Occupancy {
 
 impl Occupancy {
     pub(crate) const NOTHING: Self = Self { bytes: 0, packets: 0 };
+
+    pub(crate) const fn plus(self, other: Self) -> Self {
+        Self { bytes: self.bytes + other.bytes, packets: self.packets + other.packets }
+    }
 
     pub(crate) fn add(&mut self, room: u32) {
         self.packets += 1;
@@ -34,6 +39,8 @@ pub enum DropReason {
     QueueFull,
     /// The packet alone is longer than the queue's limit in bytes.
     TooLarge,
+    /// The queue keeps itself short, as [`crate::Aqm`] says.
+    Managed,
     /// The medium loses it; only with [`crate::LossAt::BeforeRate`].
     Radio,
 }
@@ -43,6 +50,7 @@ impl fmt::Display for DropReason {
         f.write_str(match self {
             Self::QueueFull => "the queue is full",
             Self::TooLarge => "the packet is longer than the queue",
+            Self::Managed => "the queue keeps itself short",
             Self::Radio => "the medium lost the packet",
         })
     }
@@ -131,6 +139,10 @@ impl<P> Queue<P> {
         self.look();
         self.held.remove(room(&waiting));
         Some(waiting)
+    }
+
+    pub(crate) const fn limit(&self) -> Limit {
+        self.limit
     }
 
     /// Bytes of memory held.

@@ -81,6 +81,17 @@ impl RateStage {
         self.append(rate, whole, part)
     }
 
+    /// Accepts a packet of `bytes` at the very instant, `now`, at which the one before it was out. Returns when its last bit is.
+    pub(crate) fn serve_next(&mut self, now: u64, bytes: u64) -> u64 {
+        let work = bytes * WORK;
+        match self.rate {
+            _ if self.stopped.is_some() => self.serve(now, bytes),
+            _ if self.traced.is_some() => self.append_traced(now, u128::from(work)),
+            None => now,
+            Some(rate) => self.append(rate, work / rate, work % rate),
+        }
+    }
+
     /// The same where the rate follows a trace.
     #[cold]
     fn serve_traced(&mut self, now: u64, bytes: u64) -> u64 {

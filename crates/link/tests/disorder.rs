@@ -30,7 +30,7 @@ fn run(config: Config, count: u64) -> Outcome {
         while let Some(delivered) = link.deliver(now) {
             let (parcel, lost) = match delivered {
                 Delivered::Arrived(parcel) => (parcel, false),
-                Delivered::Lost(parcel) => (parcel, true),
+                Delivered::Lost(parcel) | Delivered::Dropped(parcel, _) => (parcel, true),
             };
             assert_eq!(parcel.number, parcel.payload);
             assert_eq!(parcel.at, now, "handed out when due, not later");

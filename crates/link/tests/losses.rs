@@ -171,7 +171,7 @@ fn independent_losses_follow_the_number_of_the_packet_and_not_its_moment_or_leng
         let all = std::iter::from_fn(|| link.next().and_then(|now| link.deliver(now)));
         all.filter_map(|delivered| match delivered {
             Delivered::Arrived(parcel) => Some(parcel.number),
-            Delivered::Lost(_) => None,
+            Delivered::Lost(_) | Delivered::Dropped(..) => None,
         })
         .collect()
     };
@@ -191,7 +191,7 @@ fn a_dropped_packet_does_not_shift_the_luck_of_those_behind_it() {
         let all = std::iter::from_fn(|| link.next().and_then(|now| link.deliver(now)));
         all.filter_map(|delivered| match delivered {
             Delivered::Arrived(parcel) => Some(parcel.number),
-            Delivered::Lost(_) => None,
+            Delivered::Lost(_) | Delivered::Dropped(..) => None,
         })
         .collect()
     };

@@ -19,7 +19,9 @@ fn drain<P>(link: &mut Link<P>) -> Vec<(P, u64)> {
     while let Some(now) = link.next() {
         match link.deliver(now) {
             Some(Delivered::Arrived(parcel)) => arrived.push((parcel.payload, parcel.at.as_micros())),
-            Some(Delivered::Lost(parcel)) => panic!("packet {} lost on a link without losses", parcel.number),
+            Some(Delivered::Lost(parcel) | Delivered::Dropped(parcel, _)) => {
+                panic!("packet {} lost on a link without losses", parcel.number)
+            }
             None => panic!("a plain link is never woken in vain"),
         }
     }

@@ -25,6 +25,7 @@ fn drain(link: &mut Link<u64>) -> Vec<(u64, u64, bool)> {
             let (parcel, lost) = match delivered {
                 Delivered::Arrived(parcel) => (parcel, false),
                 Delivered::Lost(parcel) => (parcel, true),
+                Delivered::Dropped(..) => panic!("no queue here manages itself"),
             };
             out.push((parcel.number, parcel.at.as_micros(), lost));
         }

@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::{BitRate, Duration, InputError, Loss, LossAt, LossOf, QueueLimit, Size, Trace, unknown, word_or_table};
+use crate::{
+    Aqm, BitRate, Duration, InputError, Loss, LossAt, LossOf, QueueLimit, Size, Trace, aqm, unknown, word_or_table,
+};
 
 /// One direction of the path: a queue, a rate, a delay, losses.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -14,6 +16,9 @@ pub struct Direction {
     pub delay: Duration,
     /// The one queue of this direction; the packet in service counts.
     pub queue: QueueLimit,
+    /// How the queue keeps itself short.
+    #[serde(skip_serializing_if = "Aqm::is_none")]
+    pub aqm: Aqm,
     /// Whether packets that are merely being delayed count towards the queue's limit as well.
     pub queue_counts: QueueCounts,
     /// Extra delay, drawn for each packet.
@@ -86,6 +91,7 @@ impl Direction {
             rate,
             delay,
             queue,
+            aqm: Aqm::default(),
             queue_counts: QueueCounts::default(),
             jitter: None,
             loss: Loss::default(),
@@ -125,6 +131,7 @@ impl Direction {
         if let Some(mtu) = self.mtu.filter(|mtu| *mtu < LEAST_MTU) {
             return refuse("mtu", format!("{mtu} is less than IPv4 asks of any link (at least {LEAST_MTU})"));
         }
+        self.aqm.check(&format!("{key}.aqm"), origin)?;
         self.loss.check(&format!("{key}.loss"), origin)
     }
 }
@@ -136,6 +143,8 @@ pub(crate) struct DirectionKeys {
     rate: Option<BitRate>,
     delay: Option<Duration>,
     queue: Option<QueueLimit>,
+    #[serde(deserialize_with = "aqm::aqm")]
+    aqm: Option<Aqm>,
     queue_counts: Option<QueueCounts>,
     #[serde(deserialize_with = "jitter_or_none")]
     jitter: Option<Option<Jitter>>,
@@ -169,6 +178,7 @@ impl DirectionKeys {
             rate: self.rate.unwrap_or(other.rate),
             delay: self.delay.unwrap_or(other.delay),
             queue: self.queue.unwrap_or(other.queue),
+            aqm: self.aqm.unwrap_or(other.aqm),
             queue_counts: self.queue_counts.unwrap_or(other.queue_counts),
             jitter: self.jitter.unwrap_or(other.jitter),
             loss: self.loss.unwrap_or(other.loss),

@@ -17,6 +17,7 @@
 
 #![forbid(unsafe_code)]
 
+mod aqm;
 pub mod capture;
 mod direction;
 mod error;
@@ -29,6 +30,7 @@ mod quantity;
 mod trace;
 mod written;
 
+pub use aqm::Aqm;
 pub use direction::{Direction, Jitter, Order, QueueCounts};
 pub use error::{InputError, unknown};
 pub use loss::{Loss, LossAt, LossOf};

@@ -42,6 +42,7 @@ impl Direction {
                     crate::Order::Free => Order::Free,
                 },
             }),
+            aqm: self.aqm.model(self.mtu),
             overhead: i32::try_from(self.overhead.0).unwrap_or(i32::MAX),
             loss: self.loss.model(),
             loss_of: match self.loss_of {

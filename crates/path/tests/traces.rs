@@ -25,7 +25,7 @@ fn arrivals(path: &Path, packets: u32) -> Vec<Option<u64>> {
         while let Some(delivered) = link.deliver(now) {
             out.push(match delivered {
                 Delivered::Arrived(parcel) => Some(parcel.at.as_micros()),
-                Delivered::Lost(_) => None,
+                Delivered::Lost(_) | Delivered::Dropped(..) => None,
             });
         }
     }

@@ -229,7 +229,8 @@ impl Shared {
         for (number, (_, link)) in self.links.iter_mut().enumerate() {
             while let Some(packet) = link.deliver_ahead(now) {
                 let (Delivered::Arrived(Parcel { payload: (site, _), .. })
-                | Delivered::Lost(Parcel { payload: (site, _), .. })) = packet;
+                | Delivered::Lost(Parcel { payload: (site, _), .. })
+                | Delivered::Dropped(Parcel { payload: (site, _), .. }, _)) = packet;
                 let site = site as usize;
                 let mut part = lock(&worlds[site]);
                 part.world.network.comes_back(self.places[site][number], of_site(packet));
@@ -273,6 +274,7 @@ fn of_site(packet: Delivered<Carried>) -> Delivered<u32> {
     match packet {
         Delivered::Arrived(parcel) => Delivered::Arrived(plain(parcel)),
         Delivered::Lost(parcel) => Delivered::Lost(plain(parcel)),
+        Delivered::Dropped(parcel, why) => Delivered::Dropped(plain(parcel), why),
     }
 }
 

@@ -171,7 +171,7 @@ fn links(run: u32, outcome: &Outcome, sink: &mut impl Sink) {
     table! { sink, "links", &outcome.links, row =>
         run = run, link = &*row.link, offered_packets, offered_bytes, dropped_queue_packets, dropped_queue_bytes,
         dropped_radio_packets, dropped_radio_bytes, delivered_packets, delivered_bytes, useful_bytes, busy_us: time,
-        queue_mean_bytes, queue_p95_bytes, queue_max_bytes, queue_mean_packets, queue_max_packets,
+        queue_mean_bytes, queue_p95_bytes, queue_max_bytes, queue_mean_packets, queue_max_packets, dropped_aqm_packets,
     }
 }
 

@@ -110,8 +110,13 @@ impl Links for Between {
         while let Some(out) = self.passage.due() {
             let (flow, mark) = (out.payload.flow, out.payload.mark);
             let IpPacket { to, bytes, number } = out.payload.payload;
-            self.record(|| Told::Fate(number, if out.lost { LOST_BY_RADIO } else { "" }));
-            if out.lost {
+            let comment = match out.lost {
+                None => "",
+                Some(DropReason::Radio) => LOST_BY_RADIO,
+                Some(_) => "lost: dropped from the queue",
+            };
+            self.record(|| Told::Fate(number, comment));
+            if out.lost.is_some() {
                 self.keep(bytes);
                 continue;
             }

@@ -56,6 +56,7 @@ impl Away {
         match &packet {
             Delivered::Arrived(parcel) => self.delivered = self.delivered.plus(one(parcel.len)),
             Delivered::Lost(parcel) => self.lost = self.lost.plus(one(parcel.len)),
+            Delivered::Dropped(parcel, _) => self.refused = self.refused.plus(one(parcel.len)),
         }
         Some(packet)
     }
@@ -117,6 +118,6 @@ const fn one(length: u32) -> Tally {
 
 fn parcel(packet: &Delivered<u32>) -> &Parcel<u32> {
     match packet {
-        Delivered::Arrived(parcel) | Delivered::Lost(parcel) => parcel,
+        Delivered::Arrived(parcel) | Delivered::Lost(parcel) | Delivered::Dropped(parcel, _) => parcel,
     }
 }

@@ -242,7 +242,14 @@ impl Graph {
         let radio = reason == DropReason::Radio;
         rec.dropped(if radio { "drop_radio" } else { "drop_queue" });
         if let Some(recording) = &mut self.recording {
-            recording.lost_last(place, if radio { "lost: radio" } else { "lost: queue full" });
+            recording.lost_last(
+                place,
+                match reason {
+                    DropReason::Radio => "lost: radio",
+                    DropReason::Managed => "lost: dropped by the queue",
+                    DropReason::QueueFull | DropReason::TooLarge => "lost: queue full",
+                },
+            );
         }
         self.dropped(number, radio);
     }
@@ -319,6 +326,15 @@ impl Graph {
                         recording.lost(place, parcel.number, "lost: radio");
                     }
                     self.dropped(parcel.payload, true);
+                }
+                Some(Delivered::Dropped(parcel, _)) => {
+                    if let Some(packet) = self.packets.get(parcel.payload) {
+                        rec.packet(parcel.at, "drop_aqm", place, packet, parcel.len);
+                    }
+                    if let Some(recording) = &mut self.recording {
+                        recording.lost(place, parcel.number, "lost: dropped from the queue");
+                    }
+                    self.dropped(parcel.payload, false);
                 }
             }
         }

@@ -82,7 +82,7 @@ pub struct FrameEvent {
 pub struct PacketEvent {
     /// When.
     pub t_us: u64,
-    /// `enq`, `drop_queue`, `drop_radio` or `recv`.
+    /// `enq`, `drop_queue`, `drop_aqm`, `drop_radio` or `recv`.
     pub event: &'static str,
     /// The link.
     pub link: LinkName,

@@ -29,7 +29,7 @@ pub use from_server::{Commands, FlowGroup, Notifications, Traffic};
 pub use mesh::{Access, Choose, DeliveryOf, Mesh, ObjectiveFunction, Ratio, Routing, Rpl, Sink, Topology};
 pub(crate) use millpond_path::word_or_table;
 pub use millpond_path::{
-    BitRate, Direction, Duration, InputError as ScenarioError, Jitter, Length, Loss, LossAt, LossOf, Order, Path,
+    Aqm, BitRate, Direction, Duration, InputError as ScenarioError, Jitter, Length, Loss, LossAt, LossOf, Order, Path,
     QueueCounts, QueueLimit, Size, Trace, unknown,
 };
 pub use network::{Network, Route};

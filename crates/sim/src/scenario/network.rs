@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Clients, Direction, Duration, Event, Proxy, Scenario, ScenarioError, Size, unknown};
+use super::{Aqm, Clients, Direction, Duration, Event, Proxy, Scenario, ScenarioError, Size, unknown};
 
 /// Named links and the routes over them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -204,6 +204,9 @@ impl Network {
                     "`{name}` has a delay of {}: sites share links of at least {least}",
                     link.delay
                 ));
+            }
+            if link.aqm != Aqm::None {
+                return refuse(format!("`{name}` manages its queue, which no link does yet that sites share"));
             }
             if link.trace.is_some() {
                 return refuse(format!("`{name}` follows a trace, and what sites share is what it is all the time"));

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Scenario, ScenarioError, network::check_name, unknown};
+use super::{Direction, Scenario, ScenarioError, network::check_name, unknown};
 
 /// A node that hands packets on over one link, whose queue is its own.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,6 +52,11 @@ impl Scenario {
             if let Some(other) = others.iter().find(|other| other.before == relay.before) {
                 let (name, link) = (&other.name, &relay.before);
                 return refuse("before", format!("`{name}` has the queue of `{link}` already: a link has one"));
+            }
+            let reorders = |(name, link): &(&str, &Direction)| *name == relay.before && link.aqm.reorders();
+            if relay.copies == Copies::Withheld && self.links().iter().any(reorders) {
+                let problem = format!("`{}` serves flows in turns, and only a line has an oldest packet", relay.before);
+                return refuse("copies", format!("{problem}: write \"passed\", or aqm = \"codel\" there"));
             }
             if self.shared().contains(&relay.before) {
                 let link = &relay.before;

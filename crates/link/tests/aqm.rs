@@ -1,0 +1,515 @@
+//! Queues that manage themselves against oracles: the pseudo-code of their RFCs once more, straight from the text, in an event loop of
+//! its own and other arithmetic; and what theory says of their steady states.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use millpond_control::{ChanceSeed, Instant, Purpose, Span};
+use millpond_link::{Aqm, CoDelRules, Config, Delivered, DropReason, FqCoDelRules, Limit, Link, PieRules, Rate};
+use proptest::prelude::*;
+
+const SEED: u64 = 5;
+const LINK: u32 = 3;
+
+/// When it comes, µs; whose it is; bytes.
+type Arrival = (u64, u32, u32);
+
+/// What became of a packet, and when, µs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Fate {
+    Left(u64),
+    Dropped(u64),
+    Full(u64),
+}
+
+/// Runs the link; fates by number.
+fn ours(aqm: Aqm, queue: Limit, rate: u64, arrivals: &[Arrival]) -> Vec<Fate> {
+    let config = Config { aqm, ..Config::plain(Rate::BitsPerSecond(rate), Span::ZERO, queue) };
+    let mut link = Link::new(&config, ChanceSeed::new(SEED), LINK).unwrap();
+    let mut fates = BTreeMap::new();
+    let told = |reason, at| if reason == DropReason::Managed { Fate::Dropped(at) } else { Fate::Full(at) };
+    let drain = |link: &mut Link<()>, now: u64, fates: &mut BTreeMap<u64, Fate>| {
+        while let Some(delivered) = link.deliver(Instant::from_micros(now)) {
+            let (parcel, fate): (_, fn(u64) -> Fate) = match delivered {
+                Delivered::Arrived(parcel) => (parcel, Fate::Left),
+                Delivered::Dropped(parcel, DropReason::Managed) => (parcel, Fate::Dropped),
+                Delivered::Dropped(parcel, _) => (parcel, Fate::Full),
+                Delivered::Lost(_) => panic!("this link loses nothing"),
+            };
+            assert_eq!(fates.insert(parcel.number, fate(parcel.at.as_micros())), None);
+        }
+        link.check_conservation().unwrap();
+    };
+    for (number, &(at, flow, len)) in arrivals.iter().enumerate() {
+        if let Err((reason, ())) = link.offer_of(Instant::from_micros(at), flow, len, ()) {
+            fates.insert(number as u64, told(reason, at));
+        }
+        drain(&mut link, at, &mut fates);
+    }
+    while let Some(next) = link.next() {
+        drain(&mut link, next.as_micros(), &mut fates);
+    }
+    let dropped = link.counters().dropped_managed.packets;
+    assert_eq!(dropped, fates.values().filter(|fate| matches!(fate, Fate::Dropped(_))).count() as u64);
+    assert_eq!(fates.len(), arrivals.len());
+    fates.into_values().collect()
+}
+
+/// A packet as the oracles know it.
+#[derive(Clone, Copy)]
+struct Packet {
+    number: usize,
+    flow: u32,
+    bytes: u64,
+    stamp: u64,
+}
+
+/// A discipline as the RFCs describe it; drops go into the list.
+trait Discipline {
+    fn enque(&mut self, now: u64, packet: Packet, drops: &mut Vec<(usize, bool)>);
+    fn deque(&mut self, now: u64, drops: &mut Vec<(usize, bool)>) -> Option<Packet>;
+}
+
+/// An interface that sends one packet after another, and asks for the next when one is out.
+fn oracle(queue: &mut dyn Discipline, rate: u64, arrivals: &[Arrival]) -> Vec<Fate> {
+    let mut fates = vec![Fate::Full(0); arrivals.len()];
+    let mut coming = arrivals.iter().enumerate().peekable();
+    // The end of the packet being sent, in bits times 10^6 over the rate.
+    let mut sending: Option<(usize, u128)> = None;
+    let ends = |end: u128| end.div_ceil(u128::from(rate)) as u64;
+    loop {
+        let mut drops = Vec::new();
+        let out = sending.map(|(_, end)| ends(end));
+        let (now, start) = match (out, coming.peek()) {
+            (None, None) => return fates,
+            (Some(out), next) if next.is_none_or(|(_, next)| out <= next.0) => {
+                let (number, end) = sending.take().unwrap();
+                fates[number] = Fate::Left(out);
+                (out, end)
+            }
+            _ => {
+                let (number, &(at, flow, len)) = coming.next().unwrap();
+                queue.enque(at, Packet { number, flow, bytes: u64::from(len), stamp: at }, &mut drops);
+                (at, u128::from(at) * u128::from(rate))
+            }
+        };
+        if sending.is_none() {
+            let next = queue.deque(now, &mut drops);
+            sending = next.map(|next| (next.number, start + u128::from(next.bytes) * 8_000_000));
+        }
+        for (number, is_full) in drops {
+            fates[number] = if is_full { Fate::Full(now) } else { Fate::Dropped(now) };
+        }
+    }
+}
+
+/// RFC 8289, section 5, with its names.
+#[derive(Clone, Default)]
+struct CoDel {
+    first_above_time: u64,
+    drop_next: u64,
+    count: u64,
+    lastcount: u64,
+    dropping: bool,
+}
+
+const TARGET: u64 = 5_000;
+const INTERVAL: u64 = 100_000;
+const MAXPACKET: u64 = 1_500;
+
+fn control_law(t: u64, count: u64) -> u64 {
+    t + (INTERVAL as f64 / (count as f64).sqrt()).floor() as u64
+}
+
+impl CoDel {
+    /// `bytes` are those of the whole queue after the packet was taken.
+    fn dodeque(&mut self, now: u64, r: Option<(Packet, u64)>) -> (Option<Packet>, bool) {
+        let Some((p, bytes)) = r else {
+            self.first_above_time = 0;
+            return (None, false);
+        };
+        let mut ok_to_drop = false;
+        let sojourn_time = now - p.stamp;
+        if sojourn_time < TARGET || bytes <= MAXPACKET {
+            self.first_above_time = 0;
+        } else if self.first_above_time == 0 {
+            self.first_above_time = now + INTERVAL;
+        } else if now >= self.first_above_time {
+            ok_to_drop = true;
+        }
+        (Some(p), ok_to_drop)
+    }
+
+    fn deque(
+        &mut self,
+        now: u64,
+        pop: &mut dyn FnMut() -> Option<(Packet, u64)>,
+        drops: &mut Vec<(usize, bool)>,
+    ) -> Option<Packet> {
+        let mut r = self.dodeque(now, pop());
+        if self.dropping {
+            if !r.1 {
+                self.dropping = false;
+            }
+            while now >= self.drop_next && self.dropping {
+                drops.push((r.0.unwrap().number, false));
+                self.count += 1;
+                r = self.dodeque(now, pop());
+                if !r.1 {
+                    self.dropping = false;
+                } else {
+                    self.drop_next = control_law(self.drop_next, self.count);
+                }
+            }
+        } else if r.1 {
+            drops.push((r.0.unwrap().number, false));
+            r = self.dodeque(now, pop());
+            self.dropping = true;
+            let delta = self.count - self.lastcount;
+            self.count = 1;
+            if delta > 1 && (now as i64) - (self.drop_next as i64) < 16 * INTERVAL as i64 {
+                self.count = delta;
+            }
+            self.drop_next = control_law(now, self.count);
+            self.lastcount = self.count;
+        }
+        r.0
+    }
+}
+
+/// One queue under CoDel, with a limit in packets that counts the packet being sent as well.
+struct One {
+    codel: CoDel,
+    line: VecDeque<Packet>,
+    bytes: u64,
+    limit: usize,
+    is_busy: bool,
+}
+
+impl Discipline for One {
+    fn enque(&mut self, _: u64, packet: Packet, drops: &mut Vec<(usize, bool)>) {
+        if self.line.len() + usize::from(self.is_busy) >= self.limit {
+            return drops.push((packet.number, true));
+        }
+        self.bytes += packet.bytes;
+        self.line.push_back(packet);
+    }
+
+    fn deque(&mut self, now: u64, drops: &mut Vec<(usize, bool)>) -> Option<Packet> {
+        let Self { codel, line, bytes, .. } = self;
+        let mut pop = || {
+            let packet = line.pop_front()?;
+            *bytes -= packet.bytes;
+            Some((packet, *bytes))
+        };
+        let next = codel.deque(now, &mut pop, drops);
+        self.is_busy = next.is_some();
+        next
+    }
+}
+
+/// RFC 8290, section 4: one queue for each flow here, so that no hash is needed.
+#[derive(Default)]
+struct Flows {
+    queues: BTreeMap<u32, (VecDeque<Packet>, CoDel, i64)>,
+    new: Vec<u32>,
+    old: Vec<u32>,
+    bytes: u64,
+    packets: usize,
+    limit: usize,
+    is_busy: bool,
+    /// Which queue of the link's a flow is in: the one with the lower number loses first where two are as long.
+    place: BTreeMap<u32, u64>,
+}
+
+const QUANTUM: i64 = 1_514;
+
+impl Discipline for Flows {
+    fn enque(&mut self, _: u64, packet: Packet, drops: &mut Vec<(usize, bool)>) {
+        self.bytes += packet.bytes;
+        self.packets += 1;
+        let queue = self.queues.entry(packet.flow).or_default();
+        queue.0.push_back(packet);
+        if !self.new.contains(&packet.flow) && !self.old.contains(&packet.flow) {
+            queue.2 = QUANTUM;
+            self.new.push(packet.flow);
+        }
+        while self.packets + usize::from(self.is_busy) > self.limit {
+            let size = |flow: &u32| self.queues[flow].0.iter().map(|packet| packet.bytes).sum::<u64>();
+            let most = self.queues.keys().map(size).max().unwrap();
+            let fattest =
+                self.queues.keys().copied().filter(|flow| size(flow) == most).min_by_key(|flow| self.place[flow]);
+            let gone = self.queues.get_mut(&fattest.unwrap()).unwrap().0.pop_front().unwrap();
+            self.bytes -= gone.bytes;
+            self.packets -= 1;
+            drops.push((gone.number, true));
+        }
+    }
+
+    fn deque(&mut self, now: u64, drops: &mut Vec<(usize, bool)>) -> Option<Packet> {
+        self.is_busy = false;
+        loop {
+            let is_new = !self.new.is_empty();
+            let flow = *self.new.first().or(self.old.first())?;
+            let (line, codel, credits) = self.queues.get_mut(&flow).unwrap();
+            if *credits <= 0 {
+                *credits += QUANTUM;
+                (if is_new { &mut self.new } else { &mut self.old }).remove(0);
+                self.old.push(flow);
+                continue;
+            }
+            let (bytes, packets) = (&mut self.bytes, &mut self.packets);
+            let mut pop = || {
+                let packet = line.pop_front()?;
+                *bytes -= packet.bytes;
+                *packets -= 1;
+                Some((packet, *bytes))
+            };
+            if let Some(packet) = codel.deque(now, &mut pop, drops) {
+                *credits -= packet.bytes as i64;
+                self.is_busy = true;
+                return Some(packet);
+            }
+            if is_new {
+                self.new.remove(0);
+                self.old.push(flow);
+            } else {
+                self.old.remove(0);
+            }
+        }
+    }
+}
+
+/// RFC 8033, appendix A, in floating point.
+struct Pie {
+    line: VecDeque<Packet>,
+    bytes: u64,
+    drop_prob: f64,
+    current_qdelay: f64,
+    qdelay_old: f64,
+    burst_allowance: f64,
+    accu_prob: f64,
+    updates: u64,
+}
+
+const QDELAY_REF: f64 = 0.015;
+const T_UPDATE: u64 = 15_000;
+const MAX_BURST: f64 = 0.150;
+
+impl Pie {
+    fn new() -> Self {
+        Self {
+            line: VecDeque::new(),
+            bytes: 0,
+            drop_prob: 0.0,
+            current_qdelay: 0.0,
+            qdelay_old: 0.0,
+            burst_allowance: MAX_BURST,
+            accu_prob: 0.0,
+            updates: 0,
+        }
+    }
+
+    /// Every T_UPDATE.
+    fn calculate_drop_prob(&mut self, now: u64) {
+        while (self.updates + 1) * T_UPDATE < now {
+            self.updates += 1;
+            let mut p = 0.125 * (self.current_qdelay - QDELAY_REF) + 1.25 * (self.current_qdelay - self.qdelay_old);
+            p /= match self.drop_prob {
+                prob if prob < 0.000_001 => 2048.0,
+                prob if prob < 0.000_01 => 512.0,
+                prob if prob < 0.000_1 => 128.0,
+                prob if prob < 0.001 => 32.0,
+                prob if prob < 0.01 => 8.0,
+                prob if prob < 0.1 => 2.0,
+                _ => 1.0,
+            };
+            if self.drop_prob >= 0.1 && p > 0.02 {
+                p = 0.02;
+            }
+            self.drop_prob += p;
+            if self.current_qdelay == 0.0 && self.qdelay_old == 0.0 {
+                self.drop_prob *= 0.98;
+            }
+            self.drop_prob = self.drop_prob.clamp(0.0, 1.0);
+            self.burst_allowance = (self.burst_allowance - 0.015).max(0.0);
+            if self.burst_allowance < 1e-9 {
+                self.burst_allowance = 0.0;
+            }
+            if self.drop_prob == 0.0 && self.current_qdelay < QDELAY_REF / 2.0 && self.qdelay_old < QDELAY_REF / 2.0 {
+                self.burst_allowance = MAX_BURST;
+            }
+            self.qdelay_old = self.current_qdelay;
+        }
+    }
+
+    fn drop_early(&mut self, number: usize) -> bool {
+        if (self.qdelay_old < QDELAY_REF / 2.0 && self.drop_prob < 0.2) || self.bytes <= 2 * MAXPACKET {
+            return false;
+        }
+        if self.drop_prob == 0.0 {
+            self.accu_prob = 0.0;
+        }
+        self.accu_prob += self.drop_prob;
+        if self.accu_prob < 0.85 {
+            return false;
+        }
+        let word = ChanceSeed::new(SEED).wide(Purpose::Loss, [LINK, number as u32, 0, 5]);
+        if self.accu_prob >= 8.5 || (word as f64 / 2f64.powi(64)) < self.drop_prob {
+            self.accu_prob = 0.0;
+            return true;
+        }
+        false
+    }
+}
+
+impl Discipline for Pie {
+    fn enque(&mut self, now: u64, packet: Packet, drops: &mut Vec<(usize, bool)>) {
+        self.calculate_drop_prob(now);
+        if self.burst_allowance == 0.0 && self.drop_early(packet.number) {
+            return drops.push((packet.number, false));
+        }
+        self.bytes += packet.bytes;
+        self.line.push_back(packet);
+    }
+
+    fn deque(&mut self, now: u64, _: &mut Vec<(usize, bool)>) -> Option<Packet> {
+        self.calculate_drop_prob(now);
+        let packet = self.line.pop_front()?;
+        self.bytes -= packet.bytes;
+        self.current_qdelay = if self.bytes == 0 { 0.0 } else { (now - packet.stamp) as f64 / 1e6 };
+        Some(packet)
+    }
+}
+
+/// Bursts, lulls and steady streams of several flows: gaps in units of a packet's time.
+fn arrivals() -> impl Strategy<Value = Vec<Arrival>> {
+    let gap = prop_oneof![6 => 0..900_u64, 3 => 900..2_500_u64, 1 => 2_500..600_000_u64];
+    let packet = (gap, 0..5_u32, prop_oneof![Just(1_000_u32), Just(94), 40..1_500_u32]);
+    prop::collection::vec(packet, 1..900).prop_map(|packets| {
+        let mut now = 0;
+        packets
+            .into_iter()
+            .map(|(gap, flow, len)| {
+                now += gap;
+                (now, flow, len)
+            })
+            .collect()
+    })
+}
+
+const RATE: u64 = 8_000_000;
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn codel_does_what_its_rfc_says(arrivals in arrivals(), limit in prop_oneof![Just(10_000_usize), 5..200_usize]) {
+        let ours = ours(Aqm::CoDel(CoDelRules::RFC8289), Limit::Packets(limit as u64), RATE, &arrivals);
+        let mut one = One { codel: CoDel::default(), line: VecDeque::new(), bytes: 0, limit, is_busy: false };
+        prop_assert_eq!(ours, oracle(&mut one, RATE, &arrivals));
+    }
+
+    #[test]
+    fn fq_codel_does_what_its_rfc_says(arrivals in arrivals(), limit in prop_oneof![Just(10_000_usize), 5..200_usize]) {
+        let ours = ours(Aqm::FqCoDel(FqCoDelRules::RFC8290), Limit::Packets(limit as u64), RATE, &arrivals);
+        let place = (0..5).map(|flow| (flow, ChanceSeed::new(SEED).wide(Purpose::Loss, [LINK, flow, 0, 6]))).collect();
+        let mut flows = Flows { limit, place, ..Flows::default() };
+        prop_assert_eq!(ours, oracle(&mut flows, RATE, &arrivals));
+    }
+
+    #[test]
+    fn pie_does_what_its_rfc_says(arrivals in arrivals()) {
+        let ours = ours(Aqm::Pie(PieRules::RFC8033), Limit::Packets(100_000), RATE, &arrivals);
+        prop_assert_eq!(ours, oracle(&mut Pie::new(), RATE, &arrivals));
+    }
+}
+
+/// A queue that stands, or comes and goes, for long: hundreds of drops, one by one as the oracle has them.
+#[test]
+fn long_overloads_are_dropped_packet_by_packet_as_the_rfcs_say() {
+    let mut arrivals = steady(6_000, 130);
+    let end = arrivals[5_999].0 + 300_000;
+    // Several flows, one of which sends more than its share, with a lull and at a lesser load.
+    arrivals.extend((0..6_000).map(|n: u64| (end + n * 950, (n % 7).min(3) as u32, 400 + (n * 137 % 1_100) as u32)));
+    let limit = Limit::Packets(100_000);
+    let drops = |fates: &[Fate]| fates.iter().filter(|fate| matches!(fate, Fate::Dropped(_))).count();
+    let codel = ours(Aqm::CoDel(CoDelRules::RFC8289), limit, RATE, &arrivals);
+    let mut one = One { codel: CoDel::default(), line: VecDeque::new(), bytes: 0, limit: 100_000, is_busy: false };
+    assert_eq!(codel, oracle(&mut one, RATE, &arrivals));
+    let flows = ours(Aqm::FqCoDel(FqCoDelRules::RFC8290), limit, RATE, &arrivals);
+    let place = (0..5).map(|flow| (flow, u64::from(flow))).collect();
+    assert_eq!(flows, oracle(&mut Flows { limit: 100_000, place, ..Flows::default() }, RATE, &arrivals));
+    let pie = ours(Aqm::Pie(PieRules::RFC8033), limit, RATE, &arrivals);
+    assert_eq!(pie, oracle(&mut Pie::new(), RATE, &arrivals));
+    for dropped in [drops(&codel), drops(&flows), drops(&pie)] {
+        assert!(dropped > 200, "{dropped}");
+    }
+}
+
+/// `of` packets of 1000 B (1 ms each) that come evenly at so many hundredths of the rate.
+fn steady(of: u64, hundredths: u64) -> Vec<Arrival> {
+    (0..of).map(|number| (number * 100_000 / hundredths, 0, 1_000)).collect()
+}
+
+/// The n-th drop of a standing queue comes an interval over the square root of n after the one before it.
+#[test]
+fn codel_drops_ever_faster_while_the_queue_stands() {
+    let fates = ours(Aqm::CoDel(CoDelRules::RFC8289), Limit::Packets(100_000), RATE, &steady(8_000, 200));
+    let mut drops: Vec<u64> =
+        fates.iter().filter_map(|fate| if let Fate::Dropped(at) = fate { Some(*at) } else { None }).collect();
+    drops.sort_unstable();
+    let first = drops[0] as f64;
+    let mut due = first;
+    for (n, at) in drops.iter().enumerate().skip(1).take(500) {
+        due += 100_000.0 / (n as f64).sqrt();
+        // It is dropped when the packet before it is out, at most 1 ms later.
+        assert!((*at as f64) >= due - n as f64 && (*at as f64) <= due + 1_001.0, "drop {n} at {at}, due at {due}");
+    }
+    assert!(drops.len() > 500);
+}
+
+/// Of an unresponsive load of 1.25 times the rate a fifth has to go, and what is left waits about as long as it may.
+#[test]
+fn pie_drops_what_is_too_much_and_holds_its_target() {
+    let arrivals = steady(120_000, 125);
+    let fates = ours(Aqm::Pie(PieRules::RFC8033), Limit::Packets(100_000), RATE, &arrivals);
+    let late = 40_000..;
+    let settled: Vec<_> = fates[late.clone()].iter().zip(&arrivals[late]).collect();
+    let dropped = settled.iter().filter(|(fate, _)| matches!(fate, Fate::Dropped(_))).count();
+    let share = dropped as f64 / settled.len() as f64;
+    assert!((share - 0.2).abs() < 0.005, "{share}");
+    let waits: Vec<f64> = settled
+        .iter()
+        .filter_map(
+            |(fate, arrival)| if let Fate::Left(at) = fate { Some((at - arrival.0) as f64 - 1_000.0) } else { None },
+        )
+        .collect();
+    let mean = waits.iter().sum::<f64>() / waits.len() as f64;
+    assert!((mean - 15_000.0).abs() < 1_500.0, "{mean}");
+}
+
+/// Two greedy flows with packets of other sizes share by bytes; one that sends little hardly waits for them.
+#[test]
+fn fq_codel_shares_by_bytes_and_lets_sparse_flows_pass() {
+    let mut arrivals: Vec<Arrival> = (0..20_000).flat_map(|n: u64| [(n * 500, 1, 1_000), (n * 500, 2, 500)]).collect();
+    arrivals.extend((0..400).map(|n: u64| (n * 25_000, 3, 100)));
+    arrivals.sort_by_key(|arrival| arrival.0);
+    let fates = ours(Aqm::FqCoDel(FqCoDelRules::RFC8290), Limit::Packets(100_000), RATE, &arrivals);
+    let during = 2_000_000..10_000_000_u64;
+    let mut bytes = BTreeMap::new();
+    let mut longest = 0;
+    for (fate, (came, flow, len)) in fates.iter().zip(&arrivals) {
+        if let Fate::Left(at) = fate
+            && during.contains(at)
+        {
+            *bytes.entry(*flow).or_insert(0_u64) += u64::from(*len);
+            if *flow == 3 {
+                longest = longest.max(at - came);
+            }
+        }
+    }
+    let (one, two) = (bytes[&1] as f64, bytes[&2] as f64);
+    assert!((one / two - 1.0).abs() < 0.02, "{bytes:?}");
+    // At most the packet in service and its own 100 B.
+    assert!(longest <= 1_100 + 1, "{longest}");
+}
