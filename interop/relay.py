@@ -47,7 +47,7 @@ class Relay:
     """Stands before a server.
 
     `loses(way, number)` says whether the n-th datagram of a direction, from 0, is lost, and `doubles` whether it is
-    handed on twice.
+    forwarded twice.
     """
 
     def __init__(

@@ -89,7 +89,7 @@ class Exchange:
     reason: Reason
     current: Approx
     retransmissions: int = 0
-    #: No further copy follows the first wait.
+    #: No retransmission follows the first wait.
     abandons: bool = False
 
     def advance(self, wait: Approx) -> Approx:
@@ -149,7 +149,7 @@ class Algorithm(ABC, Generic[X]):
 
 
 class Pacing:
-    """At most one plain message per timeout (draft-ietf-core-cocoa-03 §5).
+    """At most one non-confirmable message per timeout (draft-ietf-core-cocoa-03 §5).
 
     The timeout is that of the moment of sending, and one byte a second is always allowed where the source says so.
     """

@@ -77,7 +77,7 @@ class Fasor(Algorithm[FasorExchange]):
     def start(self, cx: Cx) -> FasorExchange:
         fast = self._draw(cx.chance)
         if self.rules.max_wait is not None and self.rules.max_slow is not None:
-            # No wait lies above the larger of the two caps, or no lifetime of an exchange could be told (D6, E9).
+            # No wait lies above the larger of the two caps, or no lifetime of an exchange could be expressed (D6, E9).
             fast = limited(fast, max(self.rules.max_wait, self.rules.max_slow))
         if self.state is State.SLOW_FAST:
             return FasorExchange(cx.now, self.slow, "slow", self.slow, series=self.state, fast=fast, slow=self.slow)

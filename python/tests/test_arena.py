@@ -73,7 +73,7 @@ def test_candidates_and_presets_meet_the_same_cells(tmp_path: Path) -> None:
         assert set(medians) == {"mine", "patient", *AGAINST}
         best = min(medians[name].value for name in AGAINST)
         assert all(score.best <= max(best, score.best) for score in medians.values())
-        # one's own standard is the built-in one
+        # a custom standard is the built-in one
         assert medians["mine"].value == medians["rfc7252"].value
     for name in ("scores.csv", "scores.parquet", "summary.csv", "summary.parquet", "arena.html", "manifest.json"):
         assert (done.directory / name).is_file(), name

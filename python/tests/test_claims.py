@@ -152,7 +152,7 @@ def test_a_mix_is_beside_all_alike(tmp_path: Path, fake: Measures) -> None:
 
 @pytest.mark.parametrize(
     ("algorithm", "verdict"),
-    [("default", "holds"), ("cocoa_fb1", "fails")],  # 3.92 of 4.92 copies in vain, and 1.2 of 2.2
+    [("default", "holds"), ("cocoa_fb1", "fails")],  # 3.92 of 4.92 useless copies, and 1.2 of 2.2
 )
 def test_collapse_is_more_than_two_thirds_wasted(tmp_path: Path, fake: Measures, algorithm: str, verdict: str) -> None:
     check = f"metric = 'congestion_collapse'\n{POINT}\nof = {{ algorithm = '{algorithm}' }}\nabove = 0.6667"

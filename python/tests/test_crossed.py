@@ -67,7 +67,7 @@ def test_a_twin_of_the_best_comes_out_at_one(share: float, runs: int, clients: i
     luckiest = [
         np.quantile(took[TWIN], share) / min(np.quantile(took[name], share) for name in PRESETS) for took in cells
     ]
-    # beside the luckiest of four in the same runs it looks worse than it is
+    # beside the best by chance of four in the same runs it looks worse than it is
     assert np.mean(luckiest) > 1.04
 
 

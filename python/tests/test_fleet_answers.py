@@ -146,7 +146,7 @@ def test_who_gave_up_tries_again_where_the_rule_is_lwm2ms() -> None:
     told = {"cell.buffer": "3 packets", "group[0].max_retransmit": 1, "horizon": "1 h", "everyday.every": "never"}
     there = simulated(told)
     again = simulated(told, Change("lwm2m", "LwM2M", Effort.DEVICES, reconnect="lwm2m"))
-    # four waits of 60, 120, 240 and 480 s, and who had luck sooner
+    # four waits of 60, 120, 240 and 480 s, and who succeeded sooner
     assert again.median("never") < 0.2 * there.median("never")
     assert again.median("done_90") > 60
     named = fleet({**told, "group[0].reconnect": "lwm2m", "try_controllers": []})

@@ -92,6 +92,22 @@ def test_tables_stand_by_themselves(page: Path) -> None:
     assert beside == []
 
 
+#: A comment of Rust, without what it quotes.
+_COMMENT = re.compile(r"(?:^|\s)//[/!]?(.*)$", re.MULTILINE)
+CRATES = sorted(folder for folder in (ROOT / "crates").iterdir() if folder.is_dir())
+
+
+@pytest.mark.parametrize("crate", CRATES, ids=lambda crate: crate.name)
+def test_comments_use_the_words_of_the_field(crate: Path) -> None:
+    found = [
+        f"{file.relative_to(ROOT)}: {word[0]}"
+        for file in sorted(crate.rglob("*.rs"))
+        for comment in _COMMENT.findall(file.read_text(encoding="utf-8"))
+        for word in _PRIVATE.finditer(_SPELT.sub(" ", comment))
+    ]
+    assert found == [], "instead: " + ", ".join(PRIVATE.values())
+
+
 def test_private_words_are_found_in_prose_and_not_in_code() -> None:
     text = 'A stranger\n\n    whoever\n\n`born`, "luck" <!-- mend -->\n\n* it is in vain\n'
     assert private(text) == ["line 1: stranger", "line 7: in vain"]

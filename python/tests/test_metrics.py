@@ -154,7 +154,7 @@ def test_an_event_is_over_when_requests_take_as_long_as_before_it() -> None:
     flows = [{"run": run, "flow": 0} for run in range(3)]
     measures = alone(flows=flows, births=[*felt, *never, *unknown], replications=3)
     times, settled = (measures.sample(name, HERE) for name in ("settling_time", "settled"))
-    # what never settles counts with the thirty seconds in which something was born
+    # what never settles counts with the thirty seconds in which something arrived
     assert (times.values.tolist(), times.missing) == ([8.0, 30.0], 1)
     assert (settled.values.tolist(), settled.missing) == ([1.0, 0.0], 1)
 

@@ -64,7 +64,7 @@ def test_runs_that_only_one_of_the_two_has_are_left_out(tmp_path: Path) -> None:
     }
     assert line.runs == 3
     assert (line.one, line.other) == pytest.approx([np.mean(found) for found in times.values()])
-    # neither queue ever fills, so the luck of both is the same
+    # neither queue ever fills, so the random stream of both is the same
     assert line.verdict == "equal"
 
 

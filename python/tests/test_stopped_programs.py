@@ -16,7 +16,7 @@ import small_sweep
 
 import millpond
 
-#: Says when a run is done, and keeps each at once, so that whoever kills it may meet it in the middle of a file.
+#: Says when a run is done, and keeps each at once, so that a signal may meet it in the middle of a file.
 SAYS = """
 import sys, millpond
 from millpond.results import store

@@ -47,7 +47,7 @@ impl Radios {
         *self = Self::new(loss, of, self.seed, self.link);
     }
 
-    /// Follows a trace: each packet is lost independently, whoever sends or hears it.
+    /// Follows a trace: each packet is lost independently, no matter which radio sends or hears it.
     pub(crate) fn follow(&mut self, trace: Follower) {
         self.medium = Medium::Shared(LossProcess::traced(trace, self.seed, self.link));
     }

@@ -80,7 +80,7 @@ def blind(preset: str, values: Settings | None = None, name: str = "blind") -> C
             script.end(script.start(chance, opened=opened), "cancelled")
     script.learn(4, micros(9))
     script.end(script.start(opened=2), "cancelled")
-    # A carried wait hides the rest until a clean exchange ends it.
+    # A persisted backoff hides the rest until a clean exchange ends it.
     exchange = script.start()
     script.pass_time(SECOND)
     script.reply(exchange, kind="separate")

@@ -132,7 +132,7 @@ def every_transition(
             script = Script(name, preset, settings)
             enter(script, state)
             show(script, script.start(MIDDLE), shown, retransmissions)
-            # Two waits tell the states apart.
+            # Two waits distinguish the states.
             script.expire(script.start())
             yield script.case
 

@@ -65,7 +65,7 @@ pub struct Serve {
     /// Take tokens of up to this length (RFC 8974) [8 bytes].
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(8..=65_000))]
     pub longest_token: Option<u16>,
-    /// A network of one's own, which gets long answers at once; may be repeated.
+    /// A trusted network, which gets long answers at once; may be repeated.
     #[arg(long, value_name = "NETWORK", value_parser = crate::values::network)]
     pub trust: Vec<IpNet>,
     /// Metrics for Prometheus at http://ADDRESS/metrics.

@@ -314,7 +314,7 @@ mod tests {
             .await
             .expect("it starts");
         let ask = async |method: Code, options: &[u8]| {
-            // A port each: what one stranger is sent waits for what it was sent before.
+            // A port each: what one unvalidated peer is sent waits for what it was sent before.
             let socket = UdpSocket::bind("127.0.0.1:0").await.expect("a port");
             let request = [&[0x40, method.to_byte(), 0, 1], options].concat();
             socket.send_to(&request, server.local_addr()).await.expect("sent");

@@ -20,7 +20,7 @@ const STEPS_OF_TIME: u64 = 5;
 /// Longest that `/slow` waits.
 const SLOWEST: Duration = Duration::from_secs(60);
 
-/// Bytes of `/large` that are had before the address of whoever asks is proved.
+/// Bytes of `/large` that are had before the client's address is validated.
 const UNPROVED: usize = 64 << 10;
 
 /// Every way to ask `/echo`.
