@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from millpond.arena.contest import hold as arena
     from millpond.controller import BuiltIn, Controller, Cx, Exchange, View, Wait, Wishes
     from millpond.controller import Sample as RttSample
+    from millpond.diagnose import capture as diagnose
     from millpond.errors import MillpondError, UsageError
     from millpond.evaluation import evaluate
     from millpond.fleet import ask as fleet
@@ -61,6 +62,7 @@ _HOMES = {
 #: statisticians have for something else, are found under their earlier names too.
 _CALLED = {
     "arena": ("millpond.arena.contest", "hold"),
+    "diagnose": ("millpond.diagnose", "capture"),
     "fleet": ("millpond.fleet", "ask"),
     "Figure": ("millpond.judge.compare", "Figure"),
     "PublishedFigure": ("millpond.judge.compare", "Figure"),
@@ -69,7 +71,7 @@ _CALLED = {
 }
 _FROM = {**{name: (home, name) for home, names in _HOMES.items() for name in names}, **_CALLED}
 #: Calls that are called as a folder of the package is.
-_LIKE_FOLDERS = ("arena", "controllers", "fleet", "run")
+_LIKE_FOLDERS = ("arena", "controllers", "diagnose", "fleet", "run")
 
 __all__ = [
     "BuiltIn",
@@ -94,6 +96,7 @@ __all__ = [
     "arena",
     "compare",
     "controllers",
+    "diagnose",
     "evaluate",
     "fleet",
     "metrics",

@@ -1,6 +1,7 @@
 """The native engine: scenarios in, Arrow tables out. Use it through the package `millpond`."""
 
 from collections.abc import Callable, Mapping, Sequence
+from os import PathLike
 from typing import Final, Literal, SupportsFloat, SupportsIndex, TypeAlias, final
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "built",
     "commit",
     "defaults",
+    "diagnose",
     "groups_of",
     "live",
     "live_verbs",
@@ -532,6 +534,14 @@ class Table:
     def __len__(self) -> int: ...
     def __arrow_c_schema__(self) -> object: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+def diagnose(
+    sources: Sequence[bytes | PathLike[str]], side: str | None = None, ports: Sequence[int] = ()
+) -> tuple[str, str, Table]:
+    """Diagnose captures, by their bytes or files: figures as JSON, the first screen, and a row for each transmission.
+
+    Raises OSError for a file that cannot be read, ValueError with one line for what is no capture of CoAP.
+    """
 
 def version() -> str:
     """Give the version of the engine, which is the version of the package."""

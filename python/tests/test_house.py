@@ -25,7 +25,7 @@ CRATES: dict[str, set[str]] = {
     "diagnose": {"coap"},
     "cli": {"control", "coap", "live", "path", "emulate", "diagnose"},
     "web": {"control", "path", "sim"},
-    "py": {"control", "link", "coap", "path", "sim", "cli"},
+    "py": {"control", "link", "coap", "path", "sim", "cli", "diagnose"},
 }
 
 #: The steps of the package from the lowest floor up; a step knows itself and those before it.
@@ -46,6 +46,7 @@ STEPS = (
     "arena",
     "api",
     "fleet",
+    "diagnose",
     "explore",
     "cli",
 )

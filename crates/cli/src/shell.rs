@@ -60,7 +60,16 @@ fn whole(further: Vec<FurtherVerb>) -> Command {
     match further.is_empty() {
         true => program,
         // Where further verbs come from need not be said where they are.
-        false => program.after_help(after_all_verbs()).subcommands(further.into_iter().map(described)),
+        false => further.into_iter().map(described).fold(program.after_help(after_all_verbs()), among),
+    }
+}
+
+/// A verb that both have is the one of the program around.
+fn among(program: Command, verb: Command) -> Command {
+    let name = verb.get_name().to_owned();
+    match program.find_subcommand(&name) {
+        Some(_) => program.mut_subcommand(name, |_| verb),
+        None => program.subcommand(verb),
     }
 }
 

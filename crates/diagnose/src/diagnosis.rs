@@ -64,6 +64,16 @@ pub struct Row {
     pub time: i64,
     /// What it was.
     pub judged: Judged,
+    /// Microseconds since 1970: the answer of the same number to the exchange, if there was one.
+    pub answered: Option<i64>,
+    /// Bytes of the IP packets, and of their payloads.
+    pub request_bytes: u32,
+    /// As `request_bytes`, of the answers.
+    pub answer_bytes: u32,
+    /// Bytes of the request's payload.
+    pub request_payload: u32,
+    /// As `request_payload`, of the answers.
+    pub answer_payload: u32,
 }
 
 /// Reads captures, one after the other as parts of one, and judges them; `rows` is given each transmission.
@@ -168,9 +178,21 @@ impl Reading<'_> {
                 continue;
             };
             for (index, (&at, &judged)) in exchange.sent.iter().zip(judged).enumerate() {
-                let time = origin.unwrap_or_default().saturating_add((at * 1e6).round() as i64);
-                let (id, token) = (exchange.id, exchange.token);
-                (self.rows)(&Row { client, server, id, token, number: index + 1, time, judged });
+                let since_1970 = |at: f64| origin.unwrap_or_default().saturating_add((at * 1e6).round() as i64);
+                (self.rows)(&Row {
+                    client,
+                    server,
+                    id: exchange.id,
+                    token: exchange.token,
+                    number: index + 1,
+                    time: since_1970(at),
+                    judged,
+                    answered: exchange.answered.get(index).copied().map(since_1970),
+                    request_bytes: exchange.request_bytes,
+                    answer_bytes: exchange.answer_bytes,
+                    request_payload: exchange.request_payload,
+                    answer_payload: exchange.answer_payload,
+                });
             }
         }
         self.summary.add(side, chapter, &findings, cut);

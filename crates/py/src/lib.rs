@@ -14,6 +14,7 @@
 mod batch;
 mod columns;
 mod controllers;
+mod diagnosis;
 mod scenario;
 mod table;
 mod workers;
@@ -29,6 +30,8 @@ mod _engine {
     use super::batch::{Batch, Outcome};
     #[pymodule_export]
     use super::controllers::{Controller, Cx, Exchange, Feedback, Sample, View, Wait, Wishes, presets};
+    #[pymodule_export]
+    use super::diagnosis::diagnose;
     #[pymodule_export]
     use super::scenario::{Group, Scenario, ScenarioError, groups_of, profiles, quantity};
     #[pymodule_export]

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 _PATH = click.Path(path_type=Path)
 
+#: The fleet that a diagnosis writes.
+WRITTEN = "fleet.toml"
+
 #: Flags that stand for a key of the description.
 _KEYS = {
     "devices": "devices", "profile": "cell.profile", "after": "event.kind", "every": "everyday.every",
@@ -31,10 +34,12 @@ _KEYS = {
         "millpond fleet --devices 400 --profile nbiot-anrw18 --after power-cut --every '1 d'",
         "millpond fleet --example > meters.toml",
         "millpond fleet meters.toml --largest --within '99 % in 5 min'",
+        "millpond fleet --from cell",
     ),
 )
 @click.argument("file", metavar="FILE.toml", type=_PATH, required=False)
 @click.option("--example", is_flag=True, help="Print a description that runs, with every key explained.")
+@click.option("--from", "folder", type=_PATH, metavar="DIR", help="Those that `millpond diagnose --write DIR` wrote.")
 @click.option("--devices", type=int, metavar="N", help="How many devices.")
 @click.option("--profile", metavar="PATH", help="Their cell: a path that `millpond paths` lists, or the file of one.")
 @click.option("--after", metavar="EVENT", help="What happens: power-cut, hourly, command, firmware.")
@@ -53,6 +58,7 @@ _KEYS = {
 def fleet(
     file: Path | None,
     example: bool,
+    folder: Path | None,
     largest: bool,
     seeds: int,
     seed: int,
@@ -73,6 +79,14 @@ def fleet(
     if example:
         say(description.example(), nl=False)
         return
+    if folder is not None:
+        if file is not None:
+            raise UsageError(f"--from: {file} is a fleet too: give one of the two")
+        file = folder / WRITTEN
+        if not file.is_file():
+            raise UsageError(
+                f"--from: {folder} holds no {WRITTEN}: `millpond diagnose FILE --write {folder}` writes one"
+            )
     told = {place: flags[flag] for flag, place in _KEYS.items() if flags[flag] is not None}
     options = {place: f"--{flag.replace('_', '-')}" for flag, place in _KEYS.items() if place in told}
     for place, option in options.items():

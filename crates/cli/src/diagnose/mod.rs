@@ -15,6 +15,8 @@ use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use rows::Rows;
 
+pub use told::in_short;
+
 /// Reads captures and reports what they say.
 ///
 /// # Errors

@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use millpond_diagnose::{Diagnosis, Figure, Grade, Health, Side};
 
 /// The first screen.
-pub(super) fn in_short(found: &Diagnosis) -> String {
+#[must_use]
+pub fn in_short(found: &Diagnosis) -> String {
     let mut text = String::new();
     let mut line = |words: String| {
         text.push_str(&words);

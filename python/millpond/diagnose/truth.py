@@ -1,0 +1,234 @@
+"""What is true of a run: of every retransmission, of its path and of its devices, from its two-ended capture.
+
+A retransmission is *spurious* if the answer to an earlier transmission of its exchange reaches the device, and *needed*
+otherwise.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal
+
+from millpond.diagnose.ends import Address, End, Seen, packets
+from millpond.plan.quantity import BITS_PER_SECOND, in_bytes, in_seconds
+
+Label = Literal["spurious", "needed"]
+#: Of the links, in the order of `Truth.links`.
+LINKS = ("uplink", "downlink")
+
+#: A device may use a message ID again for something else after this (EXCHANGE_LIFETIME, RFC 7252 §4.8.2).
+_LIFETIME_US = 247_000_000
+
+
+@dataclass
+class Exchange:
+    """A request of a device with all its transmissions: when each was sent, arrived, and was answered, in µs."""
+
+    device: Address
+    message_id: int
+    token: bytes
+    sent: list[int] = field(default_factory=list)
+    arrived: list[int | None] = field(default_factory=list)
+    answered: list[int | None] = field(default_factory=list)
+
+    @property
+    def useful(self) -> int | None:
+        """The number of the first transmission whose answer reaches the device; None if none does."""
+        return next((number for number, at in enumerate(self.answered) if at is not None), None)
+
+    def label(self, number: int) -> Label:
+        """Of a retransmission."""
+        return "spurious" if self.useful is not None and number > self.useful else "needed"
+
+    def at(self, end: End) -> list[tuple[int, int]]:
+        """Number and time of the transmissions that an end sees."""
+        times = self.sent if end == "devices" else self.arrived
+        return [(number, at) for number, at in enumerate(times) if at is not None]
+
+
+@dataclass
+class Link:
+    """What a direction carried and lost, in packets and bytes; what its queue dropped is in none of them."""
+
+    packets: int = 0
+    size: int = 0
+    lost_packets: int = 0
+    lost_size: int = 0
+    #: The size of the smallest packet.
+    smallest: int = 0
+    #: Bytes of the packets that completed an exchange.
+    useful: int = 0
+
+    @property
+    def loss(self) -> float:
+        """Share of the packets that the radio lost."""
+        return self.lost_packets / self.packets if self.packets else 0.0
+
+    @property
+    def goodput_ratio(self) -> float:
+        """Of the bytes that arrived those that completed an exchange."""
+        return self.useful / (self.size - self.lost_size) if self.size > self.lost_size else 1.0
+
+
+@dataclass(frozen=True)
+class Truth:
+    """What is true of a run."""
+
+    scenario: Mapping[str, Any]
+    exchanges: tuple[Exchange, ...]
+    links: tuple[Link, Link]
+
+    @cached_property
+    def devices(self) -> int:
+        """That sent anything."""
+        return len({exchange.device for exchange in self.exchanges})
+
+    def labels(self, end: End) -> dict[Seen, Label]:
+        """The label of each retransmission that an end sees as one: behind another of its exchange."""
+        return {
+            (peer(exchange.device), exchange.message_id, at): exchange.label(number)
+            for exchange in self.exchanges
+            for number, at in exchange.at(end)[1:]
+        }
+
+    def transmissions(self, end: End) -> int:
+        """That an end sees."""
+        return sum(len(exchange.at(end)) for exchange in self.exchanges)
+
+    @property
+    def goodput_ratio(self) -> float:
+        """Of the downlink, which is what a diagnosis tells."""
+        return self.links[1].goodput_ratio
+
+    @cached_property
+    def bottleneck_ratio(self) -> float:
+        """The goodput ratio of the bottleneck, the direction that is busier."""
+        rates = [_rate(self.scenario, name) for name in LINKS]
+        busy = [link.size / rate for link, rate in zip(self.links, rates, strict=True)]
+        return self.links[busy.index(max(busy))].goodput_ratio
+
+    @property
+    def _idle_round_trip_s(self) -> float:
+        """Of the smallest packets of each direction."""
+        path = self.scenario["path"]
+        return sum(
+            in_seconds(path[name]["delay"]) + 8 * link.smallest / _rate(self.scenario, name)
+            for name, link in zip(LINKS, self.links, strict=True)
+        )
+
+    @cached_property
+    def spurious_share(self) -> float:
+        """Spurious retransmissions of all transmissions."""
+        sent = [(exchange, number) for exchange in self.exchanges for number in range(len(exchange.sent))]
+        return sum(number > 0 and e.label(number) == "spurious" for e, number in sent) / len(sent) if sent else 0.0
+
+    @cached_property
+    def figures(self) -> dict[str, float]:
+        """The figures of path and devices by their places, in s, bit/s, bytes and shares."""
+        path, groups = self.scenario["path"], self.scenario["clients"]
+        found = {"path.base_rtt_s": self._idle_round_trip_s}
+        for name, link in zip(LINKS, self.links, strict=True):
+            found[f"path.{name}.rate_bps"] = _rate(self.scenario, name)
+            if path[name]["queue"].endswith("B"):
+                found[f"path.{name}.buffer_bytes"] = in_bytes(path[name]["queue"])
+            found[f"path.{name}.loss"] = link.loss
+        timers = [_timers(group) for group in groups]
+        if all(timer == timers[0] for timer in timers):
+            found |= timers[0]
+        if len(groups) == 1 and len(rhythms := _periods(groups[0]["workload"])) == 1:
+            found["period_s"] = rhythms[0]
+        return found
+
+
+def of(capture: bytes, scenario: Mapping[str, Any]) -> Truth:
+    """The truth of a run.
+
+    Args:
+        capture: Its capture at both ends.
+        scenario: In full, as the engine writes it.
+    """
+    open_now: dict[tuple[Address, int], Exchange] = {}
+    found: list[Exchange] = []
+    links = (Link(), Link())
+    # a link keeps the order of an exchange's packets: transmissions on their way up, and answers on their way down
+    going_up: defaultdict[int, deque[int]] = defaultdict(deque)
+    at_server: dict[int, int] = {}
+    going_down: defaultdict[int, deque[int]] = defaultdict(deque)
+    sizes: dict[tuple[int, int], list[int]] = defaultdict(lambda: [0, 0])
+    for packet in packets(capture):
+        link = links[0 if packet.is_request else 1]
+        leaves = packet.end == ("devices" if packet.is_request else "server")
+        if leaves and packet.lost != "lost: queue full":
+            link.packets += 1
+            link.size += packet.size
+            link.smallest = min(link.smallest or packet.size, packet.size)
+            link.lost_packets += bool(packet.lost)
+            link.lost_size += packet.size if packet.lost else 0
+        key = (packet.source if packet.is_request else packet.target, packet.message_id)
+        exchange = open_now.get(key)
+        if packet.is_request and leaves:
+            if exchange is None or exchange.token != packet.token or packet.at_us - exchange.sent[0] > _LIFETIME_US:
+                exchange = open_now[key] = Exchange(key[0], packet.message_id, packet.token)
+                found.append(exchange)
+            number = len(exchange.sent)
+            exchange.sent.append(packet.at_us)
+            exchange.arrived.append(None)
+            exchange.answered.append(None)
+            sizes[id(exchange), number][0] = packet.size
+            if not packet.lost:
+                going_up[id(exchange)].append(number)
+        elif exchange is None or not (packet.is_request or packet.is_response):
+            continue
+        elif packet.is_request:
+            number = going_up[id(exchange)].popleft()
+            exchange.arrived[number] = packet.at_us
+            at_server[id(exchange)] = number
+        elif leaves:
+            # a server answers what arrived last, and a duplicate perhaps not at all
+            number = at_server[id(exchange)]
+            sizes[id(exchange), number][1] = packet.size
+            if not packet.lost:
+                going_down[id(exchange)].append(number)
+        elif going_down[id(exchange)]:
+            exchange.answered[going_down[id(exchange)].popleft()] = packet.at_us
+    for exchange in found:
+        if (first := exchange.useful) is not None:
+            for link, useful in zip(links, sizes[id(exchange), first], strict=True):
+                link.useful += useful
+    return Truth(scenario, tuple(found), links)
+
+
+def peer(address: Address) -> str:
+    """A device as the diagnosis names it."""
+    host, port = address
+    return f"{'.'.join(map(str, host))}:{port}"
+
+
+# ----------------------------------------------------------------------------------------------- helpers
+
+
+def _rate(scenario: Mapping[str, Any], link: str) -> float:
+    number, unit = scenario["path"][link]["rate"].split()
+    return float(number) * BITS_PER_SECOND[unit]
+
+
+def _timers(group: Mapping[str, Any]) -> dict[str, float]:
+    controller = group.get("controller", {})
+    if not isinstance(controller, Mapping) or controller.get("preset") != "rfc7252":
+        return {}
+    return {
+        # settings that are as RFC 7252 §4.8 has them are not written out
+        "timers.ack_timeout_s": in_seconds(controller.get("ack-timeout", "2 s")),
+        "timers.random_factor": float(controller.get("random-factor", 1.5)),
+        "timers.backoff": float(controller.get("backoff-factor", 2)),
+        "timers.max_retransmit": float(group["max_retransmit"]),
+    }
+
+
+def _periods(workload: Any) -> list[float]:
+    tables = workload if isinstance(workload, list) else [workload]
+    periods = [table["period"] for table in tables if isinstance(table, dict) and table["kind"] == "periodic"]
+    return [in_seconds(period) for period in periods if isinstance(period, str)]

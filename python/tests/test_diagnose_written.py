@@ -1,0 +1,120 @@
+"""What is written from a diagnosis repeats the capture, and says of each figure how far it can be believed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from right_diagnosis import of_drawn, of_run
+
+from millpond.diagnose import drawn, repeat, traffic, written
+from millpond.diagnose.analysis import Diagnosis
+from millpond.errors import MillpondError, UsageError
+from millpond.fleet import description
+from millpond.plan import path_files
+from millpond.plan import scenario as scenarios
+from millpond.run import capture
+
+#: Of each kind one of the set that the estimators were developed with, and what its traffic is found to be.
+KINDS = {0: "closed", 1: "think", 2: "periodic", 9: "aligned", 4: "event", 5: "event"}
+
+
+def graded(found: Diagnosis, place: str, told: Mapping[str, Any]) -> Diagnosis:
+    """The same with a figure told in another way."""
+    figures: dict[str, Any] = {**found.figures}
+    *way, last = place.split(".")
+    spot = figures
+    for step in way:
+        spot[step] = {**spot[step]}
+        spot = spot[step]
+    spot[last] = told
+    return replace(found, figures=figures)
+
+
+@pytest.mark.parametrize(("number", "kind"), KINDS.items())
+def test_what_is_written_from_a_right_diagnosis_repeats_the_capture(number: int, kind: str, tmp_path: Path) -> None:
+    found, _ = of_drawn(number)
+    made = written.of(found, "drawn.pcapng")
+    assert made.traffic.kind == kind
+    written.write(made, tmp_path)
+    again = scenarios.load(tmp_path / written.SCENARIO)
+    full = scenarios.in_full(again)
+    assert full["clients"][0]["count"] == drawn.scenario("development", number)["clients"][0]["count"]
+    runs = [of_run(capture.of_run(again, seed), full, "server")[0] for seed in range(1, 6)]
+    off = {one.name: one.off for one in repeat.beside(found, runs) if not one.is_near}
+    assert off == {}
+
+
+def test_requests_and_answers_are_as_long_as_those_that_were_seen(tmp_path: Path) -> None:
+    found, _ = of_drawn(0)
+    written.write(written.of(found, "drawn.pcapng"), tmp_path)
+    again = scenarios.load(tmp_path / written.SCENARIO)
+    run, _ = of_run(capture.of_run(again, 1), scenarios.in_full(again), "server")
+    for name in ("bytes", "answer_bytes"):
+        assert set(run.column(name)) == set(found.column(name))
+
+
+def test_every_figure_stands_with_its_grade_and_reason(tmp_path: Path) -> None:
+    found, true = of_drawn(0)
+    rate = true.figures["path.downlink.rate_bps"]
+    found = graded(
+        found, "path.downlink.rate_bps", {"value": rate, "grade": "at-least", "because": "the busiest second"}
+    )
+    found = graded(
+        found, "path.uplink.buffer_bytes", {"value": None, "grade": "unknown", "because": "it never was full"}
+    )
+    found = graded(found, "timers.ack_timeout_s", {"value": 2.1, "grade": "estimate", "because": "many\ngaps"})
+    written.write(written.of(found, 'a "name"\n.pcap'), tmp_path)
+    path = (tmp_path / written.PATH).read_text(encoding="utf-8")
+    scenario = (tmp_path / written.SCENARIO).read_text(encoding="utf-8")
+    assert f"at least {rate:.4g} bit/s, written as 4 times the bound: the busiest second" in path
+    assert "not visible, because it never was full: assumed" in path
+    assert "exact: the truth" in path
+    assert "ack-timeout: estimate: many gaps" in scenario
+    assert path_files.read(tmp_path / written.PATH)["downlink"]["rate"] == f"{round(4 * rate)} bit/s"
+    scenarios.load(tmp_path / written.SCENARIO)
+    fleet = description.read(tmp_path / written.FLEET, {})
+    assert fleet.keys.devices == true.devices
+    assert fleet.path == path_files.read(tmp_path / written.PATH)
+
+
+def test_nothing_known_still_gives_files_that_run(tmp_path: Path) -> None:
+    found, _ = of_drawn(0)
+    unknown = {"value": None, "grade": "unknown", "because": ""}
+    links = {link: dict.fromkeys(("rate_bps", "buffer_bytes", "loss"), unknown) for link in ("uplink", "downlink")}
+    found = graded(found, "path", {**links, "base_rtt_s": unknown})
+    found = graded(
+        found, "timers", dict.fromkeys(("ack_timeout_s", "random_factor", "backoff", "max_retransmit"), unknown)
+    )
+    written.write(written.of(found, "drawn.pcapng"), tmp_path)
+    capture.of_run(scenarios.load(tmp_path / written.SCENARIO), 1)
+    description.read(tmp_path / written.FLEET, {})
+
+
+def test_a_folder_that_holds_something_else_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("", encoding="utf-8")
+    with pytest.raises(UsageError, match=r"holds something else: name another folder"):
+        written.check(tmp_path)
+    with pytest.raises(UsageError, match=r"is a file: name a folder"):
+        written.check(tmp_path / "thesis.tex")
+
+
+def test_one_request_is_too_few_to_repeat() -> None:
+    found, _ = of_drawn(0)
+    with pytest.raises(MillpondError, match="1 requests: too few to repeat anything"):
+        written.of(replace(found, exchanges=found.exchanges.slice(0, 1)), "short.pcap")
+
+
+def test_devices_with_several_requests_open_are_seen() -> None:
+    found, _ = of_drawn(0)
+    assert traffic.of(found).nstart == 1
+    # each request is answered only after the next one was made
+    late = found.exchanges.to_pandas()
+    late["answered_us"] = late["t_us"] + 20_000_000
+    late = late[late["transmission"] == 1]
+    assert (
+        traffic.of(replace(found, exchanges=type(found.exchanges).from_pandas(late, preserve_index=False))).nstart > 1
+    )
