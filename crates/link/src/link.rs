@@ -1,9 +1,12 @@
 //! The link: what comes in, what goes out, and when to look again.
 
+mod changes;
+mod managing;
+
 use crate::air::{Air, Flying};
 use crate::aloft::Aloft;
 use crate::aqm::{Managed, Parked};
-use crate::config::{Config, ConfigError, Counted, InFlight, Loss, LossAt, Order, Rate};
+use crate::config::{Config, ConfigError, Counted, InFlight, LossAt, Order};
 use crate::counters::{Counters, Imbalance, Tally};
 use crate::jitter::Delay;
 use crate::queue::{DropReason, Occupancy, Queue, Waiting};
@@ -171,58 +174,6 @@ impl<P> Link<P> {
         Ok(())
     }
 
-    /// The same where the queue manages itself; `beyond` counts towards its limit too.
-    #[inline(never)]
-    fn park(&mut self, now: u64, packet: Parked<P>, beyond: Occupancy) -> Result<(), (DropReason, P)> {
-        self.meter.spend(now, self.held());
-        let Self { managed: Some(managed), queue, .. } = self else {
-            return Err((DropReason::QueueFull, packet.payload));
-        };
-        let (len, before) = (packet.len, managed.dropped());
-        let admitted = match queue.admit(packet.room, beyond.plus(managed.held())) {
-            Err(DropReason::QueueFull) if managed.makes_room() => Ok(()),
-            admitted => admitted,
-        };
-        let taken = match admitted {
-            Ok(()) => managed.enqueue(now, packet, queue.limit(), beyond.plus(queue.held())),
-            Err(reason) => Err((reason, packet.payload)),
-        };
-        self.count_dropped(before);
-        match taken {
-            Ok(()) if self.queue.front().is_none() => self.take_next(now, false),
-            Ok(()) => {}
-            Err((reason, _)) => self.count_refused(reason, len),
-        }
-        taken
-    }
-
-    /// Takes the next packet out of a queue that manages itself, at `at`; `is_on_time`: as the one before it was out.
-    fn take_next(&mut self, at: u64, is_on_time: bool) {
-        let Some(managed) = &mut self.managed else { return };
-        let before = managed.dropped();
-        let next = managed.dequeue(at);
-        self.count_dropped(before);
-        let Some(Parked { number, len, room, radio, payload, .. }) = next else { return };
-        let charged = self.charged(len);
-        let departs = if is_on_time { self.rate.serve_next(at, charged) } else { self.rate.serve(at, charged) };
-        self.queue.push(Waiting { number, departs, len, radio, payload }, room);
-        // What takes no time to send is out at once.
-        if !is_on_time {
-            self.let_out();
-        }
-    }
-
-    /// Counts what the queue has dropped since there were so many.
-    fn count_dropped(&mut self, before: usize) {
-        let Some(managed) = &self.managed else { return };
-        for (packet, _, reason) in managed.dropped_after(before) {
-            match reason {
-                DropReason::Managed => self.counters.dropped_managed.add(packet.len),
-                _ => self.counters.dropped_full.add(packet.len),
-            }
-        }
-    }
-
     /// All that is in the queue, the packet in service included.
     fn held(&self) -> Occupancy {
         let held = self.queue.held();
@@ -259,15 +210,6 @@ impl<P> Link<P> {
             (_, due) => self.next_waiting(due)?,
         };
         Some(Instant::from_micros(next.max(self.resumed)))
-    }
-
-    /// The same where the queue manages itself: it may drop packets whenever one is out.
-    #[inline(never)]
-    fn next_managed(&self, managed: &Managed<P>) -> Option<Instant> {
-        let dropped = managed.has_dropped().then_some(self.clock);
-        let out = self.queue.front().map(|first| first.departs).filter(|_| self.paused.is_none());
-        let due = self.air.due().filter(|_| !self.is_halted()).map(|due| due.max(self.resumed));
-        dropped.into_iter().chain(out).chain(due).min().map(Instant::from_micros)
     }
 
     /// The same where what waits may be the next to arrive.
@@ -338,66 +280,6 @@ impl<P> Link<P> {
     #[must_use]
     pub fn is_waiting(&self) -> bool {
         self.managed.is_none() && self.queue.front().is_some()
-    }
-
-    /// Changes the rate from `now` on; the rest of the packet in service goes at the new rate too. Costs time in
-    /// proportion to the packets waiting.
-    ///
-    /// # Errors
-    /// What [`Config::check`] says of such a rate; the link is then as before.
-    pub fn set_rate(&mut self, now: Instant, rate: Rate) -> Result<(), ConfigError> {
-        rate.check()?;
-        let clock = self.advance(now);
-        let overhead = self.overhead;
-        let total = self.work_waiting();
-        self.queue.change_departures(|waiting| {
-            self.rate.change(clock, rate, total, waiting.map(|w| (charge(w.len, overhead), &mut w.departs)));
-        });
-        self.advance(now);
-        Ok(())
-    }
-
-    /// Changes the losses: what leaves the rate stage from `now` on, or with [`LossAt::BeforeRate`] is offered, meets the new
-    /// ones. A process with states begins anew.
-    ///
-    /// # Errors
-    /// What [`Config::check`] says of such losses; the link is then as before.
-    pub fn set_loss(&mut self, now: Instant, loss: Loss) -> Result<(), ConfigError> {
-        loss.check()?;
-        self.advance(now);
-        self.loss.change(loss);
-        Ok(())
-    }
-
-    /// Sends nothing from `now` on: what waits goes on waiting, and the queue takes packets as long as it has room. What has left
-    /// the queue fares as said; a link that is paused already stays as it is, but may lose that. Costs time in proportion to the
-    /// packets inside.
-    pub fn pause(&mut self, now: Instant, in_flight: InFlight) {
-        let clock = self.advance(now);
-        if in_flight == InFlight::Lost {
-            self.air.lose();
-            self.aloft.iter_mut().for_each(Aloft::lose);
-        }
-        if self.paused.is_none() {
-            self.paused = Some((clock, in_flight));
-            self.queue.change_departures(|waiting| self.rate.stop(clock, waiting.map(|w| &mut w.departs)));
-        }
-    }
-
-    /// Goes on at `now`: the packet in service with the bits that it lacks, and what was delayed arrives at once. Costs time in
-    /// proportion to the packets waiting.
-    pub fn resume(&mut self, now: Instant) {
-        let clock = self.advance(now);
-        if let Some((_, in_flight)) = self.paused.take() {
-            if in_flight == InFlight::Delayed {
-                self.resumed = clock;
-            }
-            let (total, overhead) = (self.work_waiting(), self.overhead);
-            self.queue.change_departures(|waiting| {
-                self.rate.resume(clock, total, waiting.map(|w| (charge(w.len, overhead), &mut w.departs)));
-            });
-            self.advance(now);
-        }
     }
 
     /// Counts of packets and bytes by what became of them.
