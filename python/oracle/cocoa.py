@@ -103,7 +103,7 @@ class Cocoa(Algorithm[CocoaExchange]):
     # Evidence.
 
     def reply(self, exchange: CocoaExchange, sample: Sample, cx: Cx) -> None:
-        # D14: a persisted backoff was this exchange's timeout; a timeout of the estimators is read through its limit (D9).
+        # D14: a persisted backoff was this exchange's timeout; one of the estimators is read through its limit (D9).
         before = exchange.first if exchange.reason == "carried" else limited(self.rto, self.rules.max_estimate)
         updated = self._learn(exchange, sample)
         if updated:

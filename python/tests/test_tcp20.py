@@ -104,7 +104,7 @@ def test_four_flows_share_the_link_as_published(four: millpond.Reproduction) -> 
     assert [figure.scenario["buffer_bytes"] for figure in found] == [2500, 14100, 28200, 1410000]
     for figure in found:
         assert figure.ours == pytest.approx(figure.published, rel=0.10), figure
-    # nothing is lost with the infinite buffer, and hardly anything sent needlessly: the last flow ends with the last byte
+    # nothing is lost with the infinite buffer, and hardly anything is spurious: the last flow ends with the last byte
     roomy = error_free("tcp_newreno", 1410000, clients=4)
     assert four.measures.sample("lost_segments", roomy).take("max") == 0
     assert four.measures.sample("retransmitted_segments", roomy).take("median") == 0

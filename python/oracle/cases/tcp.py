@@ -13,7 +13,7 @@ from oracle.script import Case, Script
 SAMPLES = (800, 1000, 600, 600, 2400, 800)
 """Samples that lead each timer through every branch of its rules, in milliseconds."""
 
-# At most one non-confirmable message per timeout; whether a byte a second is allowed besides is not said. Long ones never ask.
+# At most one non-confirmable message per timeout; a byte a second besides may be allowed or not. Long ones never ask.
 WORLD = World(shortest_rtt=150 * MILLISECOND, plain_bytes=(1_000, 1_200))
 SHORT = World(calls=24, shortest_rtt=150 * MILLISECOND, plain_bytes=(1_000, 1_200))
 MILLISECONDS = World(grain=1_000, shortest_rtt=150 * MILLISECOND, plain_bytes=(1_000, 1_200))
