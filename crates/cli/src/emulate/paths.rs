@@ -59,6 +59,7 @@ pub(super) fn words(direction: &Direction) -> String {
     let Direction { rate, delay, queue, .. } = direction;
     let trace = if direction.trace.is_none() { "" } else { ", trace" };
     let loss = if direction.loss == millpond_path::Loss::None { "" } else { ", losses" };
+    let aqm = if direction.aqm == millpond_path::Aqm::None { "" } else { ", managed" };
     let jitter = if direction.jitter.is_none() { "" } else { ", jitter" };
-    format!("{rate}, {delay}, queue {queue}{jitter}{loss}{trace}")
+    format!("{rate}, {delay}, queue {queue}{aqm}{jitter}{loss}{trace}")
 }

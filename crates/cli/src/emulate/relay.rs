@@ -43,6 +43,10 @@ pub async fn relay(flags: Relay, interrupt: &mut Interrupt) -> Result<(), Failur
             "--withhold: `none` has no queue in which anything could wait; name the path whose queue it is to be";
         return Err(Failure::Usage(told.to_owned()));
     }
+    if flags.withhold && [&path.uplink, &path.downlink].iter().any(|direction| direction.aqm.reorders()) {
+        let told = "--withhold: a queue that serves flows in turns has no oldest packet; give the path aqm = \"codel\", or none";
+        return Err(Failure::Usage(told.to_owned()));
+    }
     told::make_room(over)?;
     // A gateway has no model whose figures must be believed.
     let bound = over.lateness.or(none.then_some(A_DAY));
