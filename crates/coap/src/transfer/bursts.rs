@@ -6,16 +6,11 @@ use core::{fmt::Debug, hash::Hash, num::NonZeroU32};
 use millpond_control::{ChanceSeed, Instant};
 
 use super::{
-    Answer, Ask, AskFailure, AskId, Config, Host, Progress, Refused,
-    act::Act,
-    asked::Asked,
-    options,
-    told::{Told, Whole},
+    Answer, Ask, AskFailure, AskId, Config, Host, Progress, Refused, act::Act, asked::Asked, options, told::Told,
     unvalidated::Sent,
 };
 use crate::block::robust::{
-    AnswerRefused, AskRefused, Asker, BurstAnswer, BurstAsk, BurstClient, BurstFailure, BurstId, BurstLimits,
-    BurstOptions, BurstParameters, BurstRequestId, BurstServer, ClientAct, ClientTold, ServerAct, ServerTold,
+    Asker, BurstClient, BurstFailure, BurstId, BurstLimits, BurstOptions, BurstParameters, BurstServer, End, Next,
     is_robust,
 };
 use crate::endpoint::{self, RequestId};
@@ -151,29 +146,18 @@ fn options_of(config: &Config, parameters: BurstParameters, limits: BurstLimits)
     }
 }
 
-/// The name of a request that came in bursts.
-fn name(id: BurstRequestId) -> RequestId {
-    let number = id.number();
-    let slot = OF_BURSTS | number as u32 & (OF_BURSTS - 1);
-    let generation = NonZeroU32::MIN.saturating_add((number >> 31) as u32);
-    RequestId { slot, generation }
-}
-
 impl RequestId {
+    /// The request of this number among those that came in bursts.
+    pub(crate) const fn of_burst(number: u64) -> Self {
+        let slot = OF_BURSTS | number as u32 & (OF_BURSTS - 1);
+        Self { slot, generation: NonZeroU32::MIN.saturating_add((number >> 31) as u32) }
+    }
+
     /// Whether the request came in bursts (RFC 9177), or its answer is to leave so: such an answer is whole.
     #[must_use]
     pub const fn is_of_burst(self) -> bool {
-        burst_of(self).is_some()
+        self.slot & OF_BURSTS != 0
     }
-}
-
-/// The opposite; none of another request.
-pub(super) const fn burst_of(id: RequestId) -> Option<BurstRequestId> {
-    if id.slot & OF_BURSTS == 0 {
-        return None;
-    }
-    let high = (id.generation.get() as u64).saturating_sub(1) << 31;
-    Some(BurstRequestId::of(high | (id.slot & (OF_BURSTS - 1)) as u64))
 }
 
 impl<L: MessageLayer> Host<L> {
@@ -213,15 +197,7 @@ impl<L: MessageLayer> Host<L> {
             return Err(Refused::OutOfBytes { limit });
         }
         let Some(client) = &mut self.bursts.client else { return Err(Refused::OutOfBytes { limit }) };
-        let size = ask.early.unwrap_or(ask.upload);
-        let wanted = BurstAsk { code: ask.code, options: ask.options, body: ask.body, size };
-        let id = client.ask(now, to, &wanted, ask.longest).map_err(|why| match why {
-            AskRefused::Code(code) => Refused::Endpoint(endpoint::Refused::Code(code)),
-            AskRefused::TooManyTransfers { limit } => {
-                Refused::TooManyAsks { limit: u32::try_from(limit).unwrap_or(u32::MAX) }
-            }
-            AskRefused::TooLarge { .. } => Refused::OutOfBytes { limit },
-        })?;
+        let id = client.ask(now, to, ask)?;
         asked.burst = Some(id);
         asked.has_next = false;
         let slot = self.asks.slots.put(None);
@@ -253,46 +229,44 @@ impl<L: MessageLayer> Host<L> {
         let mut sleep = |until: Instant| bursts.wakes = Some(bursts.wakes.map_or(until, |other| other.min(until)));
         if let Some(server) = &mut bursts.server {
             match server.act(now, endpoint) {
-                ServerAct::Again => return true,
-                ServerAct::Told(ServerTold::Request { id, from, code, options, body }) => {
+                Next::Again => return true,
+                Next::Told((id, from, whole)) => {
                     self.counts.requests = self.counts.requests.saturating_add(1);
-                    let whole = Whole { code, options, body };
-                    self.told.push_back(Told::BurstRequest { id: name(id), from, whole });
+                    self.told.push_back(Told::BurstRequest { id, from, whole });
                     return true;
                 }
-                ServerAct::Sleep(until) => sleep(until),
-                ServerAct::Idle => {}
+                Next::Sleep(until) => sleep(until),
+                Next::Idle => {}
             }
         }
         let Some(client) = &mut bursts.client else { return false };
         match client.act(now, endpoint) {
-            ClientAct::Again => true,
-            ClientAct::Told(told) => {
-                self.burst_ended(told);
+            Next::Again => true,
+            Next::Told((id, end)) => {
+                self.burst_ended(id, end);
                 true
             }
-            ClientAct::Sleep(until) => {
+            Next::Sleep(until) => {
                 sleep(until);
                 false
             }
-            ClientAct::Idle => false,
+            Next::Idle => false,
         }
     }
 
-    fn burst_ended(&mut self, told: ClientTold) {
-        let (ClientTold::Done { id, .. } | ClientTold::Failed { id, .. } | ClientTold::Unsupported { id }) = told;
+    fn burst_ended(&mut self, id: BurstId, end: End) {
         let found = self.bursts.ended(id).and_then(|slot| Some((slot, self.asks.take(slot)?)));
         let Some((slot, mut asked)) = found else {
             return broken!("{id:?} ended and no ask has it");
         };
         asked.burst = None;
-        match told {
-            ClientTold::Done { code, options, body, .. } => {
+        match end {
+            End::Done(whole) => {
                 let (ask, from) = (self.asks.name(slot), asked.to);
                 self.asks.forget(slot);
-                self.told.push_back(Told::BurstAnswer { ask, from, whole: Whole { code, options, body } });
+                self.told.push_back(Told::BurstAnswer { ask, from, whole });
             }
-            ClientTold::Failed { why, .. } => {
+            End::Failed(why) => {
                 let why = match why {
                     BurstFailure::Exchange(why) => AskFailure::Exchange(why),
                     BurstFailure::Refused(why) => AskFailure::Refused(why),
@@ -300,7 +274,7 @@ impl<L: MessageLayer> Host<L> {
                 };
                 self.fail(slot, *asked, why, 0);
             }
-            ClientTold::Unsupported { .. } => {
+            End::Unsupported => {
                 asked.has_next = true;
                 self.acts.push_back(Act::Send(slot));
                 self.asks.put_back(slot, asked);
@@ -309,38 +283,23 @@ impl<L: MessageLayer> Host<L> {
     }
 
     /// The application answers a request that came in bursts.
-    pub(super) fn answer_in_bursts(
-        &mut self,
-        now: Instant,
-        id: BurstRequestId,
-        answer: &Answer<'_>,
-    ) -> Result<(), Refused> {
+    pub(super) fn answer_in_bursts(&mut self, now: Instant, id: RequestId, answer: &Answer<'_>) -> Result<(), Refused> {
         options::check(answer.options)?;
         let gone = Refused::Endpoint(endpoint::Refused::UnknownRequest);
         let Some(server) = &mut self.bursts.server else { return Err(gone) };
         let echo = server.withholds(id, answer.options, answer.body);
         let challenge = echo.as_ref().map(|value| [(number::ECHO, &value[..])]);
         let prove = challenge.as_ref().map(|challenge| Answer::new(Code::UNAUTHORIZED, challenge));
-        let Answer { code, options, body, shared, is_proved, .. } = prove.unwrap_or(*answer);
+        let answer = prove.unwrap_or(*answer);
         let asks_for_proof = echo.is_some();
-        self.sent = Sent { code, payload: body.len(), asks_for_proof, ..Sent::NOTHING };
+        self.sent = Sent { code: answer.code, payload: answer.body.len(), asks_for_proof, ..Sent::NOTHING };
         self.counts.limited = self.counts.limited.saturating_add(u64::from(asks_for_proof));
-        server.answer(now, id, &BurstAnswer { code, options, body, shared, is_proved }).map_err(|why| match why {
-            AnswerRefused::UnknownRequest => gone,
-            AnswerRefused::Code(code) => Refused::Endpoint(endpoint::Refused::Code(code)),
-            AnswerRefused::TooLarge { limit, .. } => Refused::LongAnswer { length: body.len(), limit },
-        })
+        server.answer(now, id, &answer)
     }
 
-    /// A request that came in bursts gets no answer, as its sender wished.
-    pub(super) fn hush_in_bursts(&mut self, id: BurstRequestId) -> Result<(), Refused> {
-        let is_known = self.bursts.server.as_mut().is_some_and(|server| server.hush(id));
-        if is_known { Ok(()) } else { Err(Refused::Endpoint(endpoint::Refused::UnknownRequest)) }
-    }
-
-    /// Nobody answers a request that came in bursts.
-    pub(super) fn reject_in_bursts(&mut self, id: BurstRequestId) -> Result<(), Refused> {
-        let is_known = self.bursts.server.as_mut().is_some_and(|server| server.forget(id));
-        if is_known { Ok(()) } else { Err(Refused::Endpoint(endpoint::Refused::UnknownRequest)) }
+    /// A request that came in bursts gets no answer, as its sender wished or because nobody makes one.
+    pub(super) fn pass_in_bursts(&mut self, id: RequestId, is_wished: bool) -> Result<(), Refused> {
+        let server = self.bursts.server.as_mut().ok_or(endpoint::Refused::UnknownRequest)?;
+        server.pass(id, is_wished)
     }
 }

@@ -7,7 +7,7 @@ use super::{
     Answer, Ask, AskId, Config, ConfigError, Counters, InPieces, ObserverId, Progress, Refused, TakesPieces,
     act::{Act, Owner},
     asks::Asks,
-    bursts::{self, Bursts},
+    bursts::Bursts,
     groups::Gatherings,
     kept::Shelf,
     observers::Observers,
@@ -244,9 +244,9 @@ impl<L: MessageLayer> Host<L> {
     /// exceeds a limit: the request is dropped then.
     pub fn answer(&mut self, now: Instant, to: RequestId, answer: &Answer<'_>) -> Result<(), Refused> {
         self.input(now);
-        match bursts::burst_of(to) {
-            Some(id) => self.answer_in_bursts(now, id, answer),
-            None => self.respond_with(now, to, answer, None),
+        match to.is_of_burst() {
+            true => self.answer_in_bursts(now, to, answer),
+            false => self.respond_with(now, to, answer, None),
         }
     }
 
@@ -257,8 +257,8 @@ impl<L: MessageLayer> Host<L> {
     /// A request answered before.
     pub fn reject(&mut self, now: Instant, request: RequestId) -> Result<(), Refused> {
         self.input(now);
-        if let Some(id) = bursts::burst_of(request) {
-            return self.reject_in_bursts(id);
+        if request.is_of_burst() {
+            return self.pass_in_bursts(request, false);
         }
         self.pending.take(request);
         self.layer.reject(now, request).map_err(Into::into)
@@ -270,8 +270,8 @@ impl<L: MessageLayer> Host<L> {
     /// A request answered before.
     pub fn hush(&mut self, now: Instant, request: RequestId) -> Result<(), Refused> {
         self.input(now);
-        if let Some(id) = bursts::burst_of(request) {
-            return self.hush_in_bursts(id);
+        if request.is_of_burst() {
+            return self.pass_in_bursts(request, true);
         }
         self.pending.take(request);
         self.layer.hush(now, request).map_err(Into::into)
@@ -290,9 +290,9 @@ impl<L: MessageLayer> Host<L> {
         answer: &Answer<'_>,
     ) -> Result<Option<ObserverId>, Refused> {
         self.input(now);
-        match bursts::burst_of(to) {
-            Some(id) => self.answer_in_bursts(now, id, answer).map(|()| None),
-            None => self.accept(now, to, answer),
+        match to.is_of_burst() {
+            true => self.answer_in_bursts(now, to, answer).map(|()| None),
+            false => self.accept(now, to, answer),
         }
     }
 

@@ -3,8 +3,9 @@
 use alloc::vec::Vec;
 
 use super::{AskFailure, AskId, Gone, GroupId, ObserverId, Refusal, asks::Exchanged};
+use crate::block::robust::Whole;
 use crate::endpoint::RequestId;
-use crate::message::{Code, Kind, MessageId, OptionList, Token, Writer};
+use crate::message::{Kind, MessageId, Token, Writer};
 
 #[derive(Debug)]
 pub(super) enum Told<E, A> {
@@ -19,14 +20,6 @@ pub(super) enum Told<E, A> {
     ObserverGone { observer: ObserverId, peer: A, why: Gone },
     BurstRequest { id: RequestId, from: A, whole: Whole },
     BurstAnswer { ask: AskId, from: A, whole: Whole },
-}
-
-/// A request or a response that came in bursts.
-#[derive(Debug)]
-pub(super) struct Whole {
-    pub(super) code: Code,
-    pub(super) options: OptionList,
-    pub(super) body: Vec<u8>,
 }
 
 impl Whole {

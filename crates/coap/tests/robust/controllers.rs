@@ -3,11 +3,11 @@
 use alloc::{boxed::Box, vec::Vec};
 
 use crate::block::BlockSize;
-use crate::block::robust::{BurstAsk, BurstOptions};
+use crate::block::robust::BurstOptions;
 use crate::message::{Code, number};
 use millpond_control::Preset;
 
-use super::world::{CLIENT, SERVER, World, at, body, lost_in_turn};
+use super::world::{BurstAsk, CLIENT, SERVER, World, at, body, lost_in_turn};
 
 const PATH: [(u16, &[u8]); 1] = [(number::URI_PATH, b"hello")];
 

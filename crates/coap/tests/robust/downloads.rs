@@ -7,11 +7,11 @@ use std::rc::Rc;
 
 use crate::Config;
 use crate::block::BlockSize;
-use crate::block::robust::{BurstAsk, BurstFailure, BurstOptions, BurstParameters, ClientTold};
+use crate::block::robust::{BurstFailure, BurstOptions, BurstParameters, End, Whole};
 use crate::message::{Code, number};
 use millpond_control::{Preset, Span};
 
-use super::world::{CLIENT, SERVER, Way, World, at, body, lost_in_turn};
+use super::world::{BurstAsk, CLIENT, SERVER, Way, World, at, body, lost_in_turn};
 
 const PATH: [(u16, &[u8]); 1] = [(number::URI_PATH, b"hello")];
 
@@ -237,7 +237,7 @@ fn the_same_bytes_keep_their_etag() {
     for _ in 0..2 {
         world.ask(&get(BlockSize::B16));
         world.run(world.now.after(Span::from_secs(5)));
-        let Some((_, ClientTold::Done { options, body: bytes, .. })) = world.told.pop() else { panic!() };
+        let Some((_, End::Done(Whole { options, body: bytes, .. }))) = world.told.pop() else { panic!() };
         assert_eq!(bytes, body(400));
         etags.push(options.get(number::ETAG).unwrap().to_vec());
     }

@@ -2,11 +2,11 @@
 
 use alloc::vec::Vec;
 
-use crate::block::robust::{BurstAsk, BurstOptions, ClientTold};
+use crate::block::robust::{BurstOptions, End};
 use crate::block::{Block, BlockSize, slice};
 use crate::message::{Code, Message, number};
 
-use super::world::{CLIENT, Reply, SERVER, World, at, body};
+use super::world::{BurstAsk, CLIENT, Reply, SERVER, World, at, body};
 
 const PATH: [(u16, &[u8]); 1] = [(number::URI_PATH, b"hello")];
 
@@ -25,7 +25,7 @@ fn careless(_: &Message<'_>) -> Reply {
 }
 
 fn is_unsupported(world: &World) -> bool {
-    matches!(world.told[..], [(_, ClientTold::Unsupported { .. })])
+    matches!(world.told[..], [(_, End::Unsupported)])
 }
 
 #[test]

@@ -3,11 +3,11 @@
 use alloc::{boxed::Box, vec::Vec};
 
 use crate::block::BlockSize;
-use crate::block::robust::{BurstAsk, BurstFailure, BurstLimits, BurstOptions, ClientTold};
+use crate::block::robust::{BurstFailure, BurstLimits, BurstOptions, End, Whole};
 use crate::message::{Code, Kind, MessageId, Token, Writer, number};
 use proptest::prelude::*;
 
-use super::world::{CLIENT, SERVER, World, at, body};
+use super::world::{BurstAsk, CLIENT, SERVER, World, at, body};
 
 /// Bytes of a message, with options in ascending order.
 fn message(kind: Kind, code: Code, id: u16, token: &[u8], options: &[(u16, &[u8])], payload: &[u8]) -> Vec<u8> {
@@ -233,9 +233,9 @@ proptest! {
         world.run(at(10_000_000));
         prop_assert_eq!(world.told.len(), 1);
         match &world.told[0].1 {
-            ClientTold::Done { body: answer, .. } => prop_assert_eq!(answer, &if upload { vec![1] } else { bytes }),
-            ClientTold::Failed { why, .. } => prop_assert!(loss > 0, "{why}"),
-            ClientTold::Unsupported { .. } => prop_assert!(false, "it is known"),
+            End::Done(Whole { body: answer, .. }) => prop_assert_eq!(answer, &if upload { vec![1] } else { bytes }),
+            End::Failed(why) => prop_assert!(loss > 0, "{why}"),
+            End::Unsupported => prop_assert!(false, "it is known"),
         }
         prop_assert_eq!((world.client.transfers(), world.server.bodies()), (0, 0));
         prop_assert!(world.client.memory() < 4_096);

@@ -3,11 +3,11 @@
 use alloc::{boxed::Box, vec::Vec};
 
 use crate::block::BlockSize;
-use crate::block::robust::{BurstAsk, BurstOptions, BurstParameters, ClientTold};
+use crate::block::robust::{BurstOptions, BurstParameters, End};
 use crate::message::{Code, number};
 use millpond_control::Span;
 
-use super::world::{CLIENT, SERVER, Way, World, at, body};
+use super::world::{BurstAsk, CLIENT, SERVER, Way, World, at, body};
 
 const PATH: [(u16, &[u8]); 1] = [(number::URI_PATH, b"hello")];
 
@@ -140,7 +140,7 @@ fn over(rtt: u32, lost_in_a_million: u32, paced: bool, upload: bool, seeds: u64)
         }
         world.run(at(1_000_000));
         match &world.told[0] {
-            (when, ClientTold::Done { .. }) => times.push(when.as_micros() / 1_000),
+            (when, End::Done(_)) => times.push(when.as_micros() / 1_000),
             (_, _) => failed += 1,
         }
     }

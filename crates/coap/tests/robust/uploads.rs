@@ -6,11 +6,11 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use crate::block::BlockSize;
-use crate::block::robust::{BurstAsk, BurstFailure, BurstOptions, BurstParameters, ClientTold, read_missing_blocks};
+use crate::block::robust::{BurstFailure, BurstOptions, BurstParameters, End, read_missing_blocks};
 use crate::message::{Code, Kind, number};
 use millpond_control::Span;
 
-use super::world::{CLIENT, SERVER, World, at, body, lost_in_turn};
+use super::world::{BurstAsk, CLIENT, SERVER, World, at, body, lost_in_turn};
 
 const OPTIONS: [(u16, &[u8]); 2] = [(number::URI_PATH, b"store"), (number::CONTENT_FORMAT, b"")];
 
@@ -292,7 +292,7 @@ fn a_body_that_is_dropped_twice_is_not_sent_in_bursts_any_more() {
         world.inject(CLIENT, &[&head[..], token.as_bytes()].concat());
     }
     world.run(world.now.after(Span::from_millis(10)));
-    assert!(matches!(world.told[..], [(_, ClientTold::Unsupported { .. })]), "{:?}", world.told);
+    assert!(matches!(world.told[..], [(_, End::Unsupported)]), "{:?}", world.told);
 }
 
 #[test]

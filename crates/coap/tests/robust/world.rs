@@ -5,11 +5,9 @@ use alloc::{boxed::Box, string::String, vec::Vec};
 use std::collections::BTreeMap;
 
 use crate::block::BlockSize;
-use crate::block::robust::{
-    BurstAnswer, BurstAsk, BurstClient, BurstFailure, BurstId, BurstOptions, BurstServer, ClientAct, ClientTold,
-    ServerAct, ServerTold,
-};
+use crate::block::robust::{BurstClient, BurstFailure, BurstId, BurstOptions, BurstServer, End, Next, Whole};
 use crate::message::{Code, Kind, Message, number};
+use crate::transfer::{Answer, Ask};
 use crate::{Config, Endpoint, Event, Identities, Outgoing, Output};
 use millpond_control::{ChanceSeed, Instant, Preset, Purpose, Span};
 
@@ -128,6 +126,16 @@ pub(crate) type Application = Box<dyn FnMut(Code, &[u8]) -> Reply>;
 /// A code, options and a body.
 pub(crate) type Reply = (Code, Vec<(u16, Vec<u8>)>, Vec<u8>);
 
+/// A request in bursts.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BurstAsk<'a> {
+    pub(crate) code: Code,
+    pub(crate) options: &'a [(u16, &'a [u8])],
+    pub(crate) body: &'a [u8],
+    /// The size of blocks to send, and the largest to ask for.
+    pub(crate) size: BlockSize,
+}
+
 impl<'a> BurstAsk<'a> {
     /// A GET in blocks of at most 1024 bytes.
     pub(crate) const fn get(options: &'a [(u16, &'a [u8])]) -> Self {
@@ -145,7 +153,7 @@ pub(crate) struct World {
     wire: BTreeMap<(Instant, u64), (u8, Vec<u8>)>,
     count: u64,
     pub(crate) sent: Vec<Sent>,
-    pub(crate) told: Vec<(Instant, ClientTold)>,
+    pub(crate) told: Vec<(Instant, End)>,
     pub(crate) asked: usize,
     pub(crate) application: Application,
     /// The server answers requests itself, in some other way than bursts.
@@ -209,7 +217,9 @@ impl World {
     }
 
     pub(crate) fn ask(&mut self, ask: &BurstAsk<'_>) -> BurstId {
-        self.client.ask(self.now, SERVER, ask, usize::MAX).unwrap()
+        let BurstAsk { code, options, body, size } = *ask;
+        let ask = Ask { body, upload: size, longest: usize::MAX, ..Ask::new(code, options) };
+        self.client.ask(self.now, SERVER, &ask).unwrap()
     }
 
     /// Lets time pass until nothing happens any more, or until then.
@@ -287,32 +297,26 @@ impl World {
             }
             let further = if node == CLIENT {
                 match self.client.act(now, &mut self.ends[0]) {
-                    ClientAct::Again => continue,
-                    ClientAct::Told(told) => {
-                        self.told.push((now, told));
+                    Next::Again => continue,
+                    Next::Told((_, end)) => {
+                        self.told.push((now, end));
                         continue;
                     }
-                    ClientAct::Sleep(until) => Some(until),
-                    ClientAct::Idle => None,
+                    Next::Sleep(until) => Some(until),
+                    Next::Idle => None,
                 }
             } else {
                 match self.server.act(now, &mut self.ends[1]) {
-                    ServerAct::Again => continue,
-                    ServerAct::Told(ServerTold::Request { id, code, body, .. }) => {
+                    Next::Again => continue,
+                    Next::Told((id, _, Whole { code, body, .. })) => {
                         self.asked += 1;
                         let (code, options, body) = (self.application)(code, &body);
                         let options: Vec<(u16, &[u8])> = options.iter().map(|(n, value)| (*n, &value[..])).collect();
-                        self.server
-                            .answer(
-                                now,
-                                id,
-                                &BurstAnswer { code, options: &options, body: &body, shared: None, is_proved: false },
-                            )
-                            .unwrap();
+                        self.server.answer(now, id, &Answer::new(code, &options).with_body(&body)).unwrap();
                         continue;
                     }
-                    ServerAct::Sleep(until) => Some(until),
-                    ServerAct::Idle => None,
+                    Next::Sleep(until) => Some(until),
+                    Next::Idle => None,
                 }
             };
             assert!(further.is_none_or(|until| until > now), "a sleep lies ahead: {further:?} at {now:?}");
@@ -324,7 +328,7 @@ impl World {
     /// The only transfer's answer, and when it was whole.
     pub(crate) fn answer(&self) -> (Instant, Code, Vec<u8>) {
         match &self.told[..] {
-            [(at, ClientTold::Done { code, body, .. })] => (*at, *code, body.clone()),
+            [(at, End::Done(Whole { code, body, .. }))] => (*at, *code, body.clone()),
             other => panic!("{other:?}"),
         }
     }
@@ -332,7 +336,7 @@ impl World {
     /// Why the only transfer failed, and when.
     pub(crate) fn failure(&self) -> (Instant, BurstFailure) {
         match &self.told[..] {
-            [(at, ClientTold::Failed { why, .. })] => (*at, *why),
+            [(at, End::Failed(why))] => (*at, *why),
             other => panic!("{other:?}"),
         }
     }

@@ -21,16 +21,20 @@ mod sender;
 mod server;
 mod settings;
 
-use millpond_control::{Chance, Span};
+use alloc::vec::Vec;
+
+use millpond_control::{Chance, Instant, Span};
+
+use crate::message::{Code, OptionList};
 
 pub(crate) use draft::is_robust;
 
 pub use client::BurstFailure;
-pub(crate) use client::{AskRefused, BurstAsk, BurstClient, BurstId, ClientAct, ClientTold};
+pub(crate) use client::{BurstClient, BurstId, End};
 use missing::{missing_blocks, read_missing_blocks};
 use receiver::{Accepted, BurstReceiver, Receipt, Wanted};
 use sender::{Asked, BurstSender, Leaving};
-pub(crate) use server::{AnswerRefused, Asker, BurstAnswer, BurstRequestId, BurstServer, ServerAct, ServerTold};
+pub(crate) use server::{Asker, BurstServer};
 pub(crate) use settings::{BurstLimits, BurstOptions};
 
 /// Option Q-Block1.
@@ -41,6 +45,28 @@ pub const Q_BLOCK2: u16 = 31;
 const REQUEST_TAG: u16 = 292;
 /// Content-Format of a list of missing blocks.
 const MISSING_BLOCKS_FORMAT: u16 = 272;
+
+/// What a client or a server of bursts wants next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Next<T> {
+    /// It put something into the endpoint: drain that, then ask again.
+    Again,
+    /// This is to be told.
+    Told(T),
+    /// Nothing until then, unless the endpoint tells something.
+    Sleep(Instant),
+    /// Nothing, unless the endpoint tells something.
+    Idle,
+}
+
+/// A request or a response that came in bursts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Whole {
+    pub(crate) code: Code,
+    /// Those of a request without what is of the transfer; of a response those of its first block.
+    pub(crate) options: OptionList,
+    pub(crate) body: Vec<u8>,
+}
 
 /// Parameters, which both ends must share (RFC 9177 §6.2, §7.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

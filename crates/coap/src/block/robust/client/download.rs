@@ -5,10 +5,10 @@ use millpond_control::{Instant, Span};
 use super::{
     super::{
         super::{Block, BlockSize},
-        Accepted, BurstOptions, BurstParameters, BurstReceiver, Q_BLOCK2, REQUEST_TAG, Receipt, Wanted,
+        Accepted, BurstOptions, BurstParameters, BurstReceiver, Q_BLOCK2, REQUEST_TAG, Receipt, Wanted, Whole,
         draft::{Draft, block_of, options_of, uint_of},
     },
-    BurstFailure,
+    BurstFailure, End,
     transfer::{Body, Step, Verdict},
 };
 use crate::message::{Code, Kind, Message, OptionList, number};
@@ -135,10 +135,9 @@ impl Download {
             return Verdict::Go;
         }
         if message.code.class() != 2 {
-            let options = options_of(message, |_| true);
-            return Verdict::Done { code: message.code, options, body: message.payload().to_vec() };
+            return Verdict::done(message);
         }
-        let Some(Ok(block)) = block_of(message, Q_BLOCK2) else { return Verdict::Fail(BurstFailure::Misfit) };
+        let Some(Ok(block)) = block_of(message, Q_BLOCK2) else { return Verdict::fail(BurstFailure::Misfit) };
         let etag = message.option(number::ETAG);
         if self.stale.iter().any(|stale| stale.as_deref() == etag) {
             return Verdict::Go;
@@ -146,7 +145,7 @@ impl Download {
         if self.part.as_ref().is_some_and(|part| part.etag.as_deref() != etag) {
             // The server has another representation by now: what is there is stale (§4.4).
             if self.stale.len() >= RESTARTS {
-                return Verdict::Fail(BurstFailure::Unstable);
+                return Verdict::fail(BurstFailure::Unstable);
             }
             self.stale.extend(self.part.take().map(|part| part.etag));
             self.first = Block { number: 0, more: true, size: self.size };
@@ -155,7 +154,7 @@ impl Download {
         if self.part.is_none()
             && let Err(why) = self.begin(now, message, block, limit)
         {
-            return Verdict::Fail(why);
+            return Verdict::fail(why);
         }
         let Some(part) = &mut self.part else { return Verdict::Go };
         if core::mem::take(&mut self.is_first) {
@@ -164,10 +163,14 @@ impl Download {
         let total = uint_of(message, number::SIZE2).unwrap_or(part.receiver.total() as u32);
         match part.receiver.take(now, &Receipt { block, total, payload: message.payload() }) {
             Accepted::Kept | Accepted::Repeated => Verdict::Go,
-            Accepted::Misfit => Verdict::Fail(BurstFailure::Misfit),
+            Accepted::Misfit => Verdict::fail(BurstFailure::Misfit),
             Accepted::Whole => {
                 let Some(part) = self.part.take() else { return Verdict::Go };
-                Verdict::Done { code: part.code, options: part.options, body: part.receiver.into_body() }
+                Verdict::End(End::Done(Whole {
+                    body: part.receiver.into_body(),
+                    code: part.code,
+                    options: part.options,
+                }))
             }
         }
     }

@@ -13,16 +13,17 @@ use millpond_control::{Chance, ChanceSeed, Instant, Purpose};
 
 use super::{
     super::BlockSize,
-    BurstOptions, MISSING_BLOCKS_FORMAT,
+    BurstOptions, MISSING_BLOCKS_FORMAT, Next,
     draft::{Draft, tag_of, uint_of},
 };
 use crate::{
     Endpoint, Event, Failure, Refused,
     message::{Code, Kind, MessageId, OptionList, is_of_transfer, number},
+    transfer::{Ask, Refused as AskRefused},
 };
 
 pub use told::BurstFailure;
-pub(crate) use told::{AskRefused, BurstAsk, BurstId, ClientAct, ClientTold};
+pub(crate) use told::{BurstId, End};
 
 use peers::Peers;
 use transfer::{Body, Step, Transfer, Verdict};
@@ -52,7 +53,7 @@ pub(crate) struct BurstClient<A> {
     peers: Peers<A>,
     transfers: Vec<Transfer<A>>,
     closing: VecDeque<Close<A>>,
-    told: VecDeque<ClientTold>,
+    told: VecDeque<(BurstId, End)>,
 }
 
 /// What is left to do once a transfer is over.
@@ -87,37 +88,31 @@ impl<A: Copy + Eq + Hash + Debug> BurstClient<A> {
         }
     }
 
-    /// Input: a transfer is wanted, for an answer whose body may have so many bytes at most. It begins with the next
-    /// [`act`](Self::act).
+    /// Input: a transfer is wanted, in blocks of the size that is asked for early, or of the upload's. It begins with the next
+    /// [`act`](Self::act). A body that fits a block goes in one confirmable request.
     ///
     /// # Errors
     /// What exceeds a limit. Nothing is begun then.
-    pub(crate) fn ask(
-        &mut self,
-        now: Instant,
-        to: A,
-        ask: &BurstAsk<'_>,
-        longest: usize,
-    ) -> Result<BurstId, AskRefused> {
+    pub(crate) fn ask(&mut self, now: Instant, to: A, ask: &Ask<'_>) -> Result<BurstId, AskRefused> {
         let limits = self.options.limits;
         if !ask.code.is_request() {
-            return Err(AskRefused::Code(ask.code));
+            return Err(Refused::Code(ask.code).into());
         }
         if self.transfers.len() >= limits.bodies {
-            return Err(AskRefused::TooManyTransfers { limit: limits.bodies });
+            let limit = u32::try_from(limits.bodies).unwrap_or(u32::MAX);
+            return Err(AskRefused::TooManyAsks { limit });
         }
-        let limit = limits.body.min(limits.bytes.saturating_sub(self.memory()));
-        if ask.body.len() > limit {
-            return Err(AskRefused::TooLarge { length: ask.body.len(), limit });
+        if ask.body.len() > limits.body.min(limits.bytes.saturating_sub(self.memory())) {
+            return Err(AskRefused::OutOfBytes { limit: limits.bytes });
         }
         self.made = self.made.wrapping_add(1);
         let id = BurstId(self.made);
         let body = Body {
-            longest,
+            longest: ask.longest,
             code: ask.code,
             options: OptionList::sorted(ask.options.iter().copied().filter(|(number, _)| !is_ours(*number))),
             bytes: ask.body.to_vec(),
-            size: ask.size.min(BlockSize::B1024),
+            size: ask.early.unwrap_or(ask.upload).min(BlockSize::B1024),
             tag: self.tag(),
             pause: self.options.parameters.drawn_pause(self.word(0)),
         };
@@ -155,7 +150,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstClient<A> {
             }
             Event::Failed { exchange, why, .. } => {
                 let Some(index) = self.with_exchange(exchange) else { return false };
-                self.finish(index, Verdict::Fail(BurstFailure::Exchange(why)));
+                self.finish(index, Verdict::fail(BurstFailure::Exchange(why)));
                 true
             }
             Event::Rejected { exchange, .. } => {
@@ -191,7 +186,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstClient<A> {
     }
 
     /// What comes next. Call it when the endpoint is drained; it makes at most one input to it.
-    pub(crate) fn act(&mut self, now: Instant, endpoint: &mut Endpoint<A>) -> ClientAct {
+    pub(crate) fn act(&mut self, now: Instant, endpoint: &mut Endpoint<A>) -> Next<(BurstId, End)> {
         let mut sleep: Option<Instant> = None;
         let mut index = 0_usize;
         while let Some(transfer) = self.transfers.get_mut(index) {
@@ -203,23 +198,23 @@ impl<A: Copy + Eq + Hash + Debug> BurstClient<A> {
                 Step::Claim => {
                     match endpoint.claim(now, to) {
                         Ok((exchange, prefix)) => transfer.claimed(exchange, prefix),
-                        Err(why) => self.finish(index, Verdict::Fail(BurstFailure::Refused(why))),
+                        Err(why) => self.finish(index, Verdict::fail(BurstFailure::Refused(why))),
                     }
-                    return ClientAct::Again;
+                    return Next::Again;
                 }
                 Step::Request(draft) => {
                     match draft.lend(|message| endpoint.request(now, to, message)) {
                         Ok(exchange) => transfer.requested(exchange),
-                        Err(why) => self.finish(index, Verdict::Fail(BurstFailure::Refused(why))),
+                        Err(why) => self.finish(index, Verdict::fail(BurstFailure::Refused(why))),
                     }
-                    return ClientAct::Again;
+                    return Next::Again;
                 }
                 Step::Further(draft) => {
                     self.send(now, index, &draft, endpoint);
-                    return ClientAct::Again;
+                    return Next::Again;
                 }
-                Step::End(verdict) => {
-                    self.finish(index, *verdict);
+                Step::End(end) => {
+                    self.finish(index, Verdict::End(*end));
                     continue;
                 }
             }
@@ -234,13 +229,13 @@ impl<A: Copy + Eq + Hash + Debug> BurstClient<A> {
             }
             None => {
                 return match (self.told.pop_front(), sleep) {
-                    (Some(told), _) => ClientAct::Told(told),
-                    (None, Some(until)) => ClientAct::Sleep(until),
-                    (None, None) => ClientAct::Idle,
+                    (Some(told), _) => Next::Told(told),
+                    (None, Some(until)) => Next::Sleep(until),
+                    (None, None) => Next::Idle,
                 };
             }
         };
-        ClientAct::Again
+        Next::Again
     }
 
     /// Transfers that are under way.
@@ -293,7 +288,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstClient<A> {
         match draft.lend(|message| endpoint.send_of_body(now, to, token, message)) {
             Ok(exchange) => transfer.left(now, exchange, draft.len()),
             Err(why @ (Refused::Message(_) | Refused::Code(_) | Refused::Kind(_))) => {
-                self.finish(index, Verdict::Fail(BurstFailure::Refused(why)));
+                self.finish(index, Verdict::fail(BurstFailure::Refused(why)));
             }
             Err(_) => transfer.held_back(now, draft),
         }
@@ -301,17 +296,12 @@ impl<A: Copy + Eq + Hash + Debug> BurstClient<A> {
 
     /// Ends a transfer if its time has come.
     fn finish(&mut self, index: usize, verdict: Verdict) {
-        let told = |id| match verdict {
-            Verdict::Go => None,
-            Verdict::Done { code, options, body } => Some(ClientTold::Done { id, code, options, body }),
-            Verdict::Fail(why) => Some(ClientTold::Failed { id, why }),
-            Verdict::Unsupported => Some(ClientTold::Unsupported { id }),
-        };
-        let Some(transfer) = self.transfers.get(index) else { return };
-        let Some(told) = told(transfer.id) else { return };
-        let transfer = self.transfers.remove(index);
-        self.close(&transfer);
-        self.told.push_back(told);
+        let Verdict::End(end) = verdict else { return };
+        if index < self.transfers.len() {
+            let transfer = self.transfers.remove(index);
+            self.close(&transfer);
+            self.told.push_back((transfer.id, end));
+        }
     }
 
     fn close(&mut self, transfer: &Transfer<A>) {

@@ -1,82 +1,21 @@
-//! What is asked of a client of bursts, and what it tells.
+//! How a transfer in bursts ends.
 
-use alloc::vec::Vec;
-
-use millpond_control::Instant;
-
-use super::super::super::BlockSize;
-use crate::{
-    Failure, Refused,
-    message::{Code, OptionList},
-};
+use super::super::Whole;
+use crate::{Failure, Refused};
 
 /// Names a transfer until its end has been told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct BurstId(pub(super) u64);
 
-/// What is asked for.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct BurstAsk<'a> {
-    /// A method.
-    pub(crate) code: Code,
-    /// Options in ascending order, without those of the transfer itself.
-    pub(crate) options: &'a [(u16, &'a [u8])],
-    /// The body; empty for none. One that fits a block goes in one confirmable request.
-    pub(crate) body: &'a [u8],
-    /// The size of blocks to send, and the largest to ask for.
-    pub(crate) size: BlockSize,
-}
-
-/// Why nothing was begun.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum AskRefused {
-    /// Not a method.
-    Code(Code),
-    /// As many transfers are under way as may be.
-    TooManyTransfers { limit: usize },
-    /// The body is longer than allowed.
-    TooLarge { length: usize, limit: usize },
-}
-
-/// What the client wants next.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum ClientAct {
-    /// It put something into the endpoint: drain that, then ask again.
-    Again,
-    /// The application learns something.
-    Told(ClientTold),
-    /// Nothing until then, unless the endpoint tells something.
-    Sleep(Instant),
-    /// Nothing, unless the endpoint tells something.
-    Idle,
-}
-
 /// The end of a transfer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum ClientTold {
-    /// The server answered.
-    Done {
-        /// Which transfer.
-        id: BurstId,
-        /// The code of the answer, which may be an error.
-        code: Code,
-        /// Its options, of the first block if there were several.
-        options: OptionList,
-        /// The whole body.
-        body: Vec<u8>,
-    },
+pub(crate) enum End {
+    /// The server answered, which may be by an error.
+    Done(Whole),
     /// There is no whole answer.
-    Failed {
-        /// Which transfer.
-        id: BurstId,
-        /// Why.
-        why: BurstFailure,
-    },
+    Failed(BurstFailure),
     /// The server does not know the options, or keeps no body that comes in bursts. Nothing of the request was carried out.
-    Unsupported {
-        /// Which transfer.
-        id: BurstId,
-    },
+    Unsupported,
 }
 
 /// Why a transfer failed.

@@ -7,10 +7,10 @@ use millpond_control::{Instant, Span};
 use super::{
     super::{
         super::{Block, BlockSize},
-        BurstOptions, Q_BLOCK1, Q_BLOCK2,
+        BurstOptions, Q_BLOCK1, Q_BLOCK2, Whole,
         draft::{Draft, Recent, block_of, options_of, token_of},
     },
-    BurstFailure, BurstId,
+    BurstFailure, BurstId, End,
     download::Download,
     peers::Peers,
     upload::Upload,
@@ -59,12 +59,12 @@ pub(super) enum Step {
     Request(Draft),
     /// This non-confirmable request.
     Further(Draft),
-    End(Box<Verdict>),
+    End(Box<End>),
 }
 
 impl Step {
     pub(super) fn fail(why: BurstFailure) -> Self {
-        Self::End(Box::new(Verdict::Fail(why)))
+        Self::End(Box::new(End::Failed(why)))
     }
 }
 
@@ -73,14 +73,19 @@ impl Step {
 pub(super) enum Verdict {
     /// It goes on.
     Go,
-    Done {
-        code: Code,
-        options: OptionList,
-        body: Vec<u8>,
-    },
-    Fail(BurstFailure),
-    /// The server does not know bursts, or keeps no body that comes in them.
-    Unsupported,
+    End(End),
+}
+
+impl Verdict {
+    pub(super) const fn fail(why: BurstFailure) -> Self {
+        Self::End(End::Failed(why))
+    }
+
+    /// Answered by this message alone.
+    pub(super) fn done(message: &Message<'_>) -> Self {
+        let options = options_of(message, |_| true);
+        Self::End(End::Done(Whole { code: message.code, options, body: message.payload().to_vec() }))
+    }
 }
 
 #[derive(Debug)]
@@ -200,7 +205,7 @@ impl<A: Copy + Eq> Transfer<A> {
         match &mut self.stage {
             Stage::Held(until) if now < *until => return Step::Wait(*until),
             Stage::Held(_) | Stage::Fresh if peers.support(self.to) == Some(false) => {
-                return Step::End(Box::new(Verdict::Unsupported));
+                return Step::End(Box::new(End::Unsupported));
             }
             Stage::Held(_) | Stage::Fresh => self.begin(options, peers.support(self.to).is_some()),
             _ => {}
@@ -217,8 +222,8 @@ impl<A: Copy + Eq> Transfer<A> {
             Stage::Upload(_) | Stage::Download(_) => Step::Claim,
             Stage::Held(_) | Stage::Fresh => Step::Nothing,
         };
-        if let Step::End(verdict) = &step
-            && matches!(**verdict, Verdict::Fail(BurstFailure::Silent))
+        if let Step::End(end) = &step
+            && matches!(**end, End::Failed(BurstFailure::Silent))
         {
             peers.hold(self.to, self.unheard_since.after(options.probing_wait(self.unheard)));
         }
@@ -284,7 +289,7 @@ impl<A: Copy + Eq> Transfer<A> {
     ) -> Verdict {
         if message.code.class() == 2 {
             match block_of(message, Q_BLOCK2) {
-                Some(Err(_)) => return Verdict::Fail(BurstFailure::Misfit),
+                Some(Err(_)) => return Verdict::fail(BurstFailure::Misfit),
                 Some(Ok(block)) => {
                     peers.set_support(self.to, Some(true));
                     // Some servers (libcoap 4.3.5) give the first block alone without saying of what: it is asked for again
@@ -312,8 +317,7 @@ impl<A: Copy + Eq> Transfer<A> {
                 None => {}
             }
         }
-        let options = options_of(message, |_| true);
-        Verdict::Done { code: message.code, options, body: message.payload().to_vec() }
+        Verdict::done(message)
     }
 
     /// An answer to a non-confirmable request came.
@@ -351,7 +355,7 @@ impl<A: Copy + Eq> Transfer<A> {
     pub(super) fn rejected(&mut self, peers: &mut Peers<A>) -> Verdict {
         let is_begun = matches!(&self.stage, Stage::Download(download) if download.has_begun());
         if is_begun || peers.support(self.to) != Some(true) || core::mem::replace(&mut self.is_asked_again, true) {
-            return Verdict::Fail(BurstFailure::Exchange(crate::Failure::Reset));
+            return Verdict::fail(BurstFailure::Exchange(crate::Failure::Reset));
         }
         peers.set_support(self.to, None);
         self.recent.clear();
@@ -362,7 +366,7 @@ impl<A: Copy + Eq> Transfer<A> {
     /// The server does not know bursts.
     fn is_unsupported(&self, peers: &mut Peers<A>) -> Verdict {
         peers.set_support(self.to, Some(false));
-        Verdict::Unsupported
+        Verdict::End(End::Unsupported)
     }
 }
 

@@ -9,7 +9,7 @@ use super::{
         read_missing_blocks,
         receiver::waits,
     },
-    BurstFailure,
+    BurstFailure, End,
     transfer::{Body, Step, Verdict},
 };
 use crate::message::{Code, Message, number};
@@ -127,7 +127,7 @@ impl Upload {
                 if uint_of(message, number::CONTENT_FORMAT) != Some(MISSING_BLOCKS_FORMAT.into()) {
                     // It has dropped the body. Some note few gaps at a time, and do it again.
                     let is_first = self.restarts == 0;
-                    return Some(if is_first { self.restart(body, options) } else { Verdict::Unsupported });
+                    return Some(if is_first { self.restart(body, options) } else { Verdict::End(End::Unsupported) });
                 }
                 // What is no such list is dropped in silence (§5).
                 if let Ok(missing) = read_missing_blocks(message.payload()) {
@@ -150,7 +150,7 @@ impl Upload {
     fn restart(&mut self, body: &mut Body, options: &BurstOptions) -> Verdict {
         let restarts = self.restarts.saturating_add(1);
         if restarts > RESTARTS {
-            return Verdict::Fail(BurstFailure::Unstable);
+            return Verdict::fail(BurstFailure::Unstable);
         }
         // The high bytes, which counting up would reach last.
         if let Some(byte) = body.tag.first_mut() {

@@ -8,14 +8,15 @@ use millpond_control::Instant;
 use super::{
     super::{
         super::{Block, BlockSize},
-        Accepted, BurstReceiver, Q_BLOCK2, REQUEST_TAG, Receipt,
+        Accepted, BurstReceiver, Q_BLOCK2, REQUEST_TAG, Receipt, Whole,
         draft::{Draft, Recent, options_of, uint_of},
     },
-    BurstAnswer, BurstServer, Inbound, Outbound, Owed, Reply, Representation, ServerTold, Stage, Step, Wants,
+    BurstServer, Inbound, Outbound, Owed, Reply, Representation, Stage, Step, Wants,
 };
 use crate::body::HeldBody;
 use crate::message::{Code, HEADER, Kind, Message, OptionList, is_of_transfer, number};
 use crate::quota::{Crowded, Source};
+use crate::transfer::Answer;
 
 impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
     /// A payload of a body came.
@@ -116,7 +117,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
         let Some(body) = self.inbound.get_mut(place) else { return Ok(()) };
         let (code, options) = (body.code, body.options.clone());
         let Some(body) = body.complete() else { return Ok(()) };
-        self.told.push_back(ServerTold::Request { id, from: from.0, code, options, body });
+        self.told.push_back((id, from.0, Whole { code, options, body }));
         Ok(())
     }
 
@@ -217,7 +218,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
     }
 
     /// The application answered.
-    pub(super) fn answered(&mut self, now: Instant, owed: Owed<A>, answer: &BurstAnswer<'_>) {
+    pub(super) fn answered(&mut self, now: Instant, owed: Owed<A>, answer: &Answer<'_>) {
         let Owed { from, key, wants, reply, tag, .. } = owed;
         let source = Source { is_validated: owed.source.is_validated || answer.is_proved, ..owed.source };
         let size = wants.size().min(self.options.size).min(BlockSize::B1024);

@@ -5,7 +5,6 @@ mod bodies;
 mod inbound;
 mod outbound;
 mod requests;
-mod told;
 
 use alloc::{collections::VecDeque, vec::Vec};
 use core::{fmt::Debug, hash::Hash};
@@ -13,17 +12,15 @@ use core::{fmt::Debug, hash::Hash};
 use millpond_control::{ChanceSeed, Instant, Purpose, Span};
 
 use super::{
-    BurstOptions, BurstParameters, Q_BLOCK2,
+    BurstOptions, BurstParameters, Next, Q_BLOCK2, Whole,
     draft::{Draft, tag_of},
 };
 use crate::{
     Endpoint, Event, Refused, RequestId,
     message::{Code, Kind, Message, Token},
     quota::Source,
-    transfer::{ECHO_LENGTH, Standing},
+    transfer::{self, Answer, ECHO_LENGTH, Standing},
 };
-
-pub(crate) use told::{AnswerRefused, BurstAnswer, BurstRequestId, ServerAct, ServerTold};
 
 use asked::Wants;
 use inbound::{Inbound, Stage};
@@ -33,8 +30,8 @@ use outbound::{Outbound, Representation};
 ///
 /// Driven like a [`BurstClient`](super::BurstClient): requests that have either option go to
 /// [`request_came`](Self::request_came), what else the endpoint tells to [`take`](Self::take) first; once the
-/// endpoint is drained, [`act`](Self::act) puts the next message into it. What is taken comes back as [`ServerTold::Request`]
-/// with its whole body, to be answered by [`answer`](Self::answer), with a body of any length.
+/// endpoint is drained, [`act`](Self::act) puts the next message into it. What is taken comes back whole, to be
+/// answered by [`answer`](Self::answer), with a body of any length.
 ///
 /// # What it does, and how it reads RFC 9177
 ///
@@ -61,7 +58,7 @@ pub(crate) struct BurstServer<A> {
     outbound: Vec<Outbound<A>>,
     owed: Vec<Owed<A>>,
     steps: VecDeque<Step<A>>,
-    told: VecDeque<ServerTold<A>>,
+    told: VecDeque<(RequestId, A, Whole)>,
 }
 
 /// What may leave for a request.
@@ -75,7 +72,7 @@ pub(crate) struct Asker {
 /// A request that the application has and has not answered.
 #[derive(Debug)]
 struct Owed<A> {
-    id: BurstRequestId,
+    id: RequestId,
     from: A,
     source: Source,
     asker: Asker,
@@ -190,7 +187,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
         }
         let made = self.made;
         let taken = self.requested(now, (from, source, asker.standing), id, message);
-        for owed in self.owed.iter_mut().filter(|owed| owed.id.number() > made) {
+        if let Some(owed) = self.owed.last_mut().filter(|_| self.made != made) {
             owed.asker = asker;
         }
         taken.inspect_err(|code| {
@@ -202,7 +199,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
     /// to its address, and nothing longer than may go there for an address that has shown nothing.
     pub(crate) fn withholds(
         &self,
-        request: BurstRequestId,
+        request: RequestId,
         options: &[(u16, &[u8])],
         body: &[u8],
     ) -> Option<[u8; ECHO_LENGTH]> {
@@ -221,23 +218,21 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
         owed.asker.echo.filter(|_| is_withheld)
     }
 
-    /// Input: nobody will answer a request. False if it was answered or dropped before.
-    pub(crate) fn forget(&mut self, request: BurstRequestId) -> bool {
-        self.is_over(request, Step::Pass)
-    }
-
-    /// Input: a request gets no answer, as its sender wished. False if it was answered or dropped before.
-    pub(crate) fn hush(&mut self, request: BurstRequestId) -> bool {
-        self.is_over(request, Step::Hush)
-    }
-
-    fn is_over(&mut self, request: BurstRequestId, step: fn(RequestId) -> Step<A>) -> bool {
-        let place = self.owed.iter().position(|owed| owed.id == request);
-        let Some(owed) = place.map(|place| self.owed.remove(place)) else { return false };
-        if let Reply::To(request, _) = owed.reply {
-            self.steps.push_back(step(request));
+    /// Input: a request gets no answer, as its sender wished or because nobody makes one.
+    ///
+    /// # Errors
+    /// It was answered or dropped before.
+    pub(crate) fn pass(&mut self, request: RequestId, is_wished: bool) -> Result<(), transfer::Refused> {
+        let place = self.place_of(request)?;
+        if let Reply::To(request, _) = self.owed.remove(place).reply {
+            self.steps.push_back(if is_wished { Step::Hush(request) } else { Step::Pass(request) });
         }
-        true
+        Ok(())
+    }
+
+    fn place_of(&self, request: RequestId) -> Result<usize, transfer::Refused> {
+        let place = self.owed.iter().position(|owed| owed.id == request);
+        place.ok_or(transfer::Refused::Endpoint(Refused::UnknownRequest))
     }
 
     /// Input: a peer is no more, and nothing of it is kept.
@@ -254,16 +249,16 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
     pub(crate) fn answer(
         &mut self,
         now: Instant,
-        request: BurstRequestId,
-        answer: &BurstAnswer<'_>,
-    ) -> Result<(), AnswerRefused> {
+        request: RequestId,
+        answer: &Answer<'_>,
+    ) -> Result<(), transfer::Refused> {
         if !answer.code.is_response() {
-            return Err(AnswerRefused::Code(answer.code));
+            return Err(Refused::Code(answer.code).into());
         }
-        let place = self.owed.iter().position(|owed| owed.id == request).ok_or(AnswerRefused::UnknownRequest)?;
+        let place = self.place_of(request)?;
         let limit = self.options.limits.bytes;
         if answer.body.len() > limit {
-            return Err(AnswerRefused::TooLarge { length: answer.body.len(), limit });
+            return Err(transfer::Refused::LongAnswer { length: answer.body.len(), limit });
         }
         let owed = self.owed.remove(place);
         self.answered(now, owed, answer);
@@ -271,7 +266,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
     }
 
     /// What comes next. Call it when the endpoint is drained; it makes at most one input to it.
-    pub(crate) fn act(&mut self, now: Instant, endpoint: &mut Endpoint<A>) -> ServerAct<A> {
+    pub(crate) fn act(&mut self, now: Instant, endpoint: &mut Endpoint<A>) -> Next<(RequestId, A, Whole)> {
         if let Some(step) = self.steps.pop_front() {
             match step {
                 // A request that is gone by now was given up by its sender.
@@ -288,10 +283,10 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
                     self.send(now, to, token, &draft, endpoint);
                 }
             }
-            return ServerAct::Again;
+            return Next::Again;
         }
         if let Some(told) = self.told.pop_front() {
-            return ServerAct::Told(told);
+            return Next::Told(told);
         }
         self.expire(now);
         let mut sleep = self.owed.iter().map(|owed| owed.until).min();
@@ -326,10 +321,10 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
         match (leaving, sleep) {
             (Some((to, token, draft)), _) => {
                 self.send(now, to, token, &draft, endpoint);
-                ServerAct::Again
+                Next::Again
             }
-            (None, Some(until)) => ServerAct::Sleep(until),
-            (None, None) => ServerAct::Idle,
+            (None, Some(until)) => Next::Sleep(until),
+            (None, None) => Next::Idle,
         }
     }
 

@@ -9,14 +9,13 @@ use super::{
         draft::{Draft, Recent},
         receiver::waits,
     },
-    BurstAnswer,
     asked::Wants,
 };
 use crate::{
     body::HeldBody,
     message::{Code, OptionList, Token, number},
     quota::Source,
-    transfer::ECHO_LENGTH,
+    transfer::{Answer, ECHO_LENGTH},
 };
 
 /// A body that leaves in bursts (Q-Block2), and is kept for what must be sent again.
@@ -123,7 +122,7 @@ impl<A> Outbound<A> {
     }
 
     /// Whether this is the same representation, so that what was sent of it can stay.
-    pub(super) fn is(&self, answer: &BurstAnswer<'_>, etag: Option<&[u8]>, size: BlockSize) -> bool {
+    pub(super) fn is(&self, answer: &Answer<'_>, etag: Option<&[u8]>, size: BlockSize) -> bool {
         let is_tagged = etag.is_none_or(|etag| etag == self.etag);
         let has_body = match (self.body.shared(), answer.shared) {
             (Some(own), Some(other)) => own.is(other),

@@ -7,10 +7,10 @@ use millpond_control::Instant;
 
 use super::{
     super::{
-        Q_BLOCK1, REQUEST_TAG,
+        Q_BLOCK1, REQUEST_TAG, Whole,
         draft::{self, Draft},
     },
-    Asker, BurstRequestId, BurstServer, Owed, Reply, ServerTold, Step,
+    Asker, BurstServer, Owed, Reply, Step,
     asked::Wants,
     outbound::Served,
 };
@@ -93,8 +93,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
         }
         let options = draft::options_of(message, |number| !is_of_transfer(number));
         let id = self.owe(now, (from, source), key, wants, reply, None)?;
-        let (code, body) = (message.code, message.payload().to_vec());
-        self.told.push_back(ServerTold::Request { id, from, code, options, body });
+        self.told.push_back((id, from, Whole { code: message.code, options, body: message.payload().to_vec() }));
         Ok(())
     }
 
@@ -116,12 +115,12 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
         wants: Wants,
         reply: Reply,
         tag: Option<Vec<u8>>,
-    ) -> Result<BurstRequestId, Code> {
+    ) -> Result<RequestId, Code> {
         if self.owed.len() >= self.options.limits.requests {
             return Err(Code::SERVICE_UNAVAILABLE);
         }
         self.made = self.made.wrapping_add(1);
-        let id = BurstRequestId(self.made);
+        let id = RequestId::of_burst(self.made);
         let until = now.after(self.parameters_of(from).lifetime);
         let asker = Asker::default();
         self.owed.push(Owed { id, from, source, asker, key, wants, reply, tag, until });
