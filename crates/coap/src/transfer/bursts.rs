@@ -1,6 +1,6 @@
 //! Bodies in bursts (RFC 9177), as one way for the bodies of a host to travel: see [`Ask::q_block`](super::Ask::q_block).
 
-use alloc::{boxed::Box, vec::Vec};
+use alloc::boxed::Box;
 use core::{fmt::Debug, hash::Hash, num::NonZeroU32};
 
 use millpond_control::{ChanceSeed, Instant};
@@ -14,6 +14,7 @@ use crate::block::robust::{
     is_robust,
 };
 use crate::endpoint::{self, RequestId};
+use crate::invariant::Sure;
 use crate::layer::MessageLayer;
 use crate::message::{Code, Message, number};
 use crate::quota::Source;
@@ -35,8 +36,6 @@ pub(super) struct Bursts<A> {
     client: Option<Box<BurstClient<A>>>,
     /// If requests are taken.
     server: Option<Box<BurstServer<A>>>,
-    /// The slots of asks under way.
-    asks: Vec<(BurstId, u32)>,
     /// When one of the two has something to do.
     wakes: Option<Instant>,
 }
@@ -54,7 +53,7 @@ impl<A: Copy + Eq + Hash + Debug> Bursts<A> {
             };
             Box::new(BurstServer::new(options_of(config, parameters, limits), chance, node))
         });
-        Self { client: None, server, asks: Vec::new(), wakes: None }
+        Self { client: None, server, wakes: None }
     }
 
     /// Requests are taken.
@@ -87,8 +86,7 @@ impl<A: Copy + Eq + Hash + Debug> Bursts<A> {
             self.client.as_ref().map_or(0, |client| size_of::<BurstClient<A>>().saturating_add(client.memory()));
         let server =
             self.server.as_ref().map_or(0, |server| size_of::<BurstServer<A>>().saturating_add(server.memory()));
-        let asks = self.asks.capacity().saturating_mul(size_of::<(BurstId, u32)>());
-        client.saturating_add(server).saturating_add(asks)
+        client.saturating_add(server)
     }
 
     /// Bytes of the bodies of asks.
@@ -122,12 +120,6 @@ impl<A: Copy + Eq + Hash + Debug> Bursts<A> {
         message: &Message<'_>,
     ) -> Result<(), Code> {
         self.server.as_mut().map_or(Ok(()), |server| server.request_came(now, (from, source, asker), id, message))
-    }
-
-    /// Where an ask stands in the slots of the host; it is forgotten here.
-    fn ended(&mut self, id: BurstId) -> Option<u32> {
-        let place = self.asks.iter().position(|(other, _)| *other == id)?;
-        Some(self.asks.swap_remove(place).1)
     }
 }
 
@@ -197,19 +189,16 @@ impl<L: MessageLayer> Host<L> {
             return Err(Refused::OutOfBytes { limit });
         }
         let Some(client) = &mut self.bursts.client else { return Err(Refused::OutOfBytes { limit }) };
-        let id = client.ask(now, to, ask)?;
-        asked.burst = Some(id);
-        asked.has_next = false;
         let slot = self.asks.slots.put(None);
+        let id = client.ask(now, to, ask, slot).inspect_err(|_| self.asks.forget(slot))?;
+        (asked.burst, asked.has_next) = (Some(id), false);
         self.asks.put_back(slot, asked);
-        self.bursts.asks.push((id, slot));
         self.counts.asks = self.counts.asks.saturating_add(1);
         Ok(self.asks.name(slot))
     }
 
     /// An ask in bursts is no longer wanted.
     pub(super) fn abandon_burst(&mut self, id: BurstId) {
-        self.bursts.ended(id);
         if let Some(client) = &mut self.bursts.client {
             client.cancel(id);
         }
@@ -255,10 +244,8 @@ impl<L: MessageLayer> Host<L> {
     }
 
     fn burst_ended(&mut self, id: BurstId, end: End) {
-        let found = self.bursts.ended(id).and_then(|slot| Some((slot, self.asks.take(slot)?)));
-        let Some((slot, mut asked)) = found else {
-            return broken!("{id:?} ended and no ask has it");
-        };
+        let slot = id.slot;
+        let Some(mut asked) = self.asks.take(slot).sure("ask of a body that ended") else { return };
         asked.burst = None;
         match end {
             End::Done(whole) => {

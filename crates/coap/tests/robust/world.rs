@@ -219,7 +219,7 @@ impl World {
     pub(crate) fn ask(&mut self, ask: &BurstAsk<'_>) -> BurstId {
         let BurstAsk { code, options, body, size } = *ask;
         let ask = Ask { body, upload: size, longest: usize::MAX, ..Ask::new(code, options) };
-        self.client.ask(self.now, SERVER, &ask).unwrap()
+        self.client.ask(self.now, SERVER, &ask, 0).unwrap()
     }
 
     /// Lets time pass until nothing happens any more, or until then.

@@ -3,12 +3,12 @@
 use millpond_coap::block::BlockSize;
 use millpond_coap::block::robust::BurstParameters;
 use millpond_coap::message::{Code, Kind, Message, MessageId, Token, Writer, number};
-use millpond_coap::transfer::{Answer, Ask, AskFailure, Config, Host};
+use millpond_coap::transfer::{Answer, Ask, AskFailure, Config, Host, Output};
 use millpond_coap::{Endpoint, Identities};
 use millpond_control::{ChanceSeed, Instant, Preset};
 use proptest::prelude::*;
 
-use crate::pair::{CLIENT, Pair, SECOND, SERVER, Told, body, get, put};
+use crate::pair::{CLIENT, DELAY, Pair, SECOND, SERVER, Told, body, get, put};
 
 /// Two hosts that both take bursts, in blocks of 64 bytes.
 fn both(length: usize) -> Pair {
@@ -45,6 +45,19 @@ fn a_download_travels_in_sets() {
     assert_eq!(with(&pair, CLIENT, number::Q_BLOCK2), 5);
     assert_eq!(pair.hosts[0].asks(), 0);
     assert!(pair.now < SECOND, "{}", pair.now);
+}
+
+/// The end of it was told of an ask that was over.
+#[test]
+fn an_ask_that_is_cancelled_once_its_last_block_has_come_ends_once() {
+    let mut pair = both(64).losing([1]);
+    let ask = pair.ask(&down());
+    pair.run_for(DELAY);
+    let (now, (.., answer)) = (pair.now(), pair.datagrams[1].clone());
+    pair.hosts[0].receive(now, SERVER, &answer);
+    while !matches!(pair.hosts[0].poll(now), Output::Trace(_)) {}
+    assert!(pair.cancel(ask));
+    assert_eq!(pair.take_told(CLIENT), [Told::Failed { ask, why: AskFailure::Cancelled }]);
 }
 
 #[test]

@@ -93,7 +93,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstClient<A> {
     ///
     /// # Errors
     /// What exceeds a limit. Nothing is begun then.
-    pub(crate) fn ask(&mut self, now: Instant, to: A, ask: &Ask<'_>) -> Result<BurstId, AskRefused> {
+    pub(crate) fn ask(&mut self, now: Instant, to: A, ask: &Ask<'_>, slot: u32) -> Result<BurstId, AskRefused> {
         let limits = self.options.limits;
         if !ask.code.is_request() {
             return Err(Refused::Code(ask.code).into());
@@ -106,7 +106,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstClient<A> {
             return Err(AskRefused::OutOfBytes { limit: limits.bytes });
         }
         self.made = self.made.wrapping_add(1);
-        let id = BurstId(self.made);
+        let id = BurstId { number: self.made, slot };
         let body = Body {
             longest: ask.longest,
             code: ask.code,
@@ -124,6 +124,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstClient<A> {
     /// Input: a transfer is no longer wanted. Nothing more is reported of it, and complaints of the server draw resets, by
     /// which it learns of it (§4.3). False if it was over before.
     pub(crate) fn cancel(&mut self, id: BurstId) -> bool {
+        self.told.retain(|(other, _)| *other != id);
         let Some(index) = self.transfers.iter().position(|transfer| transfer.id == id) else { return false };
         let transfer = self.transfers.remove(index);
         self.close(&transfer);

@@ -5,7 +5,11 @@ use crate::{Failure, Refused};
 
 /// Names a transfer until its end has been told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct BurstId(pub(super) u64);
+pub(crate) struct BurstId {
+    pub(super) number: u64,
+    /// Where the asker keeps what it asked.
+    pub(crate) slot: u32,
+}
 
 /// The end of a transfer.
 #[derive(Clone, Debug, PartialEq, Eq)]
