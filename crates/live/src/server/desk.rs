@@ -76,11 +76,10 @@ impl Arrived {
         body: Cow<'_, [u8]>,
         (peer, transport): (SocketAddr, Transport),
         (wants_to_observe, by_group): (bool, bool),
-        room: Option<Room>,
     ) -> Self {
         let request = Request::of(message, body, peer, transport);
         let length = 4 + message.token.len() + message.option_bytes().len() + message.payload().len();
-        Self { id, kind: message.kind, request, length, wants_to_observe, by_group, room }
+        Self { id, kind: message.kind, request, length, wants_to_observe, by_group, room: None }
     }
 }
 

@@ -114,7 +114,7 @@ impl Incoming {
         match event {
             Event::Request { from, id, message, body, wants_to_observe, by_group } => {
                 let whom = (from.peer(), Transport::Udp);
-                let arrived = Arrived::of((id, &message), body, whom, (wants_to_observe, by_group), None);
+                let arrived = Arrived::of((id, &message), body, whom, (wants_to_observe, by_group));
                 self.requests.push((from, arrived));
             }
             Event::Refused { from, message, why, by_group } => {

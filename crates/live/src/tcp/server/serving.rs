@@ -11,7 +11,7 @@ use std::{
 use millpond_coap::{
     message::Code,
     stream::{Connection, Event as Below, Options as Settings},
-    transfer::{Config, Event, Host, Limits, ObserverId},
+    transfer::{Config, Event, Host, Limits},
 };
 use tokio::{
     sync::{mpsc, oneshot},
@@ -180,16 +180,6 @@ enum Stage {
     Asked,
 }
 
-/// What a host said that concerns its server.
-enum Said {
-    Asked(Box<Arrived>),
-    Refused(Box<AccessRecord>),
-    Gone(ObserverId),
-    Settled,
-    Ponged,
-    Silent,
-}
-
 struct Serving<S> {
     whom: Whom,
     clock: Clock,
@@ -333,59 +323,55 @@ impl<S: Stream> Serving<S> {
     /// Drains the host, and does what the desk wants done, until both have nothing to say or the stream is full.
     fn drain(&mut self) {
         let now = self.clock.now();
-        let Self { link, desk, asking, whom, figures, .. } = self;
+        let Self { link, desk, asking, whom, figures, stage, heard, is_pinged, knows_the_end, .. } = self;
         loop {
             while let Some(action) = desk.action() {
                 let is_said = !matches!(action, Action::Hush(_) | Action::Fail(_) | Action::Dismiss(_));
                 desk.carry_out(now, &mut link.host, action);
                 figures.counted.sent.fetch_add(u64::from(is_said), Ordering::Relaxed);
             }
-            let theirs = link.host.settings();
-            let room = Some(Room { bytes: theirs.max_message_size as usize, may_cut: theirs.block_wise });
-            let heard_at = link.heard;
-            let said = link.drain(now, |heard| match asking.heard(heard, heard_at)? {
-                Heard::Event(Event::Request { id, message, body, wants_to_observe, by_group, .. }) => {
-                    let from = (whom.peer, whom.transport);
-                    let asked = Arrived::of((id, &message), body, from, (wants_to_observe, by_group), room);
-                    Some(Said::Asked(Box::new(asked)))
+            let from = (whom.peer, whom.transport);
+            let (heard_at, mut is_silent) = (link.heard, false);
+            let arrived = link.drain(now, |said| {
+                match asking.heard(said, heard_at)? {
+                    Heard::Event(Event::Request { id, message, body, wants_to_observe, by_group, .. }) => {
+                        return Some(Arrived::of((id, &message), body, from, (wants_to_observe, by_group)));
+                    }
+                    Heard::Event(Event::Refused { message, why, by_group, .. }) => {
+                        let refused = || AccessRecord::refused(from, &message, why, by_group);
+                        desk.accesses.hook.tell(|| AccessRecord { identity: whom.identity.clone(), ..refused() });
+                    }
+                    Heard::Event(Event::ObserverGone { observer, .. }) => drop(desk.observers.remove(observer)),
+                    Heard::Connection(Below::Settings(_)) if *stage == Stage::Opened => {
+                        (*stage, *heard) = (Stage::Settled, Instant::now());
+                    }
+                    Heard::Connection(Below::Pong { .. }) => *knows_the_end = desk.is_closing,
+                    Heard::Connection(Below::PongMissing) => {
+                        is_silent = *is_pinged || desk.is_closing || asking.is_gone;
+                    }
+                    _ => {}
                 }
-                Heard::Event(Event::Refused { message, why, by_group, .. }) if desk.accesses.hook.is_set() => {
-                    let whose = (whom.peer, whom.transport);
-                    let identity = whom.identity.clone();
-                    let record = AccessRecord { identity, ..AccessRecord::refused(whose, &message, why, by_group) };
-                    Some(Said::Refused(Box::new(record)))
-                }
-                Heard::Event(Event::ObserverGone { observer, .. }) => Some(Said::Gone(observer)),
-                Heard::Connection(Below::Settings(_)) => Some(Said::Settled),
-                Heard::Connection(Below::Pong { .. }) => Some(Said::Ponged),
-                Heard::Connection(Below::PongMissing) => Some(Said::Silent),
-                _ => None,
+                None
             });
             asking.settle(link);
-            match said {
-                None if asking.launch(link) => {}
+            if is_silent {
+                link.host.abort("no pong came");
+                (self.is_over, self.ended_for) = (true, Some("nothing came any more, not even to a ping"));
+            }
+            match arrived {
+                None if is_silent || asking.launch(link) => {}
                 None => break,
-                Some(Said::Asked(mut arrived)) => {
-                    if self.stage != Stage::Asked {
-                        self.stage = Stage::Asked;
+                Some(mut arrived) => {
+                    if *stage != Stage::Asked {
+                        *stage = Stage::Asked;
                         self.seat.has_asked();
                     }
+                    let theirs = link.host.settings();
+                    arrived.room = Some(Room { bytes: theirs.max_message_size as usize, may_cut: theirs.block_wise });
                     arrived.request.identify(whom.transport, whom.identity.clone());
                     figures.counted.requests.fetch_add(1, Ordering::Relaxed);
-                    desk.arrived(now, *arrived);
+                    desk.arrived(now, arrived);
                 }
-                Some(Said::Refused(record)) => desk.accesses.hook.tell(|| *record),
-                Some(Said::Gone(observer)) => drop(desk.observers.remove(observer)),
-                Some(Said::Settled) if self.stage == Stage::Opened => {
-                    (self.stage, self.heard) = (Stage::Settled, Instant::now());
-                }
-                Some(Said::Settled) => {}
-                Some(Said::Ponged) => self.knows_the_end = desk.is_closing,
-                Some(Said::Silent) if self.is_pinged || desk.is_closing || asking.is_gone => {
-                    link.host.abort("no pong came");
-                    (self.is_over, self.ended_for) = (true, Some("nothing came any more, not even to a ping"));
-                }
-                Some(Said::Silent) => {}
             }
         }
         self.figures.tell(&self.desk, self.asking.stats.sent);
