@@ -59,6 +59,7 @@ fn over_the_lossy_path(options: &[&str]) -> String {
     // However late this machine is, the timer is what is looked at.
     let relay = Relay::start(&server, &[file.to_str().expect("plain"), "--seed", "3", "--lateness", "1h"]);
     let said = ask(&relay.at, "hello", &[&["-n", "10"], options].concat());
+    relay.end("TERM");
     let told = said.well().to_owned();
     assert!(told.contains("10 answered, 0 failed") && told.contains("copy 2 leaves"), "{told}");
     println!("{told}");
