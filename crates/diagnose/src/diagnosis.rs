@@ -1,6 +1,6 @@
 //! From files to a diagnosis.
 
-use std::io::Read;
+use std::io::{self, Read};
 use std::net::SocketAddr;
 
 use millpond_coap::message::{MessageId, Token};
@@ -9,7 +9,7 @@ use crate::device_side::device_side;
 use crate::exchanges::{Chapter, Gathering, is_settled};
 use crate::findings::Findings;
 use crate::judgement::Judged;
-use crate::reading::{Census, Contents, Ending, Frame, ReadError, Site, datagram, for_each_frame, message};
+use crate::reading::{Census, Contents, Datagram, Ending, Frame, ReadError, Site, datagram, for_each_frame, message};
 use crate::server_side::server_side;
 use crate::summary::{Diagnosis, Summary};
 use crate::vantage::{Side, side};
@@ -40,6 +40,9 @@ pub enum DiagnoseError {
     /// Only requests, or only answers.
     #[error("only one direction was captured: {0}")]
     OneDirection(&'static str),
+    /// What is written cannot be.
+    #[error("{0}")]
+    Write(#[from] io::Error),
     /// The capture has no such end.
     #[error(
         "it was not captured at both ends: only the interfaces `clients` and `server` of one pcapng tell them apart"
@@ -94,6 +97,11 @@ pub fn diagnose<R: Read + Send>(
     reading.finish(&endings)
 }
 
+/// Whether one of its ports is CoAP's or one of these.
+pub(crate) fn is_of_coap(datagram: &Datagram<'_>, ports: &[u16]) -> bool {
+    [datagram.from.port(), datagram.to.port()].iter().any(|port| *port == COAP || ports.contains(port))
+}
+
 struct Reading<'o> {
     options: &'o Options,
     rows: &'o mut dyn FnMut(&Row),
@@ -125,11 +133,10 @@ impl Reading<'_> {
             Contents::UnknownLink(number) => return self.census.unknown_link(number),
         };
         let ports = (found.from.port(), found.to.port());
-        let is_of = |port: u16| port == COAP || self.options.ports.contains(&port);
         if ports.0 == COAPS || ports.1 == COAPS {
             self.census.dtls += 1;
         }
-        if !is_of(ports.0) && !is_of(ports.1) {
+        if !is_of_coap(&found, &self.options.ports) {
             return self.census.udp(ports, message(&found).is_some());
         }
         let Some(read) = message(&found) else { return self.census.malformed += 1 };

@@ -25,6 +25,7 @@
 #![forbid(unsafe_code)]
 
 mod acceptance;
+mod anonymise;
 mod arrivals;
 mod confidence;
 mod device_side;
@@ -45,6 +46,7 @@ mod summary;
 mod timers;
 mod vantage;
 
+pub use anonymise::{Anonymised, anonymise};
 pub use diagnosis::{DiagnoseError, Options, Row, diagnose};
 pub use figure::{Figure, Grade};
 pub use health::Health;

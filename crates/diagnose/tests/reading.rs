@@ -1,7 +1,7 @@
 //! What captures of every kind say before anything is judged: link layers, files that end too soon, and what is no CoAP.
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
-use millpond_diagnose::{DiagnoseError, Diagnosis, Options, Verdict, diagnose};
+use millpond_diagnose::{DiagnoseError, Diagnosis, Options, Verdict, anonymise, diagnose};
 
 /// Microseconds, the capture's link type and its frames.
 fn pcap(link: u32, frames: &[(u32, Vec<u8>)]) -> Vec<u8> {
@@ -189,4 +189,34 @@ fn the_first_fragment_counts_with_the_bytes_of_all() {
     frames.insert(1, (10, later));
     let found = read(&pcap(101, &frames)).unwrap();
     assert_eq!((found.transmissions, found.sizes.request_bytes), (2, 1020));
+}
+
+#[test]
+fn an_anonymised_capture_has_the_same_sizes_and_times_and_names_nobody() {
+    // GET /secret?who=me, and an answer with a payload.
+    let request = b"\x41\x01\x12\x34\x07\xb6secret\x46who=me\x21\x3c";
+    let packets = |packet: fn(bool, &[u8]) -> Vec<u8>| {
+        vec![(5, packet(true, request)), (2_000_007, packet(true, request)), (2_000_009, packet(false, ANSWER))]
+    };
+    for (packet, from) in [(ipv4 as fn(bool, &[u8]) -> Vec<u8>, "10.0.0.1:40000"), (ipv6, "[fd00::1]:40000")] {
+        let file = pcap(101, &packets(packet));
+        let mut out = Vec::new();
+        let done = anonymise([&file[..]], &Options::default(), &mut out).unwrap();
+        assert_eq!((done.written, done.left_out), (3, 0));
+        assert_eq!(out.len(), file.len());
+        let contains = |words: &[u8]| out.windows(words.len()).any(|window| window == words);
+        assert!(!contains(b"secret") && !contains(b"who=me") && !contains(&[192, 0, 2, 1]) && !contains(&[0xfd, 1]));
+        assert!(contains(b"aaaaaa") && contains(b"aaaaab"), "each text has its own");
+        let read = |file: &[u8]| {
+            let mut rows = Vec::new();
+            let found = diagnose([file], &Options::default(), &mut |row| rows.push(*row)).unwrap();
+            (rows, found.sizes, found.lasted_s)
+        };
+        let ((rows, sizes, lasted), (same, same_sizes, same_lasted)) = (read(&file), read(&out));
+        assert_eq!((sizes, lasted), (same_sizes, same_lasted));
+        assert_eq!(same[0].client.to_string(), from);
+        for (one, other) in rows.iter().zip(&same) {
+            assert_eq!((one.id, one.token, one.number, one.time), (other.id, other.token, other.number, other.time));
+        }
+    }
 }

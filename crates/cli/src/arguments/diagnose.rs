@@ -29,6 +29,10 @@ pub struct Diagnose {
     /// Write each transmission of a request with its verdict: CSV, or JSON lines if the name ends in .jsonl.
     #[arg(long, value_name = "FILE")]
     pub exchanges: Option<PathBuf>,
+    /// Judge nothing, but write a capture that can be given away (pcap): addresses, payloads, paths and queries are
+    /// replaced, sizes and times kept.
+    #[arg(long, value_name = "OUT", conflicts_with_all = ["json", "exchanges", "devices", "times"])]
+    pub anonymise: Option<PathBuf>,
 }
 
 /// Where packets were captured.

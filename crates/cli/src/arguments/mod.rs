@@ -173,6 +173,7 @@ pub enum Verb {
         millpond diagnose server.pcap\n  \
         millpond diagnose --side devices --times --devices gateway.pcapng\n  \
         millpond diagnose --json --exchanges verdicts.csv server.pcap\n  \
+        millpond diagnose --anonymise to-send.pcap server.pcap\n  \
         tcpdump -i eth0 -w - udp port 5683 | millpond diagnose -\n\n\
         A figure is exact, a bound (at least, at most), an estimate (about), or not visible from that side.")]
     Diagnose(Diagnose),

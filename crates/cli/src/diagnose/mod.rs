@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
 use std::path::Path;
 
-use millpond_diagnose::{DiagnoseError, Diagnosis, Options, diagnose as judge};
+use millpond_diagnose::{DiagnoseError, Diagnosis, Options, anonymise, diagnose as judge};
 use tokio::sync::oneshot;
 
 use crate::arguments::Diagnose;
@@ -35,9 +35,12 @@ fn whole(flags: &Diagnose) -> Result<(), Failure> {
     let names: Vec<String> = flags.files.iter().map(|file| file.display().to_string()).collect();
     let named = names.join(", ");
     let sources = flags.files.iter().map(|file| open(file)).collect::<Result<Vec<_>, _>>()?;
+    let options = Options { side: flags.side.map(Into::into), ports: flags.port.clone() };
+    if let Some(path) = &flags.anonymise {
+        return give_away(path, sources, &options, &named);
+    }
     let mut rows = flags.exchanges.as_deref().map(Rows::create).transpose()?;
     let mut failed = None;
-    let options = Options { side: flags.side.map(Into::into), ports: flags.port.clone() };
     let found = judge(sources, &options, &mut |row| {
         if let Some(rows) = &mut rows
             && failed.is_none()
@@ -52,7 +55,18 @@ fn whole(flags: &Diagnose) -> Result<(), Failure> {
     print(flags, &found)
 }
 
-fn open(file: &Path) -> Result<Box<dyn Read + Send>, Failure> {
+fn give_away(path: &Path, sources: Vec<Source>, options: &Options, named: &str) -> Result<(), Failure> {
+    let file = File::create(path).map_err(|error| Failure::of_file(path.display(), &error))?;
+    let done = anonymise(sources, options, &mut BufWriter::new(file)).map_err(|error| refused(named, &error))?;
+    let (written, left_out) = (done.written, done.left_out);
+    let path = path.display();
+    writeln!(anstream::stdout(), "anonymised: {path}   messages of CoAP: {written}   left out: {left_out}")?;
+    Ok(())
+}
+
+type Source = Box<dyn Read + Send>;
+
+fn open(file: &Path) -> Result<Source, Failure> {
     if file.as_os_str() == "-" {
         return Ok(Box::new(io::stdin()));
     }

@@ -104,7 +104,8 @@ fn of_different_peers(neighbours: &[Neighbours], least: usize) -> bool {
 
 /// Whether times are multiples of so much that neighbours say little.
 pub(crate) fn is_coarse(times: &[f64]) -> bool {
-    step_of(times) >= COARSE
+    // Of few times any may be multiples of something.
+    times.len() > 20 && step_of(times) >= COARSE
 }
 
 /// The greatest number of microseconds that all gaps are multiples of.

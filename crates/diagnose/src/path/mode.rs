@@ -66,6 +66,6 @@ mod tests {
     fn other_traffic_between_packets_is_seen() {
         // Of a third of the devices that share a link: half, a third of its rate.
         let found = mode(&logarithms(&[(30e3, 40), (15e3, 28), (10e3, 18)])).unwrap();
-        assert!(!found.is_sharp && found.is_alone, "{found:?}");
+        assert!(found.is_sharp && !found.is_alone, "{found:?}");
     }
 }
