@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 
 use millpond_coap::message::{MessageId, Token};
 
+use crate::both_sides::both_sides;
 use crate::device_side::device_side;
 use crate::exchanges::{Chapter, Gathering, is_settled};
 use crate::findings::Findings;
@@ -152,8 +153,10 @@ impl Reading<'_> {
     fn view(&self, chapter_of: impl Fn(usize) -> usize) -> Result<(Side, usize), DiagnoseError> {
         let has = |site: Site| chapter_of(place(site)) > 0;
         let named = has(Site::Clients) || has(Site::Server);
+        let both = has(Site::Clients) && has(Site::Server);
         match self.options.side {
-            None if named && has(Site::Clients) => Ok((Side::Devices, place(Site::Clients))),
+            None | Some(Side::Both) if both => Ok((Side::Both, place(Site::Clients))),
+            None if has(Site::Clients) => Ok((Side::Devices, place(Site::Clients))),
             Some(Side::Server) | None if named => Ok((Side::Server, place(Site::Server))),
             Some(Side::Devices) if named => Ok((Side::Devices, place(Site::Clients))),
             Some(Side::Both) => Err(DiagnoseError::NoSuchSide),
@@ -165,18 +168,21 @@ impl Reading<'_> {
     fn turn(&mut self) {
         let Ok((side, end)) = self.view(|end| self.ends[end].chapter.packets.len()) else { return };
         let cut = self.ends[end].cut();
-        for other in 0..self.ends.len() {
-            let chapter = self.ends[other].turn(cut);
-            if other == end {
-                self.judge(side, end, &chapter, cut);
-            }
-        }
+        let chapters = self.chapters(cut);
+        self.judge(side, end, &chapters, cut);
     }
 
-    fn judge(&mut self, side: Side, end: usize, chapter: &Chapter, cut: f64) {
+    /// What each end has seen until then.
+    fn chapters(&mut self, cut: f64) -> [Chapter; 3] {
+        self.ends.each_mut().map(|end| end.turn(cut))
+    }
+
+    fn judge(&mut self, side: Side, end: usize, chapters: &[Chapter; 3], cut: f64) {
+        let chapter = &chapters[end];
         let findings: Findings = match side {
             Side::Server => server_side(chapter),
-            Side::Devices | Side::Both => device_side(chapter),
+            Side::Devices => device_side(chapter),
+            Side::Both => both_sides(chapter, &chapters[place(Site::Server)]),
         };
         let Gathering { names, origin, .. } = &self.ends[end];
         for (exchange, judged) in chapter.exchanges.iter().zip(&findings.judged) {
@@ -210,7 +216,8 @@ impl Reading<'_> {
             return Err(DiagnoseError::NoCoap(self.census.in_words()));
         }
         let (side, end) = self.view(|end| self.ends[end].names.len())?;
-        let chapter = self.ends[end].turn(f64::INFINITY);
+        let chapters = self.chapters(f64::INFINITY);
+        let chapter = &chapters[end];
         let any = |up: bool| chapter.packets.iter().any(|packet| packet.up == up);
         if self.summary.is_empty() && !chapter.packets.is_empty() {
             match (any(true), any(false)) {
@@ -219,7 +226,7 @@ impl Reading<'_> {
                 _ => return Err(DiagnoseError::OneDirection("answers, and not what they answer")),
             }
         }
-        self.judge(side, end, &chapter, f64::INFINITY);
+        self.judge(side, end, &chapters, f64::INFINITY);
         let gathering = &self.ends[end];
         Ok(self.summary.finish(&gathering.names, &gathering.oddities, &self.census, endings, gathering.origin))
     }

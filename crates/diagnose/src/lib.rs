@@ -27,6 +27,7 @@
 mod acceptance;
 mod anonymise;
 mod arrivals;
+mod both_sides;
 mod confidence;
 mod device_side;
 mod diagnosis;

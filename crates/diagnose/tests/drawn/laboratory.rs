@@ -19,10 +19,15 @@ pub(crate) struct Sight {
     pub lost: bool,
 }
 
+/// The capture of a run, with both ends.
+pub(crate) fn capture(scenario: &str, seed: u64) -> Vec<u8> {
+    let scenario = Scenario::from_toml(scenario, "drawn").unwrap();
+    run(&scenario, seed, &Traces { capture: true, ..Traces::default() }, || false).unwrap().capture.unwrap()
+}
+
 /// All packets of a run, at both ends.
 pub(crate) fn sights(scenario: &str, seed: u64) -> Vec<Sight> {
-    let scenario = Scenario::from_toml(scenario, "drawn").unwrap();
-    let file = run(&scenario, seed, &Traces { capture: true, ..Traces::default() }, || false).unwrap().capture.unwrap();
+    let file = capture(scenario, seed);
     let mut reader = create_reader(1 << 20, &file[..]).unwrap();
     let mut sights = Vec::new();
     loop {

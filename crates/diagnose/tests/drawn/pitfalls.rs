@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use millpond_diagnose::{Diagnosis, Grade};
+use millpond_diagnose::{Diagnosis, Grade, Options, Side, diagnose};
 
 use crate::drawing::Draw;
-use crate::laboratory::{Sight, diagnosed, is_request, sights};
+use crate::laboratory::{Sight, capture, diagnosed, is_request, sights};
 
 /// The cell of the collapse study, with a slow downlink and endless buffers: the downlink is the bottleneck.
 const CELL: &str = r#"
@@ -183,4 +183,22 @@ fn a_period_is_not_taken_for_a_loop() {
     let periodic = CELL.replace("exchanges = 12", "workload = { kind = \"periodic\", period = \"30 s\" }");
     let found = at_server(sights(&periodic.replace("until = \"1 h\"", "for = \"600 s\""), 1), |_| true);
     assert!(!found.closed_loop && (found.period_s.value.unwrap() - 30.0).abs() < 0.3, "{:?}", found.period_s);
+}
+
+#[test]
+fn both_ends_in_one_file_are_found_and_judged_together() {
+    let scenario = CELL.replace("\"1000 kB\"", "\"14100 B\"");
+    let file = capture(&scenario, 1);
+    let read = |side| diagnose([&file[..]], &Options { side, ..Options::default() }, &mut |_| {}).unwrap();
+    let both = read(None);
+    assert_eq!((both.side, read(Some(Side::Both)).transmissions), (Side::Both, both.transmissions));
+    for (figure, truth) in [(&both.path.uplink.rate_bps, 60e3), (&both.path.downlink.rate_bps, 30e3)] {
+        assert_eq!(figure.grade, Grade::Exact);
+        assert!((figure.value.unwrap() / truth - 1.0).abs() < 0.01, "{figure:?}");
+    }
+    let (server, devices) = (read(Some(Side::Server)), read(Some(Side::Devices)));
+    assert_eq!((server.side, devices.side), (Side::Server, Side::Devices));
+    assert_eq!(both.retransmissions, devices.retransmissions);
+    let lost = both.path.downlink.loss.value.unwrap();
+    assert!(lost > 0.01 && both.path.uplink.loss.value == Some(0.0), "the downlink's queue drops: {lost}");
 }
