@@ -78,7 +78,7 @@ def reproduce(
         options: Those of `sweep`.
 
     Raises:
-        MillpondError: one line that says what is wrong and how to mend it.
+        MillpondError: one line that says what is wrong and how to fix it.
     """
     chosen = with_short(factors or {}, clients, buffers)
     if published is not None:
@@ -111,7 +111,7 @@ def sweep(
         plan: Its file, or the folder of its `plan.toml`, or its keys as a tree.
         quick: What its `[quick]` says instead: fewer replications and values.
         controllers: Only these: algorithms of the plan (also by the names of their presets), and beside them other
-            presets and controllers of one's own, as a name (`mine.py:Mine`), as a table or as the class itself.
+            presets and custom controllers, as a name (`mine.py:Mine`), as a table or as the class itself.
         factors: Values of factors, by name, instead of the plan's.
         changes: Values by their place in every scenario, such as `{"path.uplink.rate": "20 kbit/s"}`.
         replications: So many of every cell instead of the plan's.
@@ -130,7 +130,7 @@ def sweep(
         What it gave: a `Reproduction` if the plan has published figures or claims.
 
     Raises:
-        MillpondError: one line that says what is wrong and how to mend it.
+        MillpondError: one line that says what is wrong and how to fix it.
     """
     how = _Kept.of(keeping)
     executors.check(on, how.jobs)
@@ -184,7 +184,7 @@ def run(
 
     Args:
         scenario: Its file, or its keys as a tree.
-        controller: For all clients instead of the scenario's: a preset, a controller of one's own as a name
+        controller: For all clients instead of the scenario's: a preset, a custom controller as a name
             (`mine.py:Mine`) or as the class itself, or a table as in a scenario. Several: one for each client group.
         clients: How many clients instead of the scenario's: a number, or one for each client group.
         changes: Values by their place in the scenario, such as `{"path.uplink.queue": "20 kB"}`.
@@ -197,7 +197,7 @@ def run(
         keeping: See `Keeping`.
 
     Raises:
-        MillpondError: one line that says what is wrong and how to mend it.
+        MillpondError: one line that says what is wrong and how to fix it.
     """
     how = _Kept.of(keeping)
     if capture is not None:
@@ -231,7 +231,7 @@ def open_results(directory: Path | str | Sequence[Path | str], published: Path |
     """Results of an earlier run, or all shards of one: a `Reproduction` if they are a study's.
 
     Raises:
-        MillpondError: one line that says what is wrong and how to mend it.
+        MillpondError: one line that says what is wrong and how to fix it.
     """
     results = Results.open(directory)
     if published is not None and results.manifest["kind"] != "study":
@@ -257,7 +257,7 @@ def compare(
         margin: By how much `one` may be worse and count as no worse: a share of the other, of shares so many points.
 
     Raises:
-        MillpondError: one line that says what is wrong and how to mend it.
+        MillpondError: one line that says what is wrong and how to fix it.
     """
     asked = (metrics,) if isinstance(metrics, str) else metrics
     if margin is not None and not 0 < margin < 1:
@@ -297,7 +297,7 @@ def export(
         The files.
 
     Raises:
-        MillpondError: one line that says what is wrong and how to mend it.
+        MillpondError: one line that says what is wrong and how to fix it.
     """
     from millpond.show import export as files
 

@@ -1,4 +1,4 @@
-"""A congestion controller of one's own: the class to derive from.
+"""A custom congestion controller: the class to derive from.
 
 A controller holds what is known about one peer and answers two questions: may this message leave, and how long until
 its next copy. An object is made for every peer. It is called for one exchange after the other, or for several at a
@@ -23,7 +23,7 @@ time, and always in the order of time::
 A scenario calls it `patient.py:Patient`, with the parameters of `__init__` as settings.
 
 All times are microseconds. A wait is a number, rounded to the nearest whole one, or a `Wait`, which says too why it is
-so long and whether a further copy follows. Neither clocks nor `random` are to be used: the time is `cx.now_us`, chance
+so long and whether a retransmission follows. Neither clocks nor `random` are used: the time is `cx.now_us`, chance
 is `cx.chance`, so that a run gives the same results each time.
 
 A controller that only changes another one keeps a `BuiltIn` and passes the calls on, with the same exchange.

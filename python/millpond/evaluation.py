@@ -36,14 +36,14 @@ def evaluate(
 ) -> pa.Table:
     """Runs every candidate on every cell of a plan with every seed, and measures each run.
 
-    All candidates meet the same luck: rows of one seed can be compared one by one.
+    All candidates meet the same random numbers: rows of one seed can be compared one by one.
 
     Args:
         plan: A plan's file or folder, its keys as a tree, or a plan that `millpond.plan.study.load` gave. The
             candidates take the place of its algorithms.
         candidates: Controllers by names of the caller's: presets, tables with settings (`{"preset": "rfc7252",
-            "ack-timeout": "3 s"}`), or controllers of one's own, as a name or as the class itself. A list names presets
-            or controllers of one's own.
+            "ack-timeout": "3 s"}`), or custom controllers, as a name or as the class itself. A list names presets
+            or custom controllers.
         seeds: The seed of each replication; or several such lists by name, such as `training` and `held-out`, which may
             have no seed in common.
         metrics: What is measured: names of metrics, each by its usual statistic over the clients of a run.

@@ -62,11 +62,11 @@ def hold(
     """Puts candidates beside published presets, on many paths.
 
     Args:
-        candidates: Who is judged: presets, tables with settings, or controllers of one's own; by names of the caller's,
+        candidates: Who is judged: presets, tables with settings, or custom controllers; by names of the caller's,
             or a list.
         against: The presets that the best of each cell is looked for among; left out: one of each family.
         cells_of: `studies`, `drawn` or `all`.
-        seeds: `training` or `held-out`: cells are drawn, and luck is, from what the other has no part in.
+        seeds: `training` or `held-out`: cells and random numbers are drawn from what the other has no part in.
         drawn: How many cells are drawn; `401..800` for those with these numbers.
         runs: Runs of a cell, at most; four, or as many more as it takes for 200 clients over all of them.
         readings: Of which readings of studies' test beds there are cells: `first`, or `all`.
@@ -78,7 +78,7 @@ def hold(
         watcher: Told about progress.
 
     Raises:
-        MillpondError: one line that says what is wrong and how to mend it.
+        MillpondError: one line that says what is wrong and how to fix it.
     """
     known = [preset.name for preset in presets()]
     rivals = tuple(against) or cells.AGAINST

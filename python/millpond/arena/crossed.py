@@ -1,9 +1,9 @@
-"""A candidate beside the best preset of a cell, without the luck of the best.
+"""A candidate beside the best preset of a cell, without the selection bias of the best.
 
-Of eight presets that are equally good, the one that comes out first was lucky, and whoever is put beside it in the same
+Of eight presets that are equally good, the one that comes out first does so by chance: what is beside it in the same
 runs looks worse than it is. So the best preset is chosen on one half of a cell's runs and put beside the candidate on
 the other half, both ways. How far the outcome may be chance is read off batches of runs, in each of which candidate and
-preset met the same luck.
+preset met the same random numbers.
 """
 
 from __future__ import annotations

@@ -83,7 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except (KeyboardInterrupt, click.Abort):
         _fail("stopped", 130)
     except BrokenPipeError:
-        # whoever read the tables has gone: nothing more to say, and nothing to flush at the end
+        # the reader of the tables has gone: nothing more to say, and nothing to flush at the end
         sys.stdout = None
         raise SystemExit(1) from None
     except RecursionError:

@@ -126,7 +126,7 @@ def _answer(
 
     folder = None if no_report else files.folder(out or place.FREE, "fleet" if file is None else file.stem)
     found = answer.find(known, seeds, jobs=jobs, largest=largest, pictures=not no_report, watcher=Bar())
-    # before anything is printed: whoever reads it may go before the end
+    # before anything is printed: its reader may go before the end
     report = None if folder is None else files.write(found, folder)
     _print(found, report, as_json, markdown)
 

@@ -1,4 +1,4 @@
-"""Controllers of one's own: found by name, tried out, and told apart by their code.
+"""Custom controllers: found by name, tried out, and distinguished by their code.
 
 A name is `file.py:Class`, relative to a folder, or `package.module:Class`. Where Python code names a controller, the
 class itself will do, or any callable that makes one.

@@ -1,4 +1,4 @@
-"""From a capture of one's own network to the cause, the cell and what would help.
+"""From a capture of your own network to the cause, the cell and what would help.
 
 From a notebook::
 

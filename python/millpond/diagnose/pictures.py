@@ -26,7 +26,7 @@ MARKERS = {"first": ".", "spurious": "x", "needed": "o", "unknown": "+"}
 WORDS = {"first": "first", "spurious": "spurious", "needed": "needed", "unknown": "cannot tell"}
 BAND, RATE, USEFUL = "#f6e9c6", "#C8321E", "#009E73"
 
-#: Parts of the time that are told apart, and devices and points that are drawn.
+#: Parts of the time that are distinguished, and devices and points that are drawn.
 WINDOWS, DEVICES, POINTS = 120, 24, 4000
 
 

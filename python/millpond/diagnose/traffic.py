@@ -17,7 +17,7 @@ Kind = Literal["closed", "think", "periodic", "aligned", "event"]
 
 #: Of an exponential distribution the median distance from its median is so much of its mean.
 _MEDIAN_DISTANCE = 0.4812
-#: Pauses that are shorter than this share of the time between two requests cannot be told from none.
+#: Pauses that are shorter than this share of the time between two requests cannot be distinguished from none.
 _SHORT = 0.15
 #: Requests beside which a time between two requests is looked at.
 _NEIGHBOURS = 12

@@ -185,7 +185,7 @@ class Fleet:
     horizon_s: float
     #: Where it came from, for errors.
     origin: str
-    #: Where files of controllers of one's own are looked for.
+    #: Where files of custom controllers are looked for.
     folder: Path
     #: The path of the file that `cell.profile` names; None if that is the name of a path.
     path: Mapping[str, Any] | None = None
@@ -275,7 +275,7 @@ def understood(
     Args:
         tree: The keys.
         origin: Where they came from, for errors.
-        folder: Where files of controllers of one's own are looked for.
+        folder: Where files of custom controllers are looked for.
         path: What the file says that `cell.profile` names, if that names one.
 
     Raises:

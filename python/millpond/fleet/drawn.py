@@ -29,7 +29,7 @@ class Drawn:
     scenario: Mapping[str, Any]
     #: Devices that are done, against the time since the event.
     done: Course
-    #: Queue and useful share of the bottleneck, against the time since the start.
+    #: Queue and goodput ratio of the bottleneck, against the time since the start.
     link: queue.Course
 
     @staticmethod

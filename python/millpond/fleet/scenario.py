@@ -28,7 +28,7 @@ from millpond.plan.toml_file import where
 LEAD_S = 60
 #: Bytes of a token.
 TOKEN = 2
-#: Told apart from groups of the description.
+#: Distinguished from groups of the description.
 CHANGED = ", changed"
 
 #: 3GPP TR 37.868 §6.1.1, model 2: devices that an event has synchronised.

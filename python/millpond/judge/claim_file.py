@@ -145,7 +145,7 @@ def read(file: Path, factors: Sequence[str], usual: Mapping[str, Value] | None =
         usual: The values that are meant where a check does not name such a factor.
 
     Raises:
-        UsageError: with one line: file, key and mend.
+        UsageError: with one line: file, key and fix.
     """
     told = checked(read_tree(file), _File, file)
     columns = _columns(factors)

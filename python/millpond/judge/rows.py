@@ -1,4 +1,4 @@
-"""Claims judged from their own columns: for rows of a file of one's own that `claims.toml` knows nothing about.
+"""Claims judged from their own columns: for rows of a file of your own that `claims.toml` knows nothing about.
 
 Only what stands in a column of its own is read: `comparator` is what the sentence is about and `baseline` what it is
 compared with, each a list of algorithms, or of conditions such as `clients=1` or `buffer_bytes>=14100`; `direction`

@@ -35,7 +35,7 @@ from millpond.results.html_table import html_table
 
 #: A metric by its usual statistic, or a metric and a statistic.
 Asked: TypeAlias = "str | tuple[str, str]"
-#: The columns beside factors by which series can be told apart.
+#: The columns beside factors by which series can be distinguished.
 OWN = ("algorithm", "partner", "group")
 
 
@@ -79,7 +79,7 @@ class Frame:
     """Metrics of results, run by run."""
 
     series: tuple[Series, ...]
-    #: The columns that tell series apart, besides metric and statistic.
+    #: The columns that distinguish series, besides metric and statistic.
     by: tuple[str, ...]
     #: How the factors among them are spoken of.
     factors: Mapping[str, Factor]
@@ -172,7 +172,7 @@ def measure(
     Args:
         results: What was run.
         metrics: Names of metrics, each by its usual statistic, or pairs of a metric and a statistic.
-        by: What series are told apart by: factors of the plan, `algorithm`, `partner`, `group`. Left out: by all.
+        by: What series are distinguished by: factors of the plan, `algorithm`, `partner`, `group`. Left out: by all.
         window: Seconds since the start of a run, from and to, for metrics that are kept over time; or a function that
             gives them for the number of a run.
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 #: (CoCoA+, Betzler et al. 2015, section 6).
 SETTLING_WINDOW = 20
 SETTLED = 1.1
-#: What is born within so many seconds after an event belongs to its burst (the same, section 5.3).
+#: What arrives within so many seconds after an event belongs to its burst (the same, section 5.3).
 BURST = 10
 
 _COUNTED: dict[str, What] = {"clients": "clients", "requests": "answered"}
@@ -72,7 +72,7 @@ def _settling(measures: Measures, population: Population) -> tuple[Floats, Float
     One that is felt to the end counts with the time that was left of births.
 
     The smallest s, in whole seconds, from which on those of `SETTLING_WINDOW` seconds are delivered in at most
-    `SETTLED` times the mean delay of those born before the event.
+    `SETTLED` times the mean delay of those that arrived before the event.
     """
     since, delivered, delay, runs = (
         measures.rows("births", population, name) for name in ("since_us", "delivered", "delay_us", "run")

@@ -40,7 +40,7 @@ class Measures:
         found: dict[str, dict[Value, None]] = {}
         for name in dict.fromkeys(name for cell in self.cells for name in cell.columns if name != "algorithm"):
             found[name] = dict.fromkeys(cell.columns.get(name, "") for cell in self.cells)
-        #: The factors that tell cells apart, and the value of each of the others.
+        #: The factors that distinguish cells, and the value of each of the others.
         self.varying = tuple(name for name, values in found.items() if len(values) > 1)
         self.constant: dict[str, Value] = {name: next(iter(found[name])) for name in found if name not in self.varying}
         lacking = {name: "" for name in self.varying if "" in found[name]}

@@ -2,7 +2,7 @@
 
 A client is *complete* if every request of it was answered; it *lost* one if a request failed; it is *unfinished* if the
 run ended before it. Of its requests some were *answered*, some *failed* and some *never finished*, and nothing else:
-born = answered + failed + never finished. *Delivered* are those that reached the far side, whatever became of the
+arrived = answered + failed + never finished. *Delivered* are those that reached the far side, whatever became of the
 answer. A client that lost a request is never done, however many it goes on to send. One that had nothing to ask is none
 of these, and is in no share; a group whose work goes on until the run ends is never done, so no time is told of it.
 """
@@ -182,7 +182,7 @@ class Reported:
     def after_events(self, cell: Cell, groups: Sequence[Group], run: int) -> Course:
         """How many clients of several groups together are done by when in a run: each group after its own event.
 
-        For groups that the same instant concerns, whatever the timeline calls it. Empty if nothing is told of them.
+        For groups that the same instant concerns, whatever the timeline calls it. Empty if nothing is reported of them.
         """
         if self._counted is None:
             return Course.none()

@@ -16,7 +16,7 @@ def groups_of(
 ) -> tuple[Group, ...]:
     """What the groups of a scenario in full are called, in the order in which the engine tells them.
 
-    Its algorithm is the plan's, or else what controls its clients; those of one name are told apart by the settings
+    Its algorithm is the plan's, or else what controls its clients; those of one name are distinguished by the settings
     of the controller that differ, or another key, or where they stand in the scenario. A name that the scenario gives
     to a group goes before all that. What the server sends is called after the clients that it is for:
     `meters, commands`.

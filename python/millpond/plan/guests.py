@@ -20,14 +20,14 @@ def invited(plan: Plan, controllers: Sequence[AnyController], own: OwnController
 
     Args:
         plan: The plan.
-        controllers: Algorithms of the plan, presets, controllers of one's own, or tables as in a scenario.
-        own: Who finds controllers of one's own.
+        controllers: Algorithms of the plan, presets, custom controllers, or tables as in a scenario.
+        own: Who finds custom controllers.
 
     Returns:
         The plan, and the names that the controllers have in it.
 
     Raises:
-        UsageError: one line, if one is neither known to the plan nor a preset nor a controller of one's own, or is
+        UsageError: one line, if one is neither known to the plan nor a preset nor a custom controller, or is
             there twice.
     """
     known = {**plan.known}

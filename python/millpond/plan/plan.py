@@ -15,7 +15,7 @@ turning slowest. A list is a *factor*, under any name; `[vary.<factor>]` says wh
 
 A factor without such a table goes to the place it is called after (`"clients[0].count"`), or to the one key of the
 scenario that has its name. `algorithm` is the one factor that is no place: it makes the clients' controllers, and turns
-slowest wherever it stands. Its values are presets, controllers of one's own (`mine.py:Mine`), or names of tables that
+slowest wherever it stands. Its values are presets, custom controllers (`mine.py:Mine`), or names of tables that
 say what the clients have, a `controller`, or a `transport` for those that ask over TCP, and further keys of theirs,
 which are laid over the scenario's::
 
@@ -28,7 +28,7 @@ The `scenario` is a file beside the plan, or a table of the plan. A matrix may h
 the test bed; its changes come last, and may name a factor in braces: `"{buffer_bytes} packets"`. Several entries of one
 name are one reading that changes something else in different cells: the first one whose `only` covers a cell counts.
 A matrix may count `sites` instead of replications: parts of one fleet, such as radio cells, that share nothing, each
-with luck of its own. Those of the next matrix are further ones, and no row of a client is kept.
+with random numbers of its own. Those of the next matrix are further ones, and no row of a client is kept.
 `[trace]` traces replication 0 of the cells that `only` covers; with `largest` just those of them with the largest
 values of these factors, for each combination of the others. `[reading]` says how what is published is read; its
 `confidence` is that of the intervals by which figures and claims are judged.

@@ -70,7 +70,7 @@ class Program:
     factors: Mapping[str, Factor] = field(default_factory=dict)
     #: What each path variant is, in words.
     paths: Mapping[str, str] = field(default_factory=dict)
-    #: Digests of the source of controllers of one's own, by name and file.
+    #: Digests of the source of custom controllers, by name and file.
     code: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     #: That source itself, by the place that a results directory keeps it in.
     sources: Mapping[str, Path] = field(default_factory=dict)
@@ -122,7 +122,7 @@ def program(
 
     Args:
         points: What is run.
-        own: Who found the controllers of one's own that are in them.
+        own: Who found custom controllers that are in them.
         kind: `scenario`, `sweep`, `study` or `FLEET`.
         name: Its name.
         seeds: Those of all replications.

@@ -28,7 +28,7 @@ def read(place: Path | Mapping[str, Any], presets: Sequence[str] = ()) -> Plan:
         presets: Controllers that a plan may name without a table for them.
 
     Raises:
-        UsageError: one line: file, key and mend.
+        UsageError: one line: file, key and fix.
     """
     if isinstance(place, Path):
         file = place / PLAN if place.is_dir() else place

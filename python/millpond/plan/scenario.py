@@ -30,7 +30,7 @@ _STEPS = re.compile(r"[^.\[\]]+")
 def load(file: Path | str | Mapping[str, Any], own: OwnControllers | None = None) -> Scenario:
     """Read and check a scenario file, or its keys as a tree. Raises `UsageError` with one line: the place and the fix.
 
-    Files of controllers of one's own are looked for beside it, unless `own` says where.
+    Files of custom controllers are looked for beside it, unless `own` says where.
     """
     if not isinstance(file, Path | str):
         return build(file, "scenario", own)
@@ -154,7 +154,7 @@ def changed(
     Args:
         tree: The scenario.
         changes: What each option changes, by the option as it was written.
-        own: Where controllers of one's own are found.
+        own: Where custom controllers are found.
         origin: Where the scenario came from.
 
     Raises:

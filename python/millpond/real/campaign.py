@@ -31,7 +31,7 @@ AGAIN = 2
 #: What the emulator says where it cannot make namespaces, and clients over UDP can be relayed instead.
 _UNPRIVILEGED = ("namespaces cannot be made", "/dev/net/tun", "emulate needs Linux")
 
-#: Says a line to whoever waits.
+#: Says a line to those who wait.
 Say = Callable[[str], None]
 
 
@@ -145,7 +145,7 @@ class _Runs:
             folder = Path(name)
             file = folder / "path.toml"
             file.write_text(f"path = {_toml(setting.cell.scenario['path'])}\n", encoding="utf-8")
-            # other luck in each run of a setting, the same in the same run of another
+            # other random numbers in each run of a setting, the same in the same run of another
             seed = planned.number + 1
             report, over = self._report(planned, folder, file, seed)
             if report is None:

@@ -35,7 +35,7 @@ class _Setting(Declared):
     """Cells, and the programs that take the place of their clients and server."""
 
     where: dict[str, Value | list[Value]]
-    #: What tells it from another setting of the same cells.
+    #: What distinguishes it from another setting of the same cells.
     label: str = ""
     #: Whether it is part of `--quick`.
     quick: bool = True
@@ -109,7 +109,7 @@ def read(folder: Path, cells: Iterable[Cell], *, quick: bool = False, runs: int 
     """The settings of a study among these cells.
 
     Raises:
-        UsageError: one line: the study has none, or the file's place and the mend.
+        UsageError: one line: the study has none, or the file's place and the fix.
     """
     told = check(folder)
     if runs is not None and runs < 1:

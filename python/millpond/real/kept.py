@@ -24,7 +24,7 @@ class LiveRun(msgspec.Struct, kw_only=True):
     #: The cell whose place it takes, by its name, and the factors of that.
     cell: str
     columns: dict[str, Value]
-    #: What tells it from other programs of the same cell.
+    #: What distinguishes it from other programs of the same cell.
     label: str
     #: Readings of the test bed that it is put beside.
     variants: list[str]
@@ -32,7 +32,7 @@ class LiveRun(msgspec.Struct, kw_only=True):
     seed: int
     #: `emulate` (namespaces of their own) or `relay`.
     over: str
-    #: False if packets were handed on too late for its figures to be believed; `why` tells of it.
+    #: False if packets were forwarded too late for its figures to be believed; `why` tells of it.
     valid: bool
     why: str
     fct_us: list[int]

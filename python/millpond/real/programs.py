@@ -97,7 +97,7 @@ class Clients(Declared):
         wanted = clients_of(cell) * self.exchanges
         failed = wanted - int(load["answers"])
         times = sorted(flow["fct_us"] for flow in report["flows"] if flow["fct_us"] is not None)
-        # who gave up on a request is among the slowest, and is not told apart by its packets
+        # who gave up on a request is among the slowest, and is not distinguished by its packets
         done = times[: max(0, len(times) - failed)] if failed else times
         return Outcome(
             tuple(done), clients_of(cell) - len(done), int(load["transmissions"]), wanted, int(load["answers"])

@@ -16,7 +16,7 @@ Layout of a finished directory::
     queue_trace.parquet, share_trace.parquet, rto_trace.parquet, ...    traced runs only
     study/              the plan, its scenarios, published figures and claims as they were used
     live/               runs of real programs beside the simulated ones, a file each, if there were any
-    controllers/        the source of controllers of one's own
+    controllers/        the source of custom controllers
 
 Times in tables are integer microseconds (`_us`), sizes bytes. Other tables join `runs` by `run`, and that `cells` and
 `groups` by `cell`. Shards of one plan are directories of their own, read together as one.
@@ -73,7 +73,7 @@ class Group:
     algorithm: str
     #: The scenario's name for it; empty if it has none.
     name: str = ""
-    #: What tells it apart from the cell's other groups.
+    #: What distinguishes it from the cell's other groups.
     label: str = ""
     #: How its requests travel: `udp`, `tcp`.
     transport: str = "udp"

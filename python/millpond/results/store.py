@@ -140,8 +140,8 @@ def claim(
 ) -> dict[str, Any] | None:
     """Go on in a directory, or make sure that it is empty: gives the manifest of what it holds, None if it is new.
 
-    Raises `MillpondError` if it cannot be written to, or holds anything else. `code` are the digests of controllers of
-    one's own, by name and file: they tell why a plan is another.
+    Raises `MillpondError` if it cannot be written to, or holds anything else. `code` are the digests of custom
+    controllers, by name and file: they tell why a plan is another.
     """
     try:
         holds = sorted(e.name for e in directory.iterdir() if e.name != LOCK and not e.name.startswith(".tmp-"))

@@ -59,7 +59,7 @@ def of_results(results: Results, cell: str | None, replication: int, run_code: b
         run_code: Whether controllers that came with the results may be executed.
 
     Raises:
-        MillpondError: one line that says what is wrong and how to mend it.
+        MillpondError: one line that says what is wrong and how to fix it.
     """
     chosen = _cell(results, cell)
     if not 0 <= replication < chosen.replications:

@@ -1,6 +1,6 @@
 """A chunk of runs as it travels: JSON to a worker, Arrow streams back, and nothing else.
 
-A worker needs this package alone: scenarios, seeds and the source of controllers of one's own are in the task. What a
+A worker needs this package alone: scenarios, seeds and the source of custom controllers are in the task. What a
 run gives depends on these, so a chunk that is run again elsewhere gives the same bytes.
 """
 

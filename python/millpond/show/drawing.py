@@ -1,6 +1,6 @@
-"""The pictures of a page, drawn on several cores: here, and by painters, who compose the page too and draw their share.
+"""The pictures of a page, drawn on several cores: here, and by render workers, which compose the page too.
 
-Drawing is Python, in which threads wait for one another. Painters are programs of their own: there are threads here, so
+Drawing is Python, in which threads wait for one another. Render workers are other programs: there are threads here, so
 nothing can be forked, and `multiprocessing` would run the caller's script once more.
 """
 
@@ -38,7 +38,7 @@ _SHORT = re.compile(r"(\.\d\d)\d+")
 """Finer than a hundredth of a point nobody sees."""
 _PAINT = """
 import signal
-signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal tells Ctrl-C to painters too; it is their parent's business
+signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C at a terminal is their parent's business
 from millpond.show import drawing
 drawing.paint()
 """
@@ -111,13 +111,13 @@ class Painters:
         finally:
             for thread in asking:
                 thread.join()
-        # what a painter had begun when it ended
+        # what a render worker had begun when it ended
         return [found[number] if number in found else draw(picture) for number, picture in enumerate(pictures)]
 
 
 @contextlib.contextmanager
 def painters(compose: Callable[[], Sequence[Section]], cells: int) -> Iterator[Painters]:
-    """Painters for the page that `compose` gives, at work while it is composed here too; none if it has few pictures.
+    """Render workers for the page that `compose` gives, at work while it is composed here; none if it has few pictures.
 
     They are handed `compose` itself, which opens its results again where it is called.
     """

@@ -32,7 +32,7 @@ def controller(name: str, told: str = "") -> str:
     """What a controller is called, in the program and the report alike.
 
     `told` is what the plan calls it. Without such a word a preset has its usual name and the one that it is asked for
-    by, `Default CoAP (rfc7252)`, with the settings that tell it apart; other names stay as they are.
+    by, `Default CoAP (rfc7252)`, with the settings that distinguish it; other names stay as they are.
     """
     if told and told != name:
         return told

@@ -25,13 +25,13 @@ def plot(frame: Frame, x: str, series: str = "algorithm", width: float = COLUMN)
     """One metric over a factor: a line for each series, its estimates with their intervals.
 
     Args:
-        frame: A single metric, told apart by `x` and `series`.
+        frame: A single metric, distinguished by `x` and `series`.
         x: The factor along the axis.
         series: What the lines are.
         width: Of the figure, in inches.
 
     Raises:
-        UsageError: one line, if the frame holds several metrics, or is told apart by something else.
+        UsageError: one line, if the frame holds several metrics, or is distinguished by something else.
     """
     # pictures need more of the laboratory than frames do
     from millpond.show.report import style

@@ -63,7 +63,7 @@ def check(plan: Plan) -> None:
     """Read what is published and what is claimed, so that what is wrong with it is told before anything runs.
 
     Raises:
-        UsageError: one line: file, place and mend.
+        UsageError: one line: file, place and fix.
     """
     pages.check(plan.page, plan.file)
     for key, file in (("published", plan.published), ("claims", plan.claims)):

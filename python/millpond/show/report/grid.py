@@ -1,4 +1,4 @@
-"""Where the settings of results stand: the axis of a panel, the factors that tell panels apart, and what is called how.
+"""Places of settings: the axis of a panel, the factors that distinguish panels, and what is called how.
 
 Numbers come from the metrics alone, `Grid.measures`; what was traced of a run is read as it stands. Times come out in
 seconds, sizes in bytes, missing values as NaN.
@@ -69,7 +69,7 @@ class Grid:
         named = [name for name in self.factors if name != ALGORITHM]
         #: The factor along the axis of a panel; empty if no factor of numbers was varied.
         self.across = factors.across(alike, [name for name in named if name != PATH])
-        #: The other factors that tell cells apart, beside whose clients they are.
+        #: The other factors that distinguish cells, beside whose clients they are.
         self.varying = tuple(name for name in factors.varying(self.cells, named) if name != self.across)
         #: The readings of the test bed, in the order of cells.
         self.paths = tuple(dict.fromkeys(str(cell.columns.get(PATH, "")) for cell in self.cells)) or ("",)

@@ -113,7 +113,7 @@ def scenario_story(grid: Grid) -> list[str]:
     cell = grid.cells[0]
     runs = "1 run" if cell.replications == 1 else f"{cell.replications} runs"
     several = len(cell.groups) > 1
-    # what the server sends to clients is told apart from what they ask: else each of them would count twice
+    # what the server sends to clients is distinguished from what they ask: else each of them would count twice
     sentences = [] if any(group.traffic != "requests" for group in cell.groups) else [_done(grid, cell, None, "", runs)]
     if several:
         sentences += [_done(grid, cell, group, grid.label(group.algorithm), "") for group in cell.groups]

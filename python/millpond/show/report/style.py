@@ -1,7 +1,7 @@
 """Colours, line styles, markers, hatches and font sizes of every picture, in one place so that all figures agree.
 
 The colours are the colour-blind-safe set of Okabe and Ito. No picture relies on colour alone: every controller also has
-its own line style, marker and hatch, so that a black-and-white print still tells them apart.
+its own line style, marker and hatch, so that a black-and-white print still distinguishes them.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ def drawn(
     buffer: float,
     ends_low: bool = False,
 ) -> Figure:
-    """Runs over one link: queue above, useful share below, each with look and label, and when its last client was done.
+    """Runs on one link: queue above, goodput ratio below, each with style and label, and when its last client ended.
 
     `ends_low` keeps what stands at a line's end off the axis.
     """

@@ -49,10 +49,10 @@ class Course:
 
 
 def queue_over_time(results: Results | Grid, stage: Facet | None = None, controllers: Sequence[str] = ()) -> Plot:
-    """Queue (kB, and as seconds of waiting) above, useful share below, over time, for each traced controller.
+    """Queue (kB, and as seconds of waiting) above, goodput ratio below, over time, for each traced controller.
 
-    A panel per family of controllers, so that each published controller is seen beside its variants; controllers of
-    one's own stand in every panel. `controllers` picks some, in one panel. Raises `Missing` if no such run was traced.
+    A panel per family of controllers, so that each published controller is seen beside its variants; custom
+    ones stand in every panel. `controllers` picks some, in one panel. Raises `Missing` if no such run was traced.
     """
     grid = Grid.of(results)
     found = courses(grid, stage)

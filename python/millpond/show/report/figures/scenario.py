@@ -25,7 +25,7 @@ UNNECESSARY = "unnecessary_retx_per_client"
 
 
 def bottleneck_over_time(results: Results | Grid) -> Plot:
-    """Queue of the busiest link above, useful share of what it carried below, over time.
+    """Queue of the busiest link above, goodput ratio of what it carried below, over time.
 
     Raises `Missing` if the run was not traced.
     """
