@@ -132,17 +132,19 @@ def test_frames_have_a_row_for_each_transmission_request_and_device() -> None:
 
 
 def test_scores_are_kept_and_made_into_a_page(tmp_path: Path) -> None:
-    scores = accuracy.all_scored("development", 2, tmp_path, jobs=1)
+    scores = accuracy.all_scored("development", 2, tmp_path, jobs=1, seeds=1)
     assert [(one.name, one.kind, one.end) for one in scores] == [
         (f"development {number}", kind, end) for number, kind in enumerate(("closed", "think")) for end in ENDS
     ]
     (first, second) = sorted(tmp_path.iterdir())
     first.write_text(second.read_text(encoding="utf-8"), encoding="utf-8")
     # what lies there is not made again
-    again = accuracy.all_scored("development", 2, tmp_path, jobs=1)
+    again = accuracy.all_scored("development", 2, tmp_path, jobs=1, seeds=1)
     assert again == [*scores[2:], *scores[2:]]
     page = accuracy.page(accuracy.document(scores, "this command"))
     assert page.startswith("# Accuracy of the diagnosis\n\n2 drawn scenarios")
     assert "## Captured at the server" in page
     assert "| closed | 1 |" in page
     assert "| uplink rate |" in page
+    assert [bool(one.repeated) for one in scores] == [False, True, False, True]
+    assert "| all | 2 | " in page.partition("all within a tenth")[2]

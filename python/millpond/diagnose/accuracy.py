@@ -15,13 +15,16 @@ import sys
 import textwrap
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import click
 
-from millpond.diagnose import analysis, drawn, score, truth
+from millpond.diagnose import analysis, drawn, repeat, score, truth, written
+from millpond.diagnose.analysis import Diagnosis
 from millpond.diagnose.ends import ENDS
 from millpond.diagnose.score import Accuracy, Figure, Grade, Score
 from millpond.errors import MillpondError
@@ -50,8 +53,15 @@ FIGURES = {
 _BOUNDS: tuple[Grade, ...] = ("at-least", "at-most")
 
 
-def scored(chosen: drawn.Set, number: int, folder: Path) -> list[Score]:
-    """The scores of a scenario, one for each end; those that lie in the folder are not made again."""
+def scored(chosen: drawn.Set, number: int, folder: Path, seeds: int) -> list[Score]:
+    """The scores of a scenario, one for each end; those that lie in the folder are not made again.
+
+    Args:
+        chosen: The set.
+        number: Which of its scenarios.
+        folder: Where scores are kept.
+        seeds: Runs of what is written from the diagnosis at the server.
+    """
     file = folder / f"{chosen}-{number:04}.json"
     if file.exists():
         return [Score.from_json(told) for told in json.loads(file.read_text(encoding="utf-8"))]
@@ -59,15 +69,19 @@ def scored(chosen: drawn.Set, number: int, folder: Path) -> list[Score]:
     scenario = scenarios.build(drawn.scenario(chosen, number), name)
     content = capture.of_run(scenario, SEED)
     true = truth.of(content, scenarios.in_full(scenario))
-    found = [score.score(analysis.of_capture(content, end), true, end, name, drawn.kind(number)) for end in ENDS]
-    write_text(file, as_json([one.to_json() for one in found]))
-    return found
+    scores = []
+    for end in ENDS:
+        found = analysis.of_capture(content, end)
+        one = score.score(found, true, end, name, drawn.kind(number))
+        scores.append(replace(one, repeated=_repeated(found, name, seeds)) if end == "server" and seeds else one)
+    write_text(file, as_json([one.to_json() for one in scores]))
+    return scores
 
 
-def all_scored(chosen: drawn.Set, count: int, folder: Path, jobs: int) -> list[Score]:
+def all_scored(chosen: drawn.Set, count: int, folder: Path, jobs: int, seeds: int) -> list[Score]:
     """The scores of the first scenarios of a set, made in so many processes."""
     folder.mkdir(parents=True, exist_ok=True)
-    one = partial(scored, chosen, folder=folder)
+    one = partial(scored, chosen, folder=folder, seeds=seeds)
     with (
         ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool,
         click.progressbar(pool.map(one, range(count)), length=count, file=sys.stderr) as found,
@@ -124,8 +138,38 @@ def _sections(scores: Sequence[Score]) -> list[Section]:
             "point). Errors are of estimates and exact figures, of the truth; of losses in points.",
             tuple(range(1, 9)),
         )
-        sections.append(Section(f"at-{end}", f"Captured at the {end}", listings=(labels, figures)))
+        again = _repetitions([score for score in scores if score.end == end])
+        sections.append(Section(f"at-{end}", f"Captured at the {end}", listings=(labels, figures, *again)))
     return sections
+
+
+def _repeated(found: Diagnosis, name: str, seeds: int) -> dict[str, float]:
+    """How far runs of what is written from a diagnosis are off."""
+    with TemporaryDirectory() as folder:
+        written.write(written.of(found, name), Path(folder))
+        return {one.name: one.off for one in repeat.check(found, Path(folder), range(1, seeds + 1))}
+
+
+def _repetitions(scores: Sequence[Score]) -> list[Listing]:
+    """How many captures are repeated within a tenth, by workload."""
+    tried = [score for score in scores if score.repeated]
+    if not tried:
+        return []
+    rows: list[Row] = []
+    for kind in (*drawn.KINDS, "all"):
+        group = [score for score in tried if kind in (score.kind, "all")]
+        each = (sum(abs(score.repeated[name]) <= repeat.NEAR for score in group) for name in repeat.NUMBERS)
+        rows.append((kind, str(len(group)), str(sum(score.repeats for score in group)), *map(str, each)))
+    return [
+        Listing(
+            "repeated",
+            ("workload", "captures", "all within a tenth", *repeat.NUMBERS),
+            tuple(rows),
+            "Runs of the scenario that --write gives, beside the capture: how many are within a tenth, in all that is "
+            "compared and in each.",
+            tuple(range(1, 3 + len(repeat.NUMBERS))),
+        )
+    ]
 
 
 def _row(name: str, found: Accuracy) -> Row:
@@ -184,13 +228,16 @@ def _number(value: float) -> str:
 @click.command()
 @click.option("--set", "chosen", type=click.Choice(drawn.SETS), default="development", show_default=True)
 @click.option("--count", type=click.IntRange(1), default=200, show_default=True, help="Scenarios, from the first on.")
+@click.option(
+    "--seeds", type=click.IntRange(0), default=5, show_default=True, help="Runs of what is written from a diagnosis."
+)
 @click.option("--jobs", type=click.IntRange(1), default=2, show_default=True, help="Processes.")
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder of the scores.")
-def main(chosen: drawn.Set, count: int, jobs: int, out: Path) -> None:
+def main(chosen: drawn.Set, count: int, seeds: int, jobs: int, out: Path) -> None:
     """Measure how right the diagnosis is, and print the page about it."""
-    command = f"python -m millpond.diagnose.accuracy --set {chosen} --count {count} --out DIR"
+    command = f"python -m millpond.diagnose.accuracy --set {chosen} --count {count} --seeds {seeds} --out DIR"
     try:
-        scores = all_scored(chosen, count, out, jobs)
+        scores = all_scored(chosen, count, out, jobs, seeds)
     except MillpondError as error:
         raise click.ClickException(str(error)) from None
     click.echo(page(document(scores, command)), nl=False)

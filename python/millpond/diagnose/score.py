@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 import numpy as np
 
 from millpond.diagnose.analysis import Diagnosis
 from millpond.diagnose.ends import End, Seen
+from millpond.diagnose.repeat import NEAR
 from millpond.diagnose.truth import Truth
 
 #: An exact figure may be off by so much of its value, a loss by so many points.
@@ -78,6 +80,13 @@ class Score:
     true_goodput_ratio: float
     labels: Labels
     figures: Mapping[str, Figure]
+    #: How far runs of what was written from the diagnosis are off, by what was compared; empty if there were none.
+    repeated: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def repeats(self) -> bool:
+        """Whether all of that is within a tenth."""
+        return all(abs(off) <= NEAR for off in self.repeated.values() if not math.isnan(off))
 
     def to_json(self) -> dict[str, Any]:
         """As a program reads it back with `from_json`."""
