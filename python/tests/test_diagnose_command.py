@@ -118,6 +118,7 @@ def test_results_score_their_own_diagnosis(tmp_path: Path, capfd: pytest.Capture
         (["no.pcap", "--report", "page.html"], "no.pcap: No such file"),
         (["no.pcap", "--report", "page.txt"], "--report: page.txt: the name must end in .html"),
         (["no.pcap", "--exchange", "10.0.0.1:1/2"], "--exchange: goes with --report alone"),
+        (["no.pcap", "--write", "out", "--anonymise", "a.pcap"], "--anonymise: goes alone"),
         (["no.pcap", "--write", "out", "--seeds", "0"], "--seeds: 0 makes no sense here"),
         (["no.pcap", "--write", "out", "--side", "sever"], "--side: unknown side 'sever': did you mean 'server'?"),
         (["no.pcap", "--truth", "results"], "--truth: results is captured anew: leave no.pcap out"),

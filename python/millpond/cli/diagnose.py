@@ -41,6 +41,7 @@ class _OnTheEngine(arguments.Verb):
         "millpond diagnose server.pcap",
         "millpond diagnose --side devices --times --devices gateway.pcapng",
         "millpond diagnose --json --exchanges verdicts.csv server.pcap",
+        "millpond diagnose --anonymise to-send.pcap server.pcap",
         "tcpdump -i eth0 -w - udp port 5683 | millpond diagnose -",
         "millpond diagnose server.pcap --write cell --report cell.html",
         "millpond fleet --from cell",
@@ -58,6 +59,11 @@ class _OnTheEngine(arguments.Verb):
 @click.option(
     "--exchanges", type=_PATH, metavar="FILE",
     help="Write each transmission of a request with its verdict: .csv, .jsonl or .parquet.",
+)  # fmt: skip
+@click.option(
+    "--anonymise", type=_PATH, metavar="OUT",
+    help="Judge nothing, but write a capture that can be given away (pcap): addresses, payloads, paths and queries are "
+    "replaced, sizes and times kept.",
 )  # fmt: skip
 @click.option(
     "--write", type=_PATH, metavar="DIR",
@@ -83,6 +89,7 @@ def diagnose(
     times: bool,
     as_json: bool,
     exchanges: Path | None,
+    anonymise: Path | None,
     write: Path | None,
     seeds: int,
     report: Path | None,
@@ -101,6 +108,8 @@ def diagnose(
 
     if exchange is not None and report is None:
         raise UsageError("--exchange: goes with --report alone")
+    if anonymise is not None:
+        raise UsageError("--anonymise: goes alone: nothing is judged with it")
     if seeds < 1:
         raise UsageError(f"--seeds: {seeds} makes no sense here: at least 1")
     if truth is not None:
