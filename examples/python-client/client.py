@@ -1,4 +1,4 @@
-"""CoAP in 60 lines: GETs timed by any of Millpond's controllers. `python client.py calm HOST PORT PATH COUNT`."""
+"""CoAP in 72 lines: GETs timed by any of Millpond's controllers. `python client.py calm HOST PORT PATH COUNT`."""
 
 import itertools
 import secrets
@@ -16,6 +16,18 @@ LEAST_WAIT = 0.2  # seconds: a server may take its time (RFC 7252 section 5.2.2)
 def cx() -> Cx:
     """What a call may know."""
     return Cx(time.monotonic_ns() // 1000, secrets.randbits(32))
+
+
+def payload(message: bytes) -> bytes:
+    """What follows the options (RFC 7252 section 3.1), in any of which the marker's byte may stand."""
+    at = 4 + (message[0] & 15)
+    while message[at : at + 1] not in (b"", b"\xff"):
+        more, length = (max(nibble - 12, 0) for nibble in divmod(message[at], 16)), message[at] & 15
+        at += 1 + next(more)
+        if extended := next(more):
+            length = int.from_bytes(message[at : at + extended], "big") + (13, 269)[extended - 1] + extended
+        at += length
+    return message[at + 1 :]
 
 
 def ask(peer: BuiltIn, link: socket.socket, path: str) -> str:
@@ -47,7 +59,7 @@ def ask(peer: BuiltIn, link: socket.socket, path: str) -> str:
             named = (came[7], since[came[7]]) if names else (None, None)
             kind = "piggybacked" if came[1] else "empty-ack"
             peer.on_reply(exchange, RttSample(kind, since[0], since[-1], len(sent) - 1, *named), cx())
-            return f"{came[1] >> 5}.{came[1] & 31:02} " + came.partition(b"\xff")[2].decode(errors="replace")
+            return f"{came[1] >> 5}.{came[1] & 31:02} " + payload(came).decode(errors="replace")
     return peer.on_end(exchange, "gave-up", cx()) or "gave up"
 
 

@@ -28,5 +28,6 @@ def _unread(link: Any) -> dict[str, Any] | None:
     trace = link.get("trace") if isinstance(link, Mapping) else None
     if isinstance(trace, str):
         trace = {"file": trace}
-    is_named = isinstance(trace, Mapping) and isinstance(trace.get("file"), str) and "rows" not in trace
-    return dict(trace) if is_named else None
+    if isinstance(trace, Mapping) and isinstance(trace.get("file"), str) and "rows" not in trace:
+        return dict(trace)
+    return None

@@ -10,7 +10,7 @@ impl<P> Link<P> {
     /// proportion to the packets waiting.
     ///
     /// # Errors
-    /// What [`Config::check`] says of such a rate; the link is then as before.
+    /// What [`Config::check`](crate::Config::check) says of such a rate; the link is then as before.
     pub fn set_rate(&mut self, now: Instant, rate: Rate) -> Result<(), ConfigError> {
         rate.check()?;
         let clock = self.advance(now);
@@ -23,11 +23,12 @@ impl<P> Link<P> {
         Ok(())
     }
 
-    /// Changes the losses: what leaves the rate stage from `now` on, or with [`LossAt::BeforeRate`] is offered, meets the new
+    /// Changes the losses: what leaves the rate stage from `now` on, or is offered with
+    /// [`LossAt::BeforeRate`](crate::LossAt::BeforeRate), meets the new
     /// ones. A process with states begins anew.
     ///
     /// # Errors
-    /// What [`Config::check`] says of such losses; the link is then as before.
+    /// What [`Config::check`](crate::Config::check) says of such losses; the link is then as before.
     pub fn set_loss(&mut self, now: Instant, loss: Loss) -> Result<(), ConfigError> {
         loss.check()?;
         self.advance(now);
