@@ -536,7 +536,7 @@ class Table:
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
 def diagnose(
-    sources: Sequence[bytes | PathLike[str]], side: str | None = None, ports: Sequence[int] = ()
+    sources: Sequence[bytes | PathLike[str]], side: str | None = None, ports: Sequence[int] = ...
 ) -> tuple[str, str, Table]:
     """Diagnose captures, by their bytes or files: figures as JSON, the first screen, and a row for each transmission.
 
