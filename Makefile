@@ -148,7 +148,7 @@ test-rust: | $(BIN)/python
 	$(CARGO) test --workspace --locked --no-fail-fast
 
 # The programs in C run with the Rust tests; here calm as one file stands alone, and the library is installed and used as a
-# stranger would.
+# newcomer would.
 C_TRIAL := $(abspath $(C_BUILT))/trial
 test-c: C_FLAGS := -std=c99 -Wall -Wextra -Werror -pedantic -I$(C_TRIAL)/include
 test-c:

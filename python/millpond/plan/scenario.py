@@ -185,11 +185,11 @@ def in_full(scenario: Scenario) -> dict[str, Any]:
 # ----------------------------------------------------------------------------------------------- helpers
 
 
-def _several(tree: Mapping[str, Any], origin: str, mend: str) -> None:
+def _several(tree: Mapping[str, Any], origin: str, remedy: str) -> None:
     """Refuse a single table where there may be many."""
     for name in LISTS:
         if isinstance(tree.get(name), Mapping):
-            raise UsageError(f"{origin}: {name}: a single table, where there may be several: {mend.format(name)}")
+            raise UsageError(f"{origin}: {name}: a single table, where there may be several: {remedy.format(name)}")
 
 
 def _open_counts(tree: Mapping[str, Any], places: Sequence[str]) -> dict[str, Any]:
