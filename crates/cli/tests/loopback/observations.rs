@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
-use crate::program::{Server, command, millpond, signal};
+use crate::program::{Server, command, free_port, millpond, signal};
 use crate::relays::Relay;
 
 #[test]
@@ -53,9 +53,9 @@ fn what_cannot_be_observed_is_shown_once_and_said() {
 
 #[test]
 fn an_observation_survives_a_restart_of_its_server_and_tells_of_the_gap() {
-    let server = Server::start(&[]);
+    let port = free_port();
+    let server = Server::start_at(&port, &[]);
     let uri = server.at("/count");
-    let port = uri.rsplit_once(':').and_then(|(_, rest)| rest.split_once('/')).expect("a port").0.to_owned();
     // Its standard error reports states and gaps, in their order.
     let mut child = command(&["observe", "-v", &uri]).stdout(Stdio::null()).spawn().expect("the program is built");
     let mut told = BufReader::new(child.stderr.take().expect("it is piped")).lines();
@@ -75,8 +75,8 @@ fn an_observation_survives_a_restart_of_its_server_and_tells_of_the_gap() {
 #[test]
 fn an_observation_survives_a_restart_of_a_relay_that_is_between() {
     let server = Server::start(&[]);
-    let relay = Relay::start(&server, &["none"]);
-    let at = relay.at.clone();
+    let at = format!("127.0.0.1:{}", free_port());
+    let relay = Relay::start_at(&at, &server, &["none"]);
     let mut child = command(&["observe", &format!("coap://{at}/count")]).spawn().expect("the program is built");
     let mut states = BufReader::new(child.stdout.take().expect("it is piped"))
         .lines()

@@ -1,8 +1,10 @@
 //! The program as a child: once, or as a server that ends with the test.
 
 use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// What the program said, and its exit code.
 pub(crate) struct Said {
@@ -46,6 +48,18 @@ pub(crate) fn fed(arguments: &[&str], input: &[u8]) -> Said {
     let mut child = command(arguments).stdin(Stdio::piped()).spawn().expect("the program is built");
     child.stdin.take().expect("it is piped").write_all(input).expect("it reads");
     child.wait_with_output().expect("it ends").into()
+}
+
+/// A port that nobody has, over UDP and TCP and either version of IP. It lies below those that systems give to sockets that
+/// ask for any, so that no other test takes it before, or while a server that had it starts again.
+pub(crate) fn free_port() -> String {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let ports = (0..20_000).map(|_| 10_000 + (std::process::id() * 16 + NEXT.fetch_add(1, Ordering::Relaxed)) % 20_000);
+    let is_free = |port: &String| {
+        let address = format!("[::]:{port}");
+        UdpSocket::bind(&address).is_ok() && TcpListener::bind(&address).is_ok()
+    };
+    ports.map(|port| port.to_string()).find(is_free).expect("a free port")
 }
 
 /// A server at a free port of 127.0.0.1.

@@ -3,13 +3,7 @@
 use std::io::{BufRead, BufReader, Read};
 use std::net::UdpSocket;
 
-use crate::program::{Server, command, millpond, signal};
-
-/// A port that nobody has, over either version of IP.
-fn free_port() -> String {
-    let socket = UdpSocket::bind("[::]:0").expect("a port");
-    socket.local_addr().expect("bound").port().to_string()
-}
+use crate::program::{Server, command, free_port, millpond, signal};
 
 #[test]
 fn all_addresses_are_those_of_both_versions_of_ip() {
