@@ -128,13 +128,15 @@ impl Sent {
 /// A notification as it left, and its name.
 type Notified<'a, L> = (Representation<'a>, Result<Option<ExchangeId>, <L as MessageLayer>::Refused>);
 
-/// An answer as it fits so many bytes: as it is, or in blocks that are small enough and with the wish for a proof.
+/// An answer as it fits so many bytes: as it is, or in blocks that are small enough and with the wish for a proof, which is made
+/// for these alone.
 fn fit<'a, A>(
     answer: &'a Answer<'a>,
     to: &Pending<A>,
-    (size, echo, etag_length): (BlockSize, Option<[u8; ECHO_LENGTH]>, u8),
+    (size, etag_length): (BlockSize, u8),
     most: usize,
     observe: Option<u32>,
+    echo: impl FnOnce() -> Option<[u8; ECHO_LENGTH]>,
 ) -> Result<Option<Representation<'a>>, PastEnd> {
     const SMALLER: [BlockSize; 6] =
         [BlockSize::B512, BlockSize::B256, BlockSize::B128, BlockSize::B64, BlockSize::B32, BlockSize::B16];
@@ -145,7 +147,7 @@ fn fit<'a, A>(
         return Ok(Some(whole));
     }
     // What fits the smallest block is long enough for an ETag in any other.
-    let mut cut = Representation { echo, ..Representation::of(answer, Cut::of(BlockSize::B16), etag_length) };
+    let mut cut = Representation { echo: echo(), ..Representation::of(answer, Cut::of(BlockSize::B16), etag_length) };
     for size in [size].into_iter().chain(SMALLER.into_iter().filter(|smaller| *smaller < size)) {
         cut.cut = Cut::of(size);
         if fits(&cut)? {
@@ -195,12 +197,23 @@ impl<L: MessageLayer> Host<L> {
         let limit = if self.layer.was_acknowledged(id) { limit.after(HEADER) } else { limit };
         // Nobody is asked to prove anything by an answer to a group: the rest is asked for by unicast.
         let by_group = self.layer.came_by_group(id);
-        let echo = if by_group { None } else { self.echo(now, pending.from) };
-        let form = (self.block_size(answer.block, pending.block2), echo, self.config.etag_length);
-        let observed = observe.map(|_| fit(answer, pending, form, limit.after(NOTIFICATION).message(), observe));
+        let form = (self.block_size(answer.block, pending.block2), self.config.etag_length);
+        // Nearly every answer fits as it is: it is measured and sent in one go.
+        let whole = Representation::of(answer, Cut::of(form.0), form.1);
+        let most = if observe.is_some() { limit.after(NOTIFICATION) } else { limit }.message();
+        let sent = whole.message(pending.block2, pending, observe, |message| {
+            let fits = message.length_with(pending.token) <= most;
+            fits.then(|| self.respond_once(now, id, (message, pending), limit))
+        });
+        if let Ok(Some(sent)) = sent {
+            return sent.map(|()| Some(whole));
+        }
+        let mut echo = || if by_group { None } else { self.validation.as_mut()?.echo(now, pending.from) };
+        let observed =
+            observe.map(|_| fit(answer, pending, form, limit.after(NOTIFICATION).message(), observe, &mut echo));
         let (fitting, observe) = match observed {
             Some(Ok(Some(fitting))) => (Ok(Some(fitting)), observe),
-            _ => (fit(answer, pending, form, limit.message(), None), None),
+            _ => (fit(answer, pending, form, limit.message(), None, &mut echo), None),
         };
         let Ok(fitting) = fitting else {
             self.pending.take(id);
@@ -214,7 +227,10 @@ impl<L: MessageLayer> Host<L> {
                     self.layer.reject(now, id).map(|()| None).map_err(Into::into)
                 }
                 2 => self.ask_for_proof(now, id, pending, limit).map(|()| None),
-                _ => self.respond_with_less(now, id, (answer, pending), limit, echo).map(|()| None),
+                _ => {
+                    let echo = echo();
+                    self.respond_with_less(now, id, (answer, pending), limit, echo).map(|()| None)
+                }
             };
         };
         let begins = pending.block2.is_none_or(|block| block.number == 0);
@@ -235,7 +251,7 @@ impl<L: MessageLayer> Host<L> {
     ) -> Result<(), Refused> {
         let length = message.length_with(pending.token);
         self.sent = Sent::of(message, limit.after(length));
-        let most = Some(limit.again(length)).filter(|_| !self.layer.is_acquainted(pending.from));
+        let most = (!self.layer.is_acquainted(pending.from)).then(|| limit.again(length));
         let patience = Patience { max_retransmit: most, ..message.patience };
         let sent = self.layer.respond(now, id, &Outgoing { patience, ..*message });
         self.was_answered(id, sent)
@@ -293,9 +309,9 @@ impl<L: MessageLayer> Host<L> {
         limit: Limit,
         observe: Option<u32>,
     ) -> Option<Notified<'a, L>> {
-        let echo = self.echo(now, pending.from);
-        let form = (self.block_size(answer.block, pending.block2), echo, self.config.etag_length);
-        let representation = fit(answer, pending, form, limit.message(), observe).ok()??;
+        let form = (self.block_size(answer.block, pending.block2), self.config.etag_length);
+        let echo = || self.validation.as_mut()?.echo(now, pending.from);
+        let representation = fit(answer, pending, form, limit.message(), observe, echo).ok()??;
         let is_known = self.layer.is_acquainted(pending.from);
         let layer = &mut self.layer;
         let sent = representation.message(pending.block2, pending, observe, |message| {

@@ -186,6 +186,9 @@ impl Accesses {
 
     /// It was answered, or never will be. A message that merely goes on with a body is not told.
     pub(super) fn ended(&mut self, id: RequestId, outcome: AccessOutcome) {
+        if self.requests.is_empty() {
+            return;
+        }
         let Some(Access { record, is_for_later_block, since }) = self.requests.remove(&id) else { return };
         if let AccessOutcome::Answered { code, .. } = outcome
             && (code == Code::CONTINUE || code.class() == 2 && is_for_later_block)

@@ -66,7 +66,7 @@ impl Policy {
     }
 
     fn allows(&self, names: &[String], request: &Request, peer: SocketAddr) -> bool {
-        !self.has_rights() || self.rules.iter().any(|rule| rule.who.is(names, request, peer) && rule.allows(request))
+        self.rules.iter().any(|rule| rule.who.is(names, request, peer) && rule.allows(request))
     }
 }
 
@@ -334,12 +334,15 @@ impl Policing {
     /// Whether a request may be made from this address by who has made it.
     pub(super) fn permits(&self, request: &Request, peer: SocketAddr) -> bool {
         let policy = self.policy.read().unwrap_or_else(PoisonError::into_inner);
-        policy.allows(&self.names(&policy, request), request, peer)
+        !policy.has_rights() || policy.allows(&self.names(&policy, request), request, peer)
     }
 
     /// Whether it may do so now, which counts.
     pub(super) fn admits(&self, now: Instant, request: &Request, standing: Standing) -> Result<(), Refused> {
         let policy = self.policy.read().unwrap_or_else(PoisonError::into_inner);
+        if policy.rules.iter().all(|rule| rule.rate.is_none()) {
+            return Ok(());
+        }
         let names = self.names(&policy, request);
         let limited = policy.rules.iter().enumerate().filter_map(|(place, rule)| Some((place, rule, rule.rate?)));
         let Some((place, rule, rate)) =

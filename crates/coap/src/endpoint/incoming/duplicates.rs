@@ -8,8 +8,8 @@ use super::changes::Changes;
 use crate::endpoint::{Identities, RequestId, requests::Requests};
 use crate::message::MessageId;
 
-/// Bytes that the beginnings of chains take for each message, at most: four for each, and a power of two of them.
-const CHAIN_SHARE: usize = 8;
+/// Bytes that chains take for each message, at most: there is a power of two of them.
+const CHAIN_SHARE: usize = 2 * size_of::<Chain>();
 
 /// What a retransmission of a handled message is met with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +61,16 @@ struct Record<A> {
     handled: Handled,
 }
 
+/// Records whose hashes end alike.
+#[derive(Clone, Copy, Debug)]
+struct Chain {
+    /// The number of the newest.
+    newest: u32,
+    /// A bit for each of them, by other bits of its hash. Nearly every message that comes for the first time is told by that alone:
+    /// records lie far apart in memory, and to look at one costs as much as all else that is done for a message.
+    marks: u32,
+}
+
 /// By what a message is recognised, with the hash of it.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::endpoint) struct Key<A> {
@@ -74,6 +84,11 @@ impl<A: Copy + Hash> Key<A> {
     pub(in crate::endpoint) fn new(from: A, id: MessageId, identities: &Identities) -> Self {
         Self { from, id, hash: identities.hash(&(from, id.0)) }
     }
+
+    /// Its bit among the marks of its chain.
+    const fn mark(&self) -> u32 {
+        1_u32.rotate_left((self.hash >> 32) as u32)
+    }
 }
 
 /// Messages that came in and must be recognised when they come again (RFC 7252 §4.5), within a budget of bytes.
@@ -85,8 +100,8 @@ impl<A: Copy + Hash> Key<A> {
 pub(in crate::endpoint) struct Duplicates<A> {
     /// Those that the application has yet to acknowledge, by their slots among the requests.
     pending: HashTable<u32>,
-    /// The number of the newest of each chain; a power of two of them.
-    newest: Vec<u32>,
+    /// A power of two of them.
+    chains: Vec<Chain>,
     records: VecDeque<Record<A>>,
     /// Number of the oldest record.
     first: u32,
@@ -101,7 +116,7 @@ impl<A: Copy + Eq + Hash> Duplicates<A> {
     pub(in crate::endpoint) fn new(budget: usize) -> Self {
         Self {
             pending: HashTable::new(),
-            newest: Vec::new(),
+            chains: Vec::new(),
             records: VecDeque::new(),
             first: 0,
             bytes: VecDeque::new(),
@@ -114,7 +129,7 @@ impl<A: Copy + Eq + Hash> Duplicates<A> {
     /// Bytes held.
     pub(in crate::endpoint) fn memory(&self) -> usize {
         let records = self.records.capacity().saturating_mul(size_of::<Record<A>>());
-        let chains = self.newest.capacity().saturating_mul(size_of::<u32>());
+        let chains = self.chains.capacity().saturating_mul(size_of::<Chain>());
         let pending = self.pending.allocation_size();
         let ring = records.saturating_add(chains).saturating_add(self.bytes.capacity());
         pending.saturating_add(ring).saturating_add(self.changes.memory())
@@ -171,8 +186,7 @@ impl<A: Copy + Eq + Hash> Duplicates<A> {
         let start = self.gone.saturating_add(self.bytes.len() as u64);
         self.bytes.extend(response);
         let handled = Handled { reply, start, len: response.len() as u16, copies: 0 };
-        let chain = self.chain(key.hash);
-        let before = self.newest.get_mut(chain).map_or(number, |newest| core::mem::replace(newest, number));
+        let before = self.link(key, number);
         self.records.push_back(Record { from: key.from, id: key.id, before, expires, handled });
         forgotten
     }
@@ -270,21 +284,31 @@ impl<A: Copy + Eq + Hash> Duplicates<A> {
     fn grow(&mut self, records: usize, identities: &Identities) {
         self.records.reserve_exact(records.saturating_sub(self.records.len()));
         let chains = records.next_power_of_two();
-        if chains == self.newest.len() {
+        if chains == self.chains.len() {
             return;
         }
         // A number that no record has.
-        self.newest = alloc::vec![self.first.wrapping_sub(1); chains];
+        self.chains = alloc::vec![Chain { newest: self.first.wrapping_sub(1), marks: 0 }; chains];
         let mut number = self.first;
         for place in 0..self.records.len() {
             let Some(record) = self.records.get(place) else { continue };
-            let chain = self.chain(Key::new(record.from, record.id, identities).hash);
-            let before = self.newest.get_mut(chain).map_or(number, |newest| core::mem::replace(newest, number));
+            let before = self.link(&Key::new(record.from, record.id, identities), number);
             if let Some(record) = self.records.get_mut(place) {
                 record.before = before;
             }
             number = number.wrapping_add(1);
         }
+    }
+
+    /// Makes this number the newest of its chain; the one before it.
+    #[inline]
+    fn link(&mut self, key: &Key<A>, number: u32) -> u32 {
+        let (first, records) = (self.first, self.records.len());
+        let chain = self.chain(key.hash);
+        let Some(chain) = self.chains.get_mut(chain) else { return number };
+        let is_empty = chain.newest.wrapping_sub(first) as usize >= records;
+        chain.marks = key.mark() | if is_empty { 0 } else { chain.marks };
+        core::mem::replace(&mut chain.newest, number)
     }
 
     /// Forgets the oldest.
@@ -306,7 +330,10 @@ impl<A: Copy + Eq + Hash> Duplicates<A> {
     /// Where that stands.
     #[inline]
     fn place(&self, key: &Key<A>) -> Option<usize> {
-        let mut number = *self.newest.get(self.chain(key.hash))?;
+        let Chain { newest: mut number, marks } = *self.chains.get(self.chain(key.hash))?;
+        if marks & key.mark() == 0 {
+            return None;
+        }
         // A chain goes to older ones only: also where a number of long ago has come to be that of another record.
         let mut end = self.records.len();
         loop {
@@ -325,7 +352,7 @@ impl<A: Copy + Eq + Hash> Duplicates<A> {
     /// The chain of a hash.
     #[inline]
     fn chain(&self, hash: u64) -> usize {
-        hash as usize & self.newest.len().saturating_sub(1)
+        hash as usize & self.chains.len().saturating_sub(1)
     }
 }
 

@@ -14,20 +14,21 @@ use crate::{Request, Response};
 
 impl Desk {
     /// A response is there: it goes out, in blocks that are small enough for whom it is for.
-    pub(super) fn answered(&mut self, now: Instant, asked: Asked, response: Response) {
-        let response = validated(&asked.request, response);
+    pub(super) fn answered(&mut self, now: Instant, asked: Asked, mut response: Response) {
+        if let Some(valid) = still_valid(&asked.request, &response) {
+            response = valid;
+        }
         if response.asks_for_proof() {
             return self.ask_for_proof(now, asked);
         }
-        let response = match asked.pieces.is_none() && is_past_end(&asked.request, &response) {
-            true => {
-                let why = "a block behind the end";
-                self.accesses.because(asked.id, why);
-                Response::bad_request(why)
-            }
-            false => response,
-        };
-        let Some(response) = self.answered_with_part(&asked, response) else { return };
+        if asked.pieces.is_none() && is_past_end(&asked.request, &response) {
+            let why = "a block behind the end";
+            self.accesses.because(asked.id, why);
+            response = Response::bad_request(why);
+        }
+        if self.is_answered_with_part(&asked, &mut response) {
+            return;
+        }
         if let Some(pieces) = asked.pieces {
             return self.answered_in_pieces(now, asked, pieces, response);
         }
@@ -42,13 +43,12 @@ impl Desk {
                 Response::new(Code::INTERNAL_SERVER_ERROR),
             ));
         }
-        let response = match asked.is_cut(&response) {
-            true => match self.admission.bodies.at_once(response) {
+        if asked.is_cut(&response) {
+            response = match self.admission.bodies.at_once(response) {
                 Ok(response) => response,
                 Err(response) => return self.share(now, asked, response),
-            },
-            false => response,
-        };
+            };
+        }
         let is_observed = |resource: &usize| asked.wants_to_observe && self.observers.has(*resource);
         let observed = asked.resource.filter(is_observed).filter(|_| response.is_success() && !self.is_closing);
         // Rights may have been withdrawn while the handler took its time.
@@ -184,22 +184,22 @@ fn unwanted(request: &Request) -> NoResponse {
 
 /// Whether a block is asked for that begins behind the end of the representation (RFC 7959 §2.4).
 fn is_past_end(request: &Request, response: &Response) -> bool {
+    if response.code() != Code::CONTENT || response.has_stream() {
+        return false;
+    }
     let block = request.value(number::BLOCK2).and_then(|value| Block::read(value, true).ok());
-    let begins_behind = |block: Block| block.number > 0 && block.offset() >= response.total();
-    response.code() == Code::CONTENT && !response.has_stream() && block.is_some_and(begins_behind)
+    block.is_some_and(|block| block.number > 0 && block.offset() >= response.total())
 }
 
-/// A representation that the client has already is not sent again (RFC 7252 §5.10.6.2).
-fn validated(request: &Request, response: Response) -> Response {
-    let Some(etag) = response.options().get(number::ETAG).filter(|_| response.code() == Code::CONTENT) else {
-        return response;
-    };
+/// What is answered for a representation that the client has already (RFC 7252 §5.10.6.2).
+fn still_valid(request: &Request, response: &Response) -> Option<Response> {
+    let etag = response.options().get(number::ETAG).filter(|_| response.code() == Code::CONTENT)?;
     if request.method() != Code::GET || !request.values(number::ETAG).any(|known| known == &etag[..]) {
-        return response;
+        return None;
     }
     let mut valid = Response::new(Code::VALID).with_etag(etag.clone());
     if let Some(seconds) = response.options().uint(number::MAX_AGE) {
         valid = valid.with_max_age(seconds);
     }
-    valid
+    Some(valid)
 }

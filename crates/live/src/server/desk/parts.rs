@@ -78,12 +78,12 @@ impl Downloaders {
 }
 
 impl Desk {
-    /// Answers with one block of a representation. What is no part, or all there is, is given back.
-    pub(super) fn answered_with_part(&mut self, asked: &Asked, mut response: Response) -> Option<Response> {
-        let Some((start, total)) = response.take_part() else { return Some(response) };
+    /// Answers with one block of a representation, if the response is one and not all there is.
+    pub(super) fn is_answered_with_part(&mut self, asked: &Asked, response: &mut Response) -> bool {
+        let Some((start, total)) = response.take_part() else { return false };
         let given = start..start.saturating_add(response.payload().len() as u64);
         if given == (0..total) {
-            return Some(response);
+            return false;
         }
         let (wanted, pieces) = (asked.request.part_of(total), asked.request.fit());
         let pieces = pieces.and_then(|fit| fit.pieces(&asked.request)).filter(|_| wanted == given);
@@ -93,7 +93,8 @@ impl Desk {
                 "a handler answered with bytes {given:?} of {total} where Request::part_of says {wanted:?}; \
                  its request is answered with 5.00"
             );
-            return Some(Response::new(Code::INTERNAL_SERVER_ERROR));
+            *response = Response::new(Code::INTERNAL_SERVER_ERROR);
+            return false;
         };
         let more = given.end < total;
         if more {
@@ -101,7 +102,7 @@ impl Desk {
         }
         let (start, total) = (usize::try_from(start).ok(), usize::try_from(total).ok());
         let payload = response.payload().clone();
-        self.say(asked, cut(&response, (start.unwrap_or(usize::MAX), payload, more), &pieces, total));
-        None
+        self.say(asked, cut(response, (start.unwrap_or(usize::MAX), payload, more), &pieces, total));
+        true
     }
 }
