@@ -11,8 +11,9 @@ import pytest
 import rich.console
 
 import millpond
-from millpond.measure.evidence import KINDS, rightly_named
+from millpond.measure.evidence import KINDS
 from millpond.measure.population import Population
+from millpond.studies.echo.naming import rightly_named
 
 LATE = (1.5, 2, 3, 5)
 

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
+from manual import fleet as fleet_page
 from millpond import cli
-from millpond.fleet import answer, manual, page
+from millpond.fleet import answer, page
 
 SMALL = ["--devices", "20", "--seeds", "2", "--set", "everyday.others=2", "--set", "try_controllers=['cocoa-03']"]
 
@@ -132,13 +133,13 @@ def test_a_folder_with_something_else_is_left_alone(capsys: pytest.CaptureFixtur
 
 def test_the_page_of_the_manual_is_what_comes_out() -> None:
     page = (Path(__file__).parents[2] / "docs" / "fleet.md").read_text(encoding="utf-8")
-    # if not: python -m millpond.fleet.manual
-    assert manual.written(page) == page
+    # if not: python -m manual.fleet
+    assert fleet_page.written(page) == page
     first = re.search(r"^    millpond fleet (.*)$", page, re.MULTILINE)
     assert first is not None
     flags = {"--devices": "devices", "--profile": "cell.profile", "--after": "event.kind", "--every": "everyday.every"}
     words = shlex.split(first[1])
     assert {flags[flag]: value for flag, value in zip(words[::2], words[1::2], strict=True)} == {
-        place: str(value) for place, value in manual.FIRST.items()
+        place: str(value) for place, value in fleet_page.FIRST.items()
     }
-    assert f"millpond fleet --devices 400 --set cell.buffer='{manual.DEEP['cell.buffer']}'" in page
+    assert f"millpond fleet --devices 400 --set cell.buffer='{fleet_page.DEEP['cell.buffer']}'" in page

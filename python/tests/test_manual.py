@@ -10,10 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from manual import commands
+from manual import commands, metrics, words
 from millpond import _engine
-from millpond.judge import manual as words
-from millpond.measure import manual as metrics
 from millpond.plan.toml_file import read_tree
 
 ROOT = Path(__file__).parents[2]

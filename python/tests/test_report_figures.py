@@ -14,14 +14,14 @@ from matplotlib.patches import Rectangle
 from picture_checks import check_texts, laid_out, panels
 
 import millpond
+from manual import pictures
 from millpond.judge.compare import Comparison
 from millpond.results.directory import Results
 from millpond.show import labels
 from millpond.show.document import Missing, Plot
 from millpond.show.report import figures, story, style
 from millpond.show.report.grid import Facet, Grid, rate
-from millpond.studies.anrw18 import calm_picture, phase
-from millpond.studies.anrw18 import picture as readme_picture
+from millpond.studies.anrw18 import phase
 
 Draw = Callable[[Results, Comparison], Figure]
 
@@ -258,34 +258,34 @@ def test_figures_stand_beside_each_other_with_equal_digits(value: float, text: s
 
 
 def test_the_picture_of_the_readme_is_small_legible_and_always_the_same(results: Results, tmp_path: Path) -> None:
-    picture = readme_picture.picture(results)
+    picture = pictures.collapse(results)
     check_texts(picture)
     done = [text.get_text() for panel in panels(picture) for text in panel.texts if "client done" in text.get_text()]
-    assert len(done) == len(readme_picture.SHOWN)
+    assert len(done) == len(pictures.SHOWN)
     files = [tmp_path / "a.svg", tmp_path / "b.svg"]
     for file in files:
-        assert readme_picture.main([str(results.directory), str(file)]) == 0
+        assert pictures.main(["collapse", str(results.directory), str(file)]) == 0
     assert files[0].read_bytes() == files[1].read_bytes()
     assert files[0].stat().st_size < 200_000
 
 
 def test_the_picture_of_the_readme_says_what_it_lacks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     untraced = synthetic_results.study(tmp_path / "r", clients=(1,), replications=1, traces=False)
-    for program, lack in ((readme_picture, "no run was traced"), (calm_picture, "calm-cell.toml")):
-        assert program.main([str(untraced.directory), str(tmp_path / "a.svg")]) == 1
+    for name, lack in (("collapse", "no run was traced"), ("calm-cell", "calm-cell.toml")):
+        assert pictures.main([name, str(untraced.directory), str(tmp_path / "a.svg")]) == 1
         assert lack in capsys.readouterr().err
-        assert program.main([]) == 2
+        assert pictures.main([name]) == 2
         assert "usage" in capsys.readouterr().err
 
 
 def test_the_picture_of_a_calm_server_is_drawn_from_the_plan_beside_it(tmp_path: Path) -> None:
     plan = Path(__file__).parent.parent / "millpond/scenarios/sweeps/calm-cell.toml"
     text = plan.read_text(encoding="utf-8")
-    assert f"count = {calm_picture.CLIENTS}" in text
-    assert f'"{calm_picture.BUFFER // 1000} kB"' in text
+    assert f"count = {pictures.CLIENTS}" in text
+    assert f'"{pictures.BUFFER // 1000} kB"' in text
     fewer = {"clients[0].exchanges": 10}
     swept = millpond.sweep(plan, changes=fewer, out=tmp_path / "out", report=False)
-    check_texts(calm_picture.picture(swept.results))
+    check_texts(pictures.calm_cell(swept.results))
 
 
 def _axis_labels(figure: Figure) -> set[str]:

@@ -12,6 +12,7 @@ import synthetic_transfers
 from matplotlib.figure import Figure as Drawing
 from picture_checks import check_texts, laid_out, panels
 
+from manual import pictures
 from millpond.judge.compare import Comparison, Figure
 from millpond.results.directory import MANIFEST, Results
 from millpond.results.factor import Value
@@ -22,7 +23,6 @@ from millpond.show.report.grid import Grid
 from millpond.show.report.transfers import Transfer
 from millpond.studies.pages import write_report
 from millpond.studies.tcp20 import dwell, errors, nearness
-from millpond.studies.tcp20 import picture as firmware_picture
 
 PUBLISHED = {"min": 30.0, "p10": 32.0, "p25": 36.0, "median": 44.0, "p75": 52.0, "p90": 60.0, "max": 88.0}
 
@@ -241,10 +241,10 @@ def test_a_single_run_is_followed_packet_by_packet(single: Results) -> None:
 def test_the_picture_of_the_manual_is_small_and_always_the_same(single: Results, tmp_path: Path) -> None:
     files = [tmp_path / "a.svg", tmp_path / "b.svg"]
     for file in files:
-        assert firmware_picture.main([str(single.directory), str(file)]) == 0
+        assert pictures.main(["firmware", str(single.directory), str(file)]) == 0
     assert files[0].read_bytes() == files[1].read_bytes()
     assert files[0].stat().st_size < 250_000
-    assert firmware_picture.main([]) == 2
+    assert pictures.main(["firmware"]) == 2
 
 
 def test_the_study_tells_its_story_in_order(study: Results, comparison: Comparison) -> None:

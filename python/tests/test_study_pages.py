@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 
 import millpond
+from manual import marks, numbers
+from manual import study as study_page
+from manual.numbers import Kept, Value
 from millpond.errors import UsageError
 from millpond.judge.compare import Comparison, Verdict
 from millpond.judge.published import read as read_published
 from millpond.plan import study as studies
-from millpond.studies import manual, marks, numbers
-from millpond.studies.numbers import Kept, Value
 
 ROOT = Path(__file__).parents[2]
 STUDIES = sorted(file.parent.name for file in (ROOT / "scenarios" / "studies").glob("*/claims.toml"))
@@ -25,8 +26,8 @@ ID = re.compile(r"\bc\d+\b")
 @pytest.mark.parametrize("study", STUDIES)
 def test_a_page_has_a_verdict_on_every_claim_and_no_other(study: str) -> None:
     text = (ROOT / "docs" / "studies" / f"{study}.md").read_text(encoding="utf-8")
-    _, begin, rest = text.partition(manual.BEGIN)
-    table, end, _ = rest.partition(manual.END)
+    _, begin, rest = text.partition(study_page.BEGIN)
+    table, end, _ = rest.partition(study_page.END)
     assert begin, "the page has no verdicts of a full run"
     assert end, "the verdicts have no end"
     rows = [ID.findall(line) for line in table.splitlines()[3:] if line.startswith("|")]
@@ -50,18 +51,20 @@ def test_claims_are_listed_by_their_verdicts_on_each_reading() -> None:
     claim = Verdict("any-c01", "", "holds", "", "")
     typed = replace(claim, id="any-c02", variants={"typed": claim, "meant": replace(claim, verdict="noise")})
     both = Comparison("any", "1", claims=[replace(claim, verdict="unjudged"), typed])
-    assert manual.page(both).splitlines()[2:] == [
+    assert study_page.page(both).splitlines()[2:] == [
         "| typed | 1: c02 | none | none | 1: c01 |",
         "| meant | none | 1: c02 | none | 1: c01 |",
     ]
-    assert manual.page(Comparison("any", "1", claims=[claim])).splitlines()[2:] == ["| 1: c01 | none | none | none |"]
+    assert study_page.page(Comparison("any", "1", claims=[claim])).splitlines()[2:] == [
+        "| 1: c01 | none | none | none |"
+    ]
 
 
 def test_verdicts_stand_where_the_page_has_a_place_for_them() -> None:
-    page = f"before\n{manual.BEGIN}\nold\n{manual.END}\nafter\n"
-    assert manual.written_into(page, "new") == f"before\n{manual.BEGIN}\n\nnew\n\n{manual.END}\nafter\n"
+    page = f"before\n{study_page.BEGIN}\nold\n{study_page.END}\nafter\n"
+    assert study_page.written_into(page, "new") == f"before\n{study_page.BEGIN}\n\nnew\n\n{study_page.END}\nafter\n"
     with pytest.raises(UsageError, match="no place for verdicts"):
-        manual.written_into("a page", "new")
+        study_page.written_into("a page", "new")
 
 
 # Numbers of ours.
@@ -153,7 +156,7 @@ def test_what_is_kept_is_what_is_measured_today(study: str, tmp_path: Path) -> N
     known = numbers.read(folder, plan)
     chosen = [known[name] for name in sorted(names)]
     cells = [planned.cell for planned in studies.unfold(plan).cells]
-    found = numbers.measure(chosen, few.measures, plan, manual.whole_cells(few.results, plan, cells))
+    found = numbers.measure(chosen, few.measures, plan, study_page.whole_cells(few.results, plan, cells))
     assert set(found) == names
     for name, points in found.items():
         assert [f"{one.value:.6g}" for one in points] == [f"{one.value:.6g}" for one in values_of(study)[name]]

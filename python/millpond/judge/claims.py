@@ -21,10 +21,8 @@ from millpond.results.factor import PATH
 _WORST_FIRST: tuple[Judgement, ...] = ("fails", "unjudged", "noise", "holds")
 
 
-def judge(
-    claim: Claim, measures: Measures, apart: bool = False, sure: float = CONFIDENCE, further: Sequence[Finding] = ()
-) -> Verdict:
-    """Judge one claim: it holds if every check does, and fails if any does; `further` is what was found besides.
+def judge(claim: Claim, measures: Measures, apart: bool = False, sure: float = CONFIDENCE) -> Verdict:
+    """Judge one claim: it holds if every check does, and fails if any does.
 
     With `apart`, on each reading of the test bed by itself; the verdict is that of the first one, the others stand
     beside it. Intervals are as sure as `sure` says.
@@ -33,7 +31,7 @@ def judge(
         return Verdict(claim.id, claim.says, "unjudged", "", claim.unjudged)
 
     def findings(path: str) -> list[Finding]:
-        return [*further, *(carry_out(resolved(check, measures, path, sure), measures) for check in claim.checks)]
+        return [carry_out(resolved(check, measures, path, sure), measures) for check in claim.checks]
 
     def verdict(found: Iterable[Finding]) -> Verdict:
         return conclude(claim.id, claim.says, found, claim.reading, claim.if_it_fails)

@@ -8,12 +8,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from millpond.judge import rows
 from millpond.judge.checks import Check, carry_out
 from millpond.judge.claims import resolved
 from millpond.judge.compare import Figure
 from millpond.judge.published import Condition, Published, Row
-from millpond.judge.rows import HISTOGRAM, UnreadableError, change_of, conditions_of, select
+from millpond.judge.rows import HISTOGRAM, UnreadableError, change_of, changes, conditions_of, select
 from millpond.measure.estimate import LEAST_RUNS, Estimate, pooled, taken
 from millpond.measure.measures import Measures
 from millpond.measure.metrics import ALIASES, METRICS
@@ -258,9 +257,7 @@ def _of_claim(row: Row, measures: Measures, reading: Reading) -> Iterable[Figure
     value = row.value if row.value is not None and row["unit"] == "percent" else 100 * abs(change)
     sign = -1.0 if change < 0 else 1.0
     try:
-        checks = [resolved(text, measures) for text in rows.checks(row, measures, reading)]
-        if row["qualifier"] == "up_to":
-            checks = checks[:-1]
+        checks = [resolved(text, measures) for text in changes(row, measures, reading)]
         missing = [word for check in checks for word in check.missing]
         if missing:
             raise UnreadableError(f"not run: {missing[0]}")

@@ -1,4 +1,4 @@
-"""What replies said about the round-trip time, beside the truth: from the table `evidence` to shares and errors.
+"""What replies said about the round-trip time, beside the truth: metrics of runs, from the table `evidence`.
 
 Looked at are the replies that came after at least one retransmission, because only those can be mistaken. A reply that
 names the *last* copy or an *earlier* one is right if that copy caused it.
@@ -8,15 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from millpond.measure.estimate import ANYTHING
+from millpond.measure.metric import Compute, Metric
+from millpond.measure.population import Population
+from millpond.measure.sample import Sample
 from millpond.measure.statistics import Floats
-from millpond.results import rows
-from millpond.results.directory import Cell, Results
 
-Ints = NDArray[np.int64]
+if TYPE_CHECKING:
+    from millpond.measure.measures import Measures
 
 
 @dataclass(frozen=True)
@@ -36,61 +39,50 @@ KINDS: Mapping[str, Named] = {
 }
 
 
-@dataclass
-class Evidence:
-    """The table `evidence` of a results directory, cut by cell."""
+def _share(kind: Named) -> Compute:
+    """Of the replies after a retransmission the share of this kind, a value per run; NaN where there is none."""
 
-    results: Results
+    def compute(measures: Measures, population: Population) -> Sample:
+        return _ratio(measures, population, _sum(measures, population, kind), _sum(measures, population))
 
-    def shares(self, cell: Cell, kind: Named, group: int | None = None) -> Floats:
-        """Of the replies after a retransmission the share of this kind, a value per run; NaN where there is none."""
-        wanted = self._of(cell, kind, group)
-        every = self._of(cell, None, group)
-        shares: Floats = np.divide(wanted, every, out=np.full(len(every), np.nan), where=every > 0)
-        return shares
-
-    def errors(self, cell: Cell, group: int | None = None) -> Floats:
-        """By how many true round-trip times those were mistaken that name a wrong copy: a mean per run, or NaN."""
-        wrong = [self._of(cell, kind, group, "error_rtts") for kind in KINDS.values() if not kind.right]
-        many = [self._of(cell, kind, group) for kind in KINDS.values() if not kind.right]
-        error, count = np.sum(wrong, axis=0), np.sum(many, axis=0)
-        means: Floats = np.divide(error, count, out=np.full(len(count), np.nan), where=count > 0)
-        return means
-
-    def runs(self, cell: Cell) -> Ints:
-        """The numbers of the cell's runs."""
-        return np.arange(cell.first_run, cell.first_run + cell.replications, dtype=np.int64)
-
-    def _of(self, cell: Cell, kind: Named | None, group: int | None, column: str = "exchanges") -> Floats:
-        """The sum of a column over the rows of each run; of every kind if none is named."""
-        run = self._column(cell, "run")
-        chosen = self._column(cell, "retransmissions").astype(np.int64) > 0
-        if kind is not None:
-            chosen &= (self._column(cell, "grade") == kind.grade) & (self._column(cell, "right") == kind.right)
-        if group is not None:
-            chosen &= self._column(cell, "group") == group
-        weights = self._column(cell, column)[chosen].astype(np.float64)
-        place = run[chosen].astype(np.int64) - cell.first_run
-        return np.bincount(place, weights=weights, minlength=cell.replications).astype(np.float64)
-
-    def _column(self, cell: Cell, name: str) -> NDArray[np.generic]:
-        return rows.of(self.results, "evidence").of(cell, name)
+    return compute
 
 
-def rightly_named(loss: float, most: int, request_loss: float | None = None) -> float:
-    """Of the replies after a retransmission, the share that a server of stored replies names rightly, in theory.
+def _error(measures: Measures, population: Population) -> Sample:
+    """By how many true round-trip times those were mistaken that name a wrong copy: a mean per run, or NaN."""
+    wrong = [kind for kind in KINDS.values() if not kind.right]
+    error, count = (
+        np.sum([_sum(measures, population, kind, column) for kind in wrong], axis=0)
+        for column in ("error_rtts", "exchanges")
+    )
+    return _ratio(measures, population, error, count)
 
-    For a constant round-trip time below every wait, and independent losses. The copies before the last all failed; the
-    reply names the last one if none of them arrived, which of a copy that failed is so with probability
-    ``up / (up + (1 - up) down)``.
 
-    Args:
-        loss: Of responses, and of requests unless `request_loss` is given. Above 0.
-        most: Retransmissions that are made at most.
-        request_loss: Of requests.
-    """
-    up = loss if request_loss is None else request_loss
-    fails = up + (1 - up) * loss
-    weights = [fails**count * (1 - fails) for count in range(1, most + 1)]
-    rightly = [weight * (up / fails) ** count for count, weight in enumerate(weights, start=1)]
-    return sum(rightly) / sum(weights)
+def _ratio(measures: Measures, population: Population, some: Floats, every: Floats) -> Sample:
+    found: Floats = np.divide(some, every, out=np.full(len(every), np.nan), where=every > 0)
+    return measures.of_runs(measures.cell(population), found)
+
+
+def _sum(measures: Measures, population: Population, kind: Named | None = None, column: str = "exchanges") -> Floats:
+    """The sum of a column over the rows of each run; of every kind if none is named."""
+    run, again, grade, right, values = (
+        measures.rows("evidence", population, name) for name in ("run", "retransmissions", "grade", "right", column)
+    )
+    chosen = again.astype(np.int64) > 0
+    if kind is not None:
+        chosen &= (grade == kind.grade) & (right == kind.right)
+    cell = measures.cell(population)
+    place = run[chosen].astype(np.int64) - cell.first_run
+    return np.bincount(place, values[chosen].astype(np.float64), cell.replications).astype(np.float64)
+
+
+METRICS = (
+    *(
+        Metric(name, "1", "run", "mean",
+               f"replies after a retransmission that {'rightly' if kind.right else 'wrongly'} name "
+               f"{'the last' if kind.grade == 'exact' else 'an earlier'} copy", _share(kind), table="evidence")
+        for name, kind in KINDS.items()
+    ),
+    Metric("naming_error", "round trips", "run", "mean", "by how much those that name a wrong copy are mistaken",
+           _error, limits=ANYTHING, table="evidence"),
+)  # fmt: skip

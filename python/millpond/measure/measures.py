@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from millpond.measure.estimate import Estimate, taken
-from millpond.measure.evidence import KINDS, Evidence
 from millpond.measure.metrics import ALIASES, METRICS
 from millpond.measure.population import Population
 from millpond.measure.reported import Reported
@@ -57,7 +56,6 @@ class Measures:
         self._held = 0
         self._bottlenecks: dict[int, str] = {}
         self._values: dict[str, tuple[Value, ...]] = {}
-        self._evidence = Evidence(results)
 
     def populations(self) -> KeysView[Population]:
         """Every population the results hold, in the order of cells."""
@@ -158,13 +156,6 @@ class Measures:
             return {}
         counts = np.bincount(number[keep].astype(np.int64), weights=exchanges[keep].astype(np.float64))
         return {k: round(float(count)) for k, count in enumerate(counts)}
-
-    def named(self, metric: str, population: Population) -> Sample:
-        """A metric of what replies name; runs without such replies have no value."""
-        cell, group = self._place(population)
-        kind = KINDS.get(metric)
-        values = self._evidence.errors(cell, group) if kind is None else self._evidence.shares(cell, kind, group)
-        return Sample.of(values, self._evidence.runs(cell))
 
     # ----------------------------------------------------------------------------------------------- columns
 

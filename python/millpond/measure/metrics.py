@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from millpond.errors import UsageError, unknown
-from millpond.measure import clients, groups, links, nodes, proxies, runs
+from millpond.measure import clients, evidence, groups, links, nodes, proxies, runs
 from millpond.measure.metric import Metric
 
 METRICS: dict[str, Metric] = {
-    metric.name: metric for of in (clients, groups, runs, links, proxies, nodes) for metric in of.METRICS
+    metric.name: metric for of in (clients, groups, runs, evidence, links, proxies, nodes) for metric in of.METRICS
 }
 
 #: Other names for the same metrics, as published figures have them.

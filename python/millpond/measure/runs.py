@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from millpond.measure import clients, statistics
-from millpond.measure.estimate import AMOUNT, ANYTHING, taken
-from millpond.measure.evidence import KINDS
+from millpond.measure.estimate import AMOUNT, taken
 from millpond.measure.metric import Compute, Metric
 from millpond.measure.population import Population
 from millpond.measure.sample import Sample
@@ -134,10 +133,6 @@ def _share_taken(measures: Measures, population: Population) -> Sample:
     return Sample(found.values, found.runs, runs - found.n)
 
 
-def _named(metric: str) -> Compute:
-    return lambda measures, population: measures.named(metric, population)
-
-
 #: The factor that says what load all clients of a run offer together, in kbit/s.
 OFFERED = "offered_kbps"
 
@@ -189,12 +184,4 @@ METRICS = (
            _each(_FCT, statistics.alike), table="flows"),
     Metric("last_starts_last", "1", "run", "mean", "runs whose last client to start is the last to finish",
            _last_starts_last, table="flows"),
-    *(
-        Metric(name, "1", "run", "mean",
-               f"replies after a retransmission that {'rightly' if kind.right else 'wrongly'} name "
-               f"{'the last' if kind.grade == 'exact' else 'an earlier'} copy", _named(name), table="evidence")
-        for name, kind in KINDS.items()
-    ),
-    Metric("naming_error", "round trips", "run", "mean", "by how much those that name a wrong copy are mistaken",
-           _named("naming_error"), limits=ANYTHING, table="evidence"),
 )  # fmt: skip

@@ -9,7 +9,7 @@ from typing import Any
 
 from millpond.controllers.own import OwnControllers
 from millpond.errors import MillpondError, UsageError
-from millpond.judge import claim_file, claims, figures, rows, settings
+from millpond.judge import claim_file, claims, figures, settings
 from millpond.judge.claim_file import Claim, ClaimFile
 from millpond.judge.compare import Comparison, Verdict
 from millpond.judge.published import Published, Row
@@ -26,6 +26,8 @@ from millpond.studies import pages
 
 #: Where a results directory keeps the study it belongs to.
 KEPT = "study"
+#: Why a sentence is not judged that a file of published figures tells and no check speaks of.
+UNTOLD = "no check of claims.toml speaks of these rows"
 
 
 def compare(results: Results, published: Path | str | None = None, measures: Measures | None = None) -> Comparison:
@@ -114,7 +116,7 @@ def _as_written(plan: Plan, matrix: Matrix) -> Mapping[str, Any]:
 def _verdicts(
     chosen: Published, built_in: Published, written: Mapping[str, Claim], measures: Measures, plan: Plan
 ) -> list[Verdict]:
-    """One verdict a claim: by `claims.toml` if it speaks of these very rows, else by the rows themselves.
+    """One verdict a claim, by `claims.toml` if it speaks of these very rows; of others there is none.
 
     Claims of `claims.toml` that no row of the study's own figures speaks of come last.
     """
@@ -126,7 +128,8 @@ def _verdicts(
         if claim is not None and _says_the_same(told, known.get(name, [])):
             verdicts.append(claims.judge(claim, measures, plan.reading.apart, plan.reading.confidence))
         else:
-            verdicts.append(rows.judge(name, told, measures, plan.reading))
+            says = "; ".join(dict.fromkeys(row["raw"] for row in told))
+            verdicts.append(Verdict(name, says, "unjudged", "", UNTOLD))
     return verdicts
 
 

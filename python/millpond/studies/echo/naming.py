@@ -12,8 +12,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 
-from millpond.measure.estimate import Estimate, mean
-from millpond.measure.evidence import KINDS, Evidence, rightly_named
+from millpond.measure.estimate import Estimate
+from millpond.measure.evidence import KINDS
 from millpond.results.directory import Cell
 from millpond.show.document import Missing, Plot, Rows
 from millpond.show.report import style
@@ -58,8 +58,7 @@ class Answer:
 def answers(grid: Grid) -> list[Answer]:
     """What replies named, wherever the first wait is a setting. Raises `Missing` if that was not run."""
     cells = [cell for cell in grid.cells if cell.columns.get("algorithm") == TIMER and float(cell.columns["ratio"]) > 0]
-    evidence = Evidence(grid.results)
-    found = [_answer(evidence, cell) for cell in cells if float(cell.columns["error_profile"]) > 0]
+    found = [_answer(grid, cell) for cell in cells if float(cell.columns["error_profile"]) > 0]
     if not found:
         raise Missing("Not drawn: these results hold no runs with a first wait that never changes.")
     return found
@@ -141,17 +140,36 @@ def naming_errors(grid: Grid) -> Plot:
     return Plot(_rows(every), partial(facets.draw, points, spec))
 
 
+def rightly_named(loss: float, most: int, request_loss: float | None = None) -> float:
+    """Of the replies after a retransmission, the share that a server of stored replies names rightly, in theory.
+
+    For a constant round-trip time below every wait, and independent losses. The copies before the last all failed; the
+    reply names the last one if none of them arrived, which of a copy that failed is so with probability
+    ``up / (up + (1 - up) down)``.
+
+    Args:
+        loss: Of responses, and of requests unless `request_loss` is given. Above 0.
+        most: Retransmissions that are made at most.
+        request_loss: Of requests.
+    """
+    up = loss if request_loss is None else request_loss
+    fails = up + (1 - up) * loss
+    weights = [fails**count * (1 - fails) for count in range(1, most + 1)]
+    rightly = [weight * (up / fails) ** count for count, weight in enumerate(weights, start=1)]
+    return sum(rightly) / sum(weights)
+
+
 # ----------------------------------------------------------------------------------------------- helpers
 
 
-def _answer(evidence: Evidence, cell: Cell) -> Answer:
+def _answer(grid: Grid, cell: Cell) -> Answer:
     loss, ratio = float(cell.columns["error_profile"]), float(cell.columns["ratio"])
     server = str(cell.columns["server"])
-    shares = {name: mean(evidence.shares(cell, kind), within=(0.0, 1.0)) for name, kind in KINDS.items()}
+    shares = {name: grid.estimated(name, cell) for name in KINDS}
     most = int(cell.scenario["clients"][0]["max_retransmit"])
     knows = server == "stored" and ratio > 1
     theory = rightly_named(loss / 100, most) if knows else np.nan
-    return Answer(server, loss, ratio, shares, mean(evidence.errors(cell)), theory)
+    return Answer(server, loss, ratio, shares, grid.estimated("naming_error", cell), theory)
 
 
 def _stack(panel: Axes, found: Sequence[Answer], ratios: Sequence[float]) -> None:

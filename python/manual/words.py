@@ -1,4 +1,4 @@
-"""The part of the glossary that lists the words of claims, written from them: `python -m millpond.judge.manual`."""
+"""The part of the glossary that lists the words of claims, written from them: `python -m manual.words`."""
 
 from __future__ import annotations
 

@@ -21,8 +21,8 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
+from manual.numbers import Kept
 from millpond.errors import UsageError, unknown
-from millpond.studies.numbers import Kept
 
 NUMBER = re.compile(r"(?:(?<=[\s|(*])[-+]|(?<![\w.,-]))\d+(?:,\d{3})*(?:\.\d+)?(?!\w)")
 

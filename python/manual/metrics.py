@@ -1,4 +1,4 @@
-"""The page of the manual that lists every metric, written from the registry: `python -m millpond.measure.manual`."""
+"""The page of the manual that lists every metric, written from the registry: `python -m manual.metrics`."""
 
 from __future__ import annotations
 

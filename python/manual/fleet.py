@@ -1,4 +1,4 @@
-"""The figures of the page `docs/fleet.md`, each part of which is measured anew: `python -m millpond.fleet.manual`."""
+"""The figures of the page `docs/fleet.md`, each part of which is measured anew: `python -m manual.fleet`."""
 
 from __future__ import annotations
 

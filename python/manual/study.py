@@ -1,6 +1,6 @@
 """What a study's page tells of a run: its verdicts, and the numbers of ours in its text and tables.
 
-    python -m millpond.studies.manual upc19-results docs/studies/upc19.md
+    python -m manual.study upc19-results docs/studies/upc19.md
 
 writes both anew from a full run: the verdicts between the two comments that mark them, the numbers where `marks` says,
 as `numbers` measures them, and the values into `measured.csv` beside the plan.
@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from manual import marks, numbers
 from millpond.errors import MillpondError, UsageError
 from millpond.judge.checks import Judgement
 from millpond.judge.compare import Comparison
@@ -19,10 +20,9 @@ from millpond.measure.measures import Measures
 from millpond.plan import study
 from millpond.plan.study import Plan
 from millpond.results.directory import Cell, Results
-from millpond.studies import marks, numbers
 from millpond.studies.reproduction import compare
 
-BEGIN, END = "<!-- verdicts of a full run, written by millpond.studies.manual -->", "<!-- end of the verdicts -->"
+BEGIN, END = "<!-- verdicts of a full run, written by manual.study -->", "<!-- end of the verdicts -->"
 
 _COLUMNS: dict[Judgement, str] = {
     "holds": "hold",

@@ -1,15 +1,14 @@
-"""The picture of the collapse, and of the same clients without it.
+"""The pictures of the manual that are drawn of results: `python -m manual.pictures NAME RESULTS_DIR FILE`.
 
-    python -m millpond.studies.anrw18.picture RESULTS_DIR [FILE]
+    python -m manual.pictures collapse results/anrw18 docs/images/collapse.svg
 
-RESULTS_DIR holds results of the study `anrw18`, as `millpond reproduce anrw18` leaves them (`--quick` is enough);
-FILE is `docs/images/collapse.svg` unless given.
+What the results are of says `docs/reports/gallery.md`.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -17,22 +16,33 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
+from millpond.errors import MillpondError, UsageError, unknown
 from millpond.results.directory import Results
+from millpond.results.store import write_text
 from millpond.show import labels
 from millpond.show.document import Missing
-from millpond.show.report import manual_picture, style
-from millpond.show.report.figures import marks
-from millpond.show.report.figures.queue import Course, courses, panel_pair, waiting_axis
+from millpond.show.drawing import svg
+from millpond.show.report import style, transfers
+from millpond.show.report.figures import marks, windows
+from millpond.show.report.figures.queue import Course, courses, follow, panel_pair, waiting_axis
 from millpond.show.report.grid import Grid
 from millpond.show.report.style import Look
+from millpond.studies.echo import timers
+from millpond.studies.echo.page import LATE
 
-FILE = Path("docs/images/collapse.svg")
+#: The picture of the collapse: the study's algorithms and clients.
 SHOWN = ("default", "default_fb2")
 WORKLOAD = "continuous"
+#: The picture of a calm server: servers of `scenarios/sweeps/calm-cell.toml`, and what it says of both runs.
+SERVERS = {
+    "stored": (style.PRESETS["rfc7252"], "a server that answers every copy"),
+    "calm": (style.PRESETS["cocoa-03"], "a calm server"),
+}
+CLIENTS, BUFFER = 400, 1_410_000
 
 
-def picture(results: Results) -> Figure:
-    """Default CoAP beside its Full Backoff 2: queue and useful share over time. Raises `Missing` without traces."""
+def collapse(results: Results) -> Figure:
+    """The collapse and the same clients without it: Default CoAP beside its Full Backoff 2, over time."""
     grid = Grid(results)
     found = courses(
         grid, next((stage for stage in grid.stages if stage.only.get("workload", WORKLOAD) == WORKLOAD), None)
@@ -41,7 +51,7 @@ def picture(results: Results) -> Figure:
     if len(shown) < len(SHOWN):
         raise Missing(f"The picture needs traced runs of {' and '.join(SHOWN)} with {WORKLOAD} clients.")
     columns = shown[SHOWN[0]].cell.columns
-    return drawn(
+    return _drawn(
         grid,
         shown,
         {name: (grid.looks[name], grid.label(name)) for name in shown},
@@ -50,7 +60,53 @@ def picture(results: Results) -> Figure:
     )
 
 
-def drawn(
+def calm_cell(results: Results) -> Figure:
+    """The collapse of devices with the standard timer, and a server that ends it."""
+    grid = Grid(results)
+    runs = {str(cell.columns.get("server")): (cell, run) for cell, run in grid.traced(grid.plain())}
+    if not SERVERS.keys() <= runs.keys():
+        raise Missing("The picture needs the traced runs of scenarios/sweeps/calm-cell.toml.")
+    found = follow(grid, {name: runs[name] for name in SERVERS})
+    return _drawn(grid, found, SERVERS, CLIENTS, BUFFER, ends_low=True)
+
+
+def firmware(results: Results) -> Figure:
+    """One flow's bytes, window, timer and queue on one time axis."""
+    grid = Grid(results)
+    cell, run = transfers.needed(grid, grid.cells[:1])[0]
+    return windows.flow_over_time(grid, transfers.of_run(grid, cell, run, 1)[0]).draw()
+
+
+def echo(results: Results) -> Figure:
+    """First waits and completion times of timers that believe a named copy."""
+    return timers.over_loss(Grid(results), LATE, (timers.WAIT, timers.FCT)).draw()
+
+
+PICTURES: Mapping[str, Callable[[Results], Figure]] = {
+    "collapse": collapse, "calm-cell": calm_cell, "firmware": firmware, "echo": echo,
+}  # fmt: skip
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Draw a picture into a file; the exit code: 0 done, 1 failed, 2 wrong usage."""
+    try:
+        if len(arguments) != 3:
+            raise UsageError("usage: python -m manual.pictures NAME RESULTS_DIR FILE")
+        name, directory, file = arguments
+        if name not in PICTURES:
+            raise UsageError(unknown("picture", name, PICTURES))
+        write_text(Path(file), svg(PICTURES[name](Results.open(directory))))
+    except MillpondError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return error.exit_code
+    print(file)
+    return 0
+
+
+# ----------------------------------------------------------------------------------------------- helpers
+
+
+def _drawn(
     grid: Grid,
     shown: Mapping[str, Course],
     how: Mapping[str, tuple[Look, str]],
@@ -110,11 +166,6 @@ def _mark_end(axes: Axes, course: Course, done: float, longest: float, low: bool
 def _rate(course: Course) -> str:
     per_byte = course.delay_per_byte
     return f"{labels.plain(8 / per_byte / 1e3)} kbit/s" if per_byte else course.link
-
-
-def main(arguments: Sequence[str]) -> int:
-    """Draw the picture into a file; the exit code: 0 done, 1 failed, 2 wrong usage."""
-    return manual_picture.draw(arguments, "millpond.studies.anrw18.picture", FILE, picture)
 
 
 if __name__ == "__main__":
