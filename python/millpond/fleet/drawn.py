@@ -39,7 +39,7 @@ class Drawn:
         from millpond.show.report.grid import Grid
 
         cell = measures.cells[0]
-        done = measures.reported.after_events(cell, list(groups), cell.first_run)
+        done = next(measures.reported.runs(cell, groups))
         last = float(done.times[-1]) if done.times.size and done.end == 1.0 else horizon_s
         until = LEAD_S + BEYOND * min(last, horizon_s)
         link = queue.follow(Grid(measures.results), {"": (cell, cell.first_run)}, until)[""]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,10 +15,12 @@ from millpond.fleet.change import Change
 from millpond.fleet.description import OTHERS, Fleet
 from millpond.fleet.drawn import Drawn
 from millpond.fleet.verdict import Verdict, of_fleet, of_run
+from millpond.measure.frame import series
 from millpond.measure.measures import Measures
+from millpond.measure.metrics import METRICS
 from millpond.measure.reported import SHARES, Course
 from millpond.measure.statistics import Floats, wilson
-from millpond.measure.window import link_trace, queue_bytes, useful_share
+from millpond.measure.window import link_trace
 from millpond.plan import scenario as scenarios
 from millpond.plan.plan import Trace
 from millpond.plan.program import Point, program
@@ -29,6 +31,8 @@ from millpond.run.campaign import Watcher, carry_out
 #: How often link and queue are looked at.
 STEP_US = 1_000_000
 TRACES = ("queue", "share")
+#: Messages of a client, retransmissions of them, and spurious ones of these.
+COPIES = ("first_copies", "retransmissions_per_client", "unnecessary_retx_per_client")
 
 
 @dataclass(frozen=True)
@@ -128,7 +132,7 @@ def demand(fleet: Fleet) -> Demand:
     cell = measures.cells[0]
     busy = {link: float(measures.link_column(cell, "busy_us", link)[0]) * 1e-6 for link in measures.links(cell)}
     bottleneck = max(busy, key=lambda link: busy[link])
-    course = measures.reported.after_events(cell, fleet_groups(cell), cell.first_run)
+    course = next(measures.reported.runs(cell, fleet_groups(cell)))
     others = Measures(report)
     one = others.cells[0]
     costs = [float(others.link_column(one, "busy_us", link)[0]) * 1e-6 for link in others.links(one)]
@@ -173,10 +177,9 @@ def simulate(
     """
     measures = Measures(results(fleet, change, cost, seeds, jobs=jobs, watcher=watcher))
     cell = measures.cells[0]
-    bottleneck = measures.bottleneck(cell)
-    runs = tuple(_judged(fleet, measures, cell, bottleneck, at, seed, cost) for at, seed in enumerate(seeds))
+    runs = tuple(_judged(fleet, measures, cost, seeds))
     drawn = Drawn.of(measures, fleet_groups(cell), fleet.horizon_s) if draw else None
-    return Outcome(change, fleet.keys.devices, runs, bottleneck, drawn)
+    return Outcome(change, fleet.keys.devices, runs, measures.bottleneck(cell), drawn)
 
 
 def results(
@@ -219,43 +222,49 @@ def _run(
     return carry_out(one, workers=jobs, watcher=watcher)
 
 
-def _judged(fleet: Fleet, measures: Measures, cell: Cell, bottleneck: str, run: int, seed: int, cost: Demand) -> Run:
-    groups = fleet_groups(cell)
-    course = measures.reported.after_events(cell, groups, run)
-    done = {share: _by(course, share) for share in SHARES}
-    flows = {name: measures.table("flows").of_run(run, name) for name in ("group", "transmissions", "retransmissions",
-             "unnecessary")}  # fmt: skip
+def _judged(fleet: Fleet, measures: Measures, cost: Demand, seeds: Sequence[int]) -> Iterator[Run]:
+    """Every run, in the order of seeds: of each the numbers of the metrics, and when how many devices were done."""
+    cell, devices, goal = measures.cells[0], fleet.keys.devices, fleet.goal
+    groups, bottleneck = fleet_groups(cell), measures.bottleneck(cell)
+    others = [group for group in cell.groups if group.name == OTHERS]
+    courses = list(measures.reported.runs(cell, groups))
+    spans = [_event(measures, run, bottleneck, course) for run, course in enumerate(courses)]
+
+    def each(metric: str, statistic: str = "", of: Sequence[Group | None] = (None,), timed: bool = False) -> Floats:
+        """A metric run by run, added up over groups; NaN where a run has no value."""
+        window = spans.__getitem__ if timed else None
+        told = (series(measures, METRICS[metric], measures.of(cell, one), statistic, window).taken.by_run for one in of)
+        values = [[by_run.get(run, math.nan) for run in range(len(seeds))] for by_run in told]
+        found: Floats = np.sum(np.array(values, dtype=np.float64).reshape(-1, len(seeds)), axis=0)
+        return found
+
     # what the server sends is counted in its own groups: of commands these, else the devices'
-    ours = np.isin(flows["group"], [group.index for group in groups])
-    sent, again, spurious = (float(np.nansum(flows[name][ours])) for name in ("transmissions", "retransmissions",
-                         "unnecessary"))  # fmt: skip
-    devices = fleet.keys.devices
-    others = np.isin(flows["group"], [group.index for group in cell.groups if group.name == OTHERS])
-    theirs = float(np.nansum(flows["transmissions"][others]))
-    packets, size = (measures.link_column(cell, f"offered_{what}", "uplink")[run] for what in ("packets", "bytes"))
-    span = _event(measures, run, bottleneck, course)
-    useful = useful_share(measures, bottleneck, run, span)
-    queue = float(queue_bytes(measures, bottleneck, run, span).max(initial=0.0))
-    _, waiting = link_trace(measures, "queue_trace", run, "uplink", ("bytes",))
-    goal, goal_s, never = fleet.goal, _by(course, fleet.goal.share), 1.0 - course.end
-    copies = sent / (sent - again) if sent > again else math.nan
-    met = goal_s <= goal.within_s and copies <= goal.copies and not useful < goal.useful
-    return Run(
-        seed=seed,
-        done=done,
-        goal_s=goal_s,
-        never=never,
-        copies=copies,
-        spurious=spurious / devices,
-        useful=useful,
-        queue_bytes=queue,
-        queue_s=8 * queue / _rate(cell, bottleneck),
-        uplink_s=8 * float(waiting.max(initial=0.0)) / _rate(cell, "uplink"),
-        others_s=_others(measures, run),
-        messages=(packets - theirs) / devices,
-        bytes=(size - theirs * cost.report_bytes) / devices,
-        verdict=of_run(met, never, useful),
-    )
+    first, again, spurious = (each(metric, "total", groups) for metric in COPIES)
+    theirs = each(COPIES[0], "total", others) + each(COPIES[1], "total", others)
+    late = np.where(each("settled", of=others) == 0, math.inf, each("settling_time", of=others)) if others else None
+    useful, queues = each("useful_share", timed=True), np.nan_to_num(each("queue", "max", timed=True))
+    packets, sizes = (measures.link_column(cell, f"offered_{what}", "uplink") for what in ("packets", "bytes"))
+    for run, (seed, course) in enumerate(zip(seeds, courses, strict=True)):
+        _, waiting = link_trace(measures, "queue_trace", run, "uplink", ("bytes",))
+        goal_s, never = _by(course, goal.share), 1.0 - course.end
+        copies = float((first[run] + again[run]) / first[run]) if first[run] > 0 else math.nan
+        met = goal_s <= goal.within_s and copies <= goal.copies and not useful[run] < goal.useful
+        yield Run(
+            seed=seed,
+            done={share: _by(course, share) for share in SHARES},
+            goal_s=goal_s,
+            never=never,
+            copies=copies,
+            spurious=float(spurious[run]) / devices,
+            useful=float(useful[run]),
+            queue_bytes=float(queues[run]),
+            queue_s=8 * float(queues[run]) / _rate(cell, bottleneck),
+            uplink_s=8 * float(waiting.max(initial=0.0)) / _rate(cell, "uplink"),
+            others_s=math.nan if late is None else float(late[run]),
+            messages=(packets[run] - theirs[run]) / devices,
+            bytes=(sizes[run] - theirs[run] * cost.report_bytes) / devices,
+            verdict=of_run(met, never, float(useful[run])),
+        )
 
 
 def _by(course: Course, share: float) -> float:
@@ -272,17 +281,6 @@ def _event(measures: Measures, run: int, link: str, course: Course) -> tuple[flo
     times, queue = link_trace(measures, "queue_trace", run, link, ("bytes",))
     idle = times[(times >= begin + course.times[-1]) & (queue == 0)]
     return begin, float(idle[0]) if idle.size else math.inf
-
-
-def _others(measures: Measures, run: int) -> float:
-    """How long others feel it, by the metric `settling_time`; infinite if to the end, NaN if there are none."""
-    for population in measures.populations():
-        group = measures.group(population)
-        if group is not None and group.name == OTHERS:
-            if measures.sample("settled", population).by_run("mean").get(run, math.nan) == 0:
-                return math.inf
-            return measures.sample("settling_time", population).by_run("mean").get(run, math.nan)
-    return math.nan
 
 
 def _rate(cell: Cell, link: str) -> float:

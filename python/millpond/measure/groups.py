@@ -59,8 +59,7 @@ def _done(share: float, what: What) -> Compute:
 
     def compute(measures: Measures, population: Population) -> Sample:
         cell, group = measures.cell(population), measures.group(population)
-        event = min(measures.reported.since(cell, group), default=0)
-        found = measures.reported.each_run(cell, group, share, event, what)
+        found = measures.reported.each_run(cell, group, share, what)
         return Sample.of(found, np.arange(cell.first_run, cell.first_run + cell.replications))
 
     return compute

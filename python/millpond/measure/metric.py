@@ -20,7 +20,7 @@ Better = Literal["", "less", "more"]
 Compute: TypeAlias = "Callable[[Measures, Population], Sample]"
 
 #: Statistics that tell no value but an amount, whatever the values are.
-_AMOUNTS = ("variance", "count", "max-min", "spread")
+_AMOUNTS = ("variance", "count", "total", "max-min", "spread")
 
 _TABLES: dict[Grain, tuple[str, ...]] = {
     "client": ("flows",), "run": ("runs",), "link": ("links",), "group": ("delays", "reported", "births"),

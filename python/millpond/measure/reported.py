@@ -9,16 +9,17 @@ of these, and is in no share; a group whose work goes on until the run ends is n
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from millpond.measure.statistics import Floats
-from millpond.measure.workloads import starts_endless, with_an_end
+from millpond.measure.workloads import is_endless, starts_endless
 from millpond.results import rows
 from millpond.results.directory import Cell, Group, Results
 
@@ -29,6 +30,8 @@ TABLE = "reported"
 #: What is counted: clients of which every request was answered, or requests that were.
 What = Literal["clients", "answered"]
 _OF: dict[What, str] = {"clients": "clients_of", "answered": "of"}
+#: Whose clients: those of a group, of several, or of all groups of a cell.
+Asked: TypeAlias = "Group | Sequence[Group] | None"
 
 
 @dataclass(frozen=True)
@@ -107,25 +110,34 @@ class Outcome:
         return self.delivered / self.born if self.delivered is not None and self.born else None
 
 
+class _Part(NamedTuple):
+    """Groups whose times count from one event."""
+
+    groups: tuple[Group, ...]
+    event: int
+    is_exact: bool
+
+
 class Reported:
     """Who is done by when in the results of one directory. Columns are read once; cells are slices of them."""
 
     def __init__(self, results: Results) -> None:
         self.results = results
         self._flows = _Table(results, "flows")
-        self._events: dict[tuple[int, int | None], tuple[int, ...]] = {}
+        self._events: dict[tuple[int, tuple[int, ...]], tuple[int, ...]] = {}
 
     @cached_property
     def _counted(self) -> _Table | None:
         return _Table(self.results, TABLE) if self.results.has(TABLE) else None
 
-    def events(self, cell: Cell, group: Group | None = None) -> tuple[int, ...]:
+    def events(self, cell: Cell, groups: Asked = None) -> tuple[int, ...]:
         """The events that clients report after: 0 is the start of the run, others are those of its timeline."""
         if self._counted is None:
             return (0,)
-        key = (cell.number, None if group is None else group.index)
+        asked = _listed(cell, groups)
+        key = (cell.number, tuple(group.index for group in asked))
         if key not in self._events:
-            found = np.unique(self._counted.of(cell, group, "event"))
+            found = np.unique(self._counted.of(cell, asked, "event"))
             self._events[key] = tuple(found.astype(np.int64).tolist()) or (0,)
         return self._events[key]
 
@@ -134,80 +146,45 @@ class Reported:
         told = self.events(cell, group)
         return told[1:] if len(told) > 1 and told[0] == 0 and starts_endless(cell, group) else told
 
-    def since(self, cell: Cell, group: Group | None = None) -> frozenset[int]:
+    def since(self, cell: Cell, groups: Asked = None) -> frozenset[int]:
         """The events that times of being done count from: of each group the first one with which it can be done."""
-        return frozenset(self.ending(cell, one)[0] for one in with_an_end(cell, group))
+        return frozenset(self._by_event(cell, groups, None))
 
-    def course(self, cell: Cell, group: Group | None = None, event: int | None = None) -> Course:
+    def course(self, cell: Cell, groups: Asked = None, event: int | None = None) -> Course:
         """Who is done by when after an event, all runs of the cell taken together.
 
         The event left out: of each group the first one with which it can be done, from which its times count.
         """
-        ended = with_an_end(cell, group)
-        apart = event is None and len(self.since(cell)) > 1
-        if group is None and ended and (apart or len(ended) < len(cell.groups)):
-            return Course.together([self.course(cell, one, event) for one in ended])
-        if not ended:
-            return Course.none()
-        if event is None:
-            event = min(self.since(cell, group))
-        # to the microsecond where each client's own end says it; what belongs to an event is counted in bins
-        if self._counted is None or self._is_exact(cell, group, event):
-            return self._from_clients(cell, group)
-        return _summed(self._counted, cell, group, event)
+        return self._course(cell, self._parts(cell, groups, event), "clients")
 
-    def each_run(self, cell: Cell, group: Group | None, share: float, event: int = 0, what: What = "clients") -> Floats:
+    def runs(self, cell: Cell, groups: Asked = None, what: What = "clients") -> Iterator[Course]:
+        """The same run by run: of clients that are done, or of requests that were answered."""
+        parts = self._parts(cell, groups, None)
+        for run in range(cell.first_run, cell.first_run + cell.replications):
+            yield self._course(replace(cell, first_run=run, replications=1), parts, what)
+
+    def each_run(self, cell: Cell, groups: Asked, share: float, what: What = "clients") -> Floats:
         """When so large a share of the clients was complete, or of the requests answered, run by run.
 
         In s since the event; infinite for a run in which it never was, NaN for one of which nothing is told.
         """
-        runs = np.arange(cell.first_run, cell.first_run + cell.replications)
-        found = np.full(runs.size, np.nan)
-        if not with_an_end(cell, group):
-            return found
-        if what == "clients" and self._is_exact(cell, group, event):
-            times, of_run = self._done(cell, group), self._flows.of(cell, group, "run")
-            for place, run in enumerate(runs):
-                ends = np.sort(times[(of_run == run) & ~np.isnan(times)])
-                if ends.size:
-                    found[place] = ends[max(0, _needed(share, ends.size) - 1)]
-        elif self._counted is not None:
-            for place, run in enumerate(runs):
-                course = _summed(self._counted, cell, group, event, what, int(run))
-                if course.of:
-                    by = course.by(share)
-                    found[place] = np.inf if by is None else by
-        return found
-
-    def after_events(self, cell: Cell, groups: Sequence[Group], run: int) -> Course:
-        """How many clients of several groups together are done by when in a run: each group after its own event.
-
-        For groups that the same instant concerns, whatever the timeline calls it. Empty if nothing is reported of them.
-        """
-        if self._counted is None:
-            return Course.none()
-        found = [
-            _summed(self._counted, cell, group, event, run=run)
-            for group in groups
-            for event in self.events(cell, group)
-            if event != 0
-        ]
-        return Course.together(found)
+        times = (course.by(share) if course.of else math.nan for course in self.runs(cell, groups, what))
+        return np.array([math.inf if time is None else time for time in times])
 
     def outcome(self, cell: Cell, group: Group | None = None) -> Outcome:
         """What became of the clients and of their requests."""
-        flows = self._flows
+        flows, asked = self._flows, _listed(cell, group)
         if flows.has("born"):
-            failed, left = flows.of(cell, group, "requests_failed"), flows.of(cell, group, "never_finished")
-            answered, born = flows.of(cell, group, "answered"), flows.of(cell, group, "born")
-            delivered = int(flows.of(cell, group, "delivered").sum())
-            ended = np.isfinite(flows.of(cell, group, "done_us"))
+            failed, left = flows.of(cell, asked, "requests_failed"), flows.of(cell, asked, "never_finished")
+            answered, born = flows.of(cell, asked, "answered"), flows.of(cell, asked, "born")
+            delivered = int(flows.of(cell, asked, "delivered").sum())
+            ended = np.isfinite(flows.of(cell, asked, "done_us"))
             silent = ended & (born == 0)
             complete, unfinished = ended & (answered == born) & ~silent, (left > 0) | ~ended
             counts: tuple[int | None, ...] = int(born.sum()), int(left.sum()), delivered
         else:
-            failed, answered = flows.of(cell, group, "failed"), flows.of(cell, group, "completed")
-            ended = np.isfinite(flows.of(cell, group, "fct_us"))
+            failed, answered = flows.of(cell, asked, "failed"), flows.of(cell, asked, "completed")
+            ended = np.isfinite(flows.of(cell, asked, "fct_us"))
             complete, unfinished = ended & (failed == 0), ~ended & (failed == 0)
             silent = np.zeros(failed.size, dtype=np.bool_)
             counts = None, None, None
@@ -226,34 +203,52 @@ class Reported:
 
     # ----------------------------------------------------------------------------------------------- helpers
 
-    def _is_exact(self, cell: Cell, group: Group | None, event: int) -> bool:
+    def _by_event(self, cell: Cell, groups: Asked, event: int | None) -> dict[int, list[Group]]:
+        """The groups that can be done, by the event that their times count from."""
+        found: dict[int, list[Group]] = {}
+        for group in _listed(cell, groups):
+            if not is_endless(cell, group):
+                found.setdefault(self.ending(cell, group)[0] if event is None else event, []).append(group)
+        return found
+
+    def _parts(self, cell: Cell, groups: Asked, event: int | None) -> list[_Part]:
+        return [
+            _Part(tuple(mine), since, self._is_exact(cell, mine, since))
+            for since, mine in self._by_event(cell, groups, event).items()
+        ]
+
+    def _course(self, cell: Cell, parts: Sequence[_Part], what: What) -> Course:
+        """Who is done by when, from the one table or the other: steps up, each at its time."""
+        found = []
+        for part in parts:
+            # to the microsecond where each client's own end says it; what belongs to an event is counted in bins
+            if part.is_exact and what == "clients":
+                found.append(self._from_clients(cell, part.groups))
+            elif self._counted is not None:
+                found.append(_summed(self._counted, cell, part.groups, part.event, what))
+        return found[0] if len(found) == 1 else Course.together(found)
+
+    def _is_exact(self, cell: Cell, groups: Sequence[Group], event: int) -> bool:
         """Whether each client's own end says it: every request belongs to the start, none to everyday traffic."""
         if self._counted is None:
             return True
         if event != 0 or self.events(cell) != (0,) or not self._flows.has("born"):
             return False
-        runs, groups, of = (self._counted.of(cell, group, name) for name in ("run", "group", "of"))
-        begun = of[_changes(runs) | _changes(groups)].sum()
-        return bool(begun == self._flows.of(cell, group, "born").sum())
+        runs, group, of = (self._counted.of(cell, groups, name) for name in ("run", "group", "of"))
+        begun = of[_changes(runs) | _changes(group)].sum()
+        return bool(begun == self._flows.of(cell, groups, "born").sum())
 
-    def _from_clients(self, cell: Cell, group: Group | None) -> Course:
-        times = self._done(cell, group)
-        ends = np.sort(times[np.isfinite(times)])
-        return Course(ends, np.arange(1.0, ends.size + 1), int((~np.isnan(times)).sum()))
-
-    def _done(self, cell: Cell, group: Group | None) -> Floats:
-        """When each client had everything, in s since the start: infinite if it never had, NaN if it asked nothing."""
+    def _from_clients(self, cell: Cell, groups: Sequence[Group]) -> Course:
+        """From when each client had everything: never if it lacks an answer; none of those that asked nothing."""
         flows = self._flows
         if flows.has("born"):
-            ends = flows.of(cell, group, "done_us")
-            whole = flows.of(cell, group, "answered") == flows.of(cell, group, "born")
+            ends, born = flows.of(cell, groups, "done_us"), flows.of(cell, groups, "born")
+            whole, silent = flows.of(cell, groups, "answered") == born, np.isfinite(ends) & (born == 0)
         else:
-            ends = flows.of(cell, group, "first_send_us") + flows.of(cell, group, "fct_us")
-            whole = flows.of(cell, group, "failed") == 0
-        found = np.where(whole & np.isfinite(ends), ends * 1e-6, np.inf)
-        if flows.has("born"):
-            found[np.isfinite(ends) & (flows.of(cell, group, "born") == 0)] = np.nan
-        return found
+            ends = flows.of(cell, groups, "first_send_us") + flows.of(cell, groups, "fct_us")
+            whole, silent = flows.of(cell, groups, "failed") == 0, np.zeros(ends.size, dtype=bool)
+        times = np.sort(ends[whole & np.isfinite(ends) & ~silent] * 1e-6)
+        return Course(times, np.arange(1.0, times.size + 1), int((~silent).sum()))
 
 
 class _Table:
@@ -265,24 +260,29 @@ class _Table:
     def has(self, column: str) -> bool:
         return column in self._table.names
 
-    def of(self, cell: Cell, group: Group | None, column: str) -> Floats:
-        """The column's rows of a cell, or of one of its groups."""
-        return self._table.of(cell, column, None if group is None else group.index).astype(np.float64)
+    def of(self, cell: Cell, groups: Sequence[Group], column: str) -> Floats:
+        """The column's rows of some groups of a cell."""
+        found = self._table.of(cell, column).astype(np.float64)
+        if len(groups) == len(cell.groups):
+            return found
+        return found[np.isin(self._table.of(cell, "group"), [group.index for group in groups])]
 
 
-def _summed(
-    table: _Table, cell: Cell, group: Group | None, event: int, what: What = "clients", run: int | None = None
-) -> Course:
-    """The counts of every run, or of one, and of every group added up."""
-    if run is not None:
-        cell = replace(cell, first_run=run, replications=1)
-    here = table.of(cell, group, "event") == event
-    runs, groups, times, clients, of = (
-        table.of(cell, group, name)[here] for name in ("run", "group", "t_us", what, _OF[what])
+def _listed(cell: Cell, groups: Asked) -> Sequence[Group]:
+    if groups is None:
+        return cell.groups
+    return (groups,) if isinstance(groups, Group) else groups
+
+
+def _summed(table: _Table, cell: Cell, groups: Sequence[Group], event: int, what: What) -> Course:
+    """The counts of every run and of every group added up."""
+    here = table.of(cell, groups, "event") == event
+    runs, group, times, clients, of = (
+        table.of(cell, groups, name)[here] for name in ("run", "group", "t_us", what, _OF[what])
     )
-    order = np.lexsort((times, groups, runs))
-    runs, groups, times, clients, of = (values[order] for values in (runs, groups, times, clients, of))
-    first = _changes(runs) | _changes(groups)
+    order = np.lexsort((times, group, runs))
+    runs, group, times, clients, of = (values[order] for values in (runs, group, times, clients, of))
+    first = _changes(runs) | _changes(group)
     steps = clients - np.where(first, 0.0, np.concatenate(([0.0], clients[:-1])))
     ordered = np.argsort(times, kind="stable")
     done = np.cumsum(steps[ordered])

@@ -62,7 +62,7 @@ def take(values: Floats, statistic: str) -> float:
     """The named statistic of the values, in their own unit; NaN for no values.
 
     `typical` is the median; `max-min` the spread, `spread` the same in
-    medians; `variance` that of a sample (n - 1); `count` the number of values.
+    medians; `variance` that of a sample (n - 1); `count` the number of values, `total` their sum.
     Raises KeyError for another name.
     """
     fraction = FRACTIONS.get(statistic)
@@ -191,6 +191,7 @@ _OTHERS: dict[str, Callable[[Floats], float]] = {
     "mean": lambda values: float(np.mean(values)),
     "variance": lambda values: float(np.var(values, ddof=1)) if len(values) > 1 else math.nan,
     "count": lambda values: float(len(values)),
+    "total": lambda values: float(np.sum(values)),
     "range_low": lambda values: float(np.min(values)),
     "range_high": lambda values: float(np.max(values)),
     "max-min": lambda values: float(np.max(values) - np.min(values)),
