@@ -85,8 +85,8 @@ def of_each(measures: Measures, cell: Cell) -> dict[str, tuple[float, ...]]:
     """
     found = {}
     whole = float(np.mean(measures.counted_us(cell)))
-    for link in measures.links(cell):
-        told = {name: float(np.mean(measures.link_column(cell, name, link))) for name in _COLUMNS}
+    for (link,), column in measures.of_each("links", cell, "link").items():
+        told = {name: float(np.mean(column(name))) for name in _COLUMNS}
         carried = told["delivered_bytes"] + told["dropped_radio_bytes"]
         useful = min(1.0, told["useful_bytes"] / carried) if carried else np.nan
         busy = told["busy_us"] / whole if whole else np.nan

@@ -6,9 +6,10 @@ rows in Python.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, KeysView, Mapping, Sequence
+from collections.abc import Callable, Iterable, KeysView, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -181,6 +182,17 @@ class Measures:
     def run_column(self, cell: Cell, column: str) -> NDArray[np.generic]:
         """A column of a cell's rows of the `runs` table."""
         return self.table("runs").of(cell, column)
+
+    def of_each(self, table: str, cell: Cell, *names: str) -> dict[tuple[str, ...], Callable[[str], Floats]]:
+        """Of a table with a row for each of some things a run, such as links: by their names what reads a column."""
+        rows = self.table(table)
+        told = list(zip(*(rows.of(cell, name).tolist() for name in names), strict=True))
+
+        def reader(key: tuple[Any, ...]) -> Callable[[str], Floats]:
+            mine = np.array([one == key for one in told], dtype=bool)
+            return lambda column: rows.of(cell, column)[mine].astype(np.float64)
+
+        return {tuple(map(str, key)): reader(key) for key in dict.fromkeys(told)}
 
     def each_run(self, table: str, cell: Cell, columns: Sequence[str], *, most: bool = False) -> Floats:
         """Columns of a table with several rows a run, added up in each run, or the largest; empty without it."""

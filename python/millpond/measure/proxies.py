@@ -5,13 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from millpond.measure.metric import Better, Compute, Metric
 from millpond.measure.population import Population
 from millpond.measure.sample import Sample
-from millpond.results import rows
-from millpond.results.directory import Cell, Results
 
 if TYPE_CHECKING:
     from millpond.measure.measures import Measures
@@ -45,17 +41,6 @@ FIGURES = (
     Figure("proxy_held", "held_max", "most held", "requests", "the most requests that a proxy held at once",
            is_most=True),
 )  # fmt: skip
-
-
-def of_each(results: Results, cell: Cell) -> dict[str, list[float]]:
-    """The figures of each proxy of a cell, by its name: the mean of its runs, or the largest. None without one."""
-    table = rows.of(results, "proxies")
-    names = table.of(cell, "proxy")
-    found = {}
-    for name in dict.fromkeys(names.tolist()):
-        values = [(figure, table.of(cell, figure.column)[names == name].astype(np.float64)) for figure in FIGURES]
-        found[str(name)] = [float(of.max() if figure.is_most else of.mean()) for figure, of in values]
-    return found
 
 
 def _of_all(figure: Figure) -> Compute:

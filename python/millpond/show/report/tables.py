@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from millpond.measure import proxies, relays
+from millpond.measure import proxies
 from millpond.measure.estimate import Estimate
 from millpond.measure.links import HEADS
 from millpond.measure.links import of_each as links_of_each
@@ -28,6 +28,8 @@ POINTS = ("50 % done by (s)", "90 %", "99 %", "100 %")
 COPIES = ("retransmissions per client", "of them spurious")
 """Means of these two columns."""
 RETRANSMISSIONS = ("retransmissions", "unnecessary_retx")
+#: Columns of the table `relays`.
+RELAYED = ("passed_packets", "withheld_packets")
 OUTCOME = ("clients", "complete", "lost a request", "unfinished", "requests failed", "never finished", "delivery ratio")
 DONE = (
     "A client is complete when all its requests are answered. Times are since {}, for so large a share of all "
@@ -305,29 +307,34 @@ def links(grid: Grid) -> Listing:
 def relays_of(grid: Grid) -> tuple[Listing, ...]:
     """What each relay of a single scenario passed on and kept back; none without one."""
     cell = grid.cells[0]
-    each = relays.of_each(grid.results, cell)
+    each = grid.measures.of_each("relays", cell, "relay", "link")
     if not each:
         return ()
-    rows = tuple((*of, *map(labels.count, values)) for of, values in each.items())
+    rows = tuple((*of, *(labels.count(column(name).mean()) for name in RELAYED)) for of, column in each.items())
     runs = " Of one run, mean over the replications." if cell.replications > 1 else ""
     caption = (
         "Packets that each relay passed on, and copies of messages that still waited, which it kept back: they are in "
         f"no count of the link.{runs}"
     )
-    return (Listing("relays-table", relays.HEADS, rows, caption, numeric=(2, 3)),)
+    return (
+        Listing("relays-table", ("relay", "before", "passed on", "copies kept back"), rows, caption, numeric=(2, 3)),
+    )
 
 
 def proxies_of(grid: Grid) -> tuple[Listing, ...]:
     """What each proxy of a single scenario was handed and sent; none without one."""
     cell = grid.cells[0]
-    each = proxies.of_each(grid.results, cell)
+    each = grid.measures.of_each("proxies", cell, "proxy")
     if not each:
         return ()
-    rows = tuple((name, *map(labels.count, values)) for name, values in each.items())
+    rows = []
+    for (name,), column in each.items():
+        told = ((column(one.column), one.is_most) for one in proxies.FIGURES)
+        rows.append((name, *(labels.count(of.max() if is_most else of.mean()) for of, is_most in told)))
     runs = " Of one run, mean over the replications; most held is the largest of all." if cell.replications > 1 else ""
     caption = f"What each proxy was handed by clients, and sent to the server for them.{runs}"
     header = ("proxy", *(figure.head for figure in proxies.FIGURES))
-    return (Listing("proxies-table", header, rows, caption, numeric=tuple(range(1, len(header)))),)
+    return (Listing("proxies-table", header, tuple(rows), caption, numeric=tuple(range(1, len(header)))),)
 
 
 def manifest(grid: Grid) -> Listing:
