@@ -37,9 +37,9 @@ def page() -> str:
         "the runs, with Student's 95 % interval, limited to the range of the quantity (three runs at least). "
         "`min`, `p10`, `p25`, `median`, `p75`, `p90`, `p95`, `p99`, `max`, `mean`, `max-min`, `spread` (the same in "
         "medians), `variance`, `count` and `total` can be asked for. Extremes (`min`, `max`, `max-min`, `spread`, "
-        "`count`) are those of all values of all runs and have no interval; a percentile of runs that have one value each has "
-        "Woodruff's; figures beside published ones are percentiles of all values together. Percentiles interpolate "
-        "between order statistics.",
+        "`count`) are those of all values of all runs and have no interval; a percentile of runs that have one value "
+        "each has Woodruff's; figures beside published ones are percentiles of all values together. Percentiles "
+        "interpolate between order statistics.",
         "Who never finishes has no completion time: a number is of those who have a value, and how many have none "
         "stands beside it. Percentiles that end in `-of-all` (`median-of-all`) count them as later than everybody. "
         "What results do not hold is missing, not zero. The "

@@ -20,8 +20,7 @@ from millpond.plan.program import Program
 from millpond.real import campaign as real_campaign
 from millpond.real import columns, description
 from millpond.real.description import Description
-from millpond.results import place
-from millpond.results.directory import Results
+from millpond.results.directory import Results, free_directory
 from millpond.results.factor import Value
 from millpond.results.store import write_json
 from millpond.run import capture as captures
@@ -341,7 +340,7 @@ class _Kept:
     def carry_out(self, program: Program, name: str, **further: Any) -> Results:
         directory = None
         if self.out is not None:
-            directory = place.directory(self.out, name, plan_hash=program.hash, shard=program.shard, resume=self.resume)
+            directory = free_directory(self.out, name, plan_hash=program.hash, shard=program.shard, resume=self.resume)
         return carry_out(
             program, directory, workers=self.jobs, resume=self.resume, reuse=self.reuse, watcher=self.watcher, **further
         )

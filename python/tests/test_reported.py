@@ -15,8 +15,7 @@ import millpond
 from millpond.measure.measures import Measures
 from millpond.measure.metrics import METRICS
 from millpond.measure.population import Population
-from millpond.measure.reported import Course, Reported
-from millpond.measure.workloads import is_endless
+from millpond.measure.reported import Course, Reported, is_endless
 from millpond.results.directory import MANIFEST, Results
 from millpond.results.store import write_table
 from millpond.show.report.figures.reported import reported_by_group

@@ -18,9 +18,9 @@ import millpond
 from millpond import MillpondError, Results, _engine, cli
 from millpond.controllers import own
 from millpond.results import provenance, shards
-from millpond.results.cells import cells_table, groups_table
 from millpond.results.directory import Cell, Group
 from millpond.run import verify
+from millpond.run.campaign import cells_table, groups_table
 
 ROOT = Path(__file__).parents[2]
 

@@ -22,7 +22,7 @@ import pyarrow.compute
 import pyarrow.parquet as pq
 
 import millpond
-from millpond.results.cells import cells_table, groups_table
+from millpond.run.campaign import cells_table, groups_table
 from millpond.results.directory import Cell
 from millpond.results.store import write_json, write_pieces
 

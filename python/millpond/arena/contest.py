@@ -17,8 +17,7 @@ from millpond.errors import UsageError, unknown
 from millpond.plan import scenario as scenarios
 from millpond.plan.factor import none_twice
 from millpond.plan.overrides import written
-from millpond.results import place
-from millpond.results.directory import Results
+from millpond.results.directory import Results, free_directory
 from millpond.run.campaign import Watcher, carry_out
 from millpond.show.document import Document
 
@@ -105,7 +104,7 @@ def hold(
     directory = None
     if out is not None:
         name = f"arena-{cells_of}-{seeds}"
-        directory = place.directory(out, name, plan_hash=program.hash, resume=resume)
+        directory = free_directory(out, name, plan_hash=program.hash, resume=resume)
     results = carry_out(
         program,
         directory,

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 
 from millpond.measure.measures import Measures
 from millpond.measure.population import Population
+from millpond.measure.reported import is_loop
 from millpond.measure.sample import Ints, Sample
-from millpond.measure.workloads import is_loop
 
 
 @dataclass(frozen=True)

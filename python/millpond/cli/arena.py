@@ -72,7 +72,7 @@ def arena(
     """
     from millpond.arena import contest
     from millpond.cli.lab import bar
-    from millpond.results import place
+    from millpond.results.directory import FREE
     from millpond.show import terminal
 
     _fits_search(bool(ranges))
@@ -84,7 +84,7 @@ def arena(
         for one in found:
             say(f"rung {one.rung}: worst {one.worst:.2f}, mean {one.mean:.3f}: {one.settings}")
         return
-    options["out"] = options["out"] or place.FREE
+    options["out"] = options["out"] or FREE
     done = contest.hold(candidates or ("calm",), cells_of=cells, watcher=bar(), **options)
     if as_json:
         print_json({"directory": str(done.directory), "summary": [vars(one) for one in done.summaries]})

@@ -121,10 +121,10 @@ def _answer(
     markdown: bool,
 ) -> None:
     from millpond.fleet import answer, files
-    from millpond.results import place
+    from millpond.results.directory import FREE
     from millpond.run.progress import Bar
 
-    folder = None if no_report else files.folder(out or place.FREE, "fleet" if file is None else file.stem)
+    folder = None if no_report else files.folder(out or FREE, "fleet" if file is None else file.stem)
     found = answer.find(known, seeds, jobs=jobs, largest=largest, pictures=not no_report, watcher=Bar())
     # before anything is printed: its reader may go before the end
     report = None if folder is None else files.write(found, folder)

@@ -416,12 +416,12 @@ def _live(live: bool, runs: int | None, lateness: str | None) -> dict[str, Any] 
 
 def _run_and_show(verb: Callable[..., Run], about: Path | str, options: dict[str, Any]) -> None:
     """Runs something by its flags, into a free name in `results/` unless a place is named, and prints what it gave."""
-    from millpond.results import place
+    from millpond.results.directory import FREE
 
     shown = [options.pop(name) for name in ("as_json", "figures", "tables", "width")]
     _check_formats(*shown[1:])
     report = not options.pop("no_report")
-    placed = {**options, "out": options["out"] or place.FREE}
+    placed = {**options, "out": options["out"] or FREE}
     _print(verb(about, report=report, watcher=bar(), **placed), *shown)
 
 

@@ -9,11 +9,19 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import TYPE_CHECKING, TypeAlias
 
-from millpond.controllers.pasts import (
+from millpond.controllers.peer import (
     CAP_FLOOR,
+    HIGHEST,
+    LENGTH,
+    LOWEST,
+    MIDDLE,
     RTT,
+    SECOND,
     STEADY,
     UNKNOWN,
+    Course,
+    Make,
+    Peer,
     backed_off,
     climbed,
     measured,
@@ -21,7 +29,6 @@ from millpond.controllers.pasts import (
     seconds,
     states,
 )
-from millpond.controllers.peer import HIGHEST, LENGTH, LOWEST, MIDDLE, SECOND, Course, Make, Peer
 
 if TYPE_CHECKING:
     from millpond.controllers.requirements import Verdict

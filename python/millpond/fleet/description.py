@@ -17,8 +17,8 @@ import msgspec
 from millpond.controllers.own import OwnControllers, is_own
 from millpond.engine import presets
 from millpond.errors import UsageError, unknown
-from millpond.plan import parts, path_files, quantity
-from millpond.plan.scenario import with_changes
+from millpond.plan import path_files, quantity
+from millpond.plan.scenario import check_arrival, check_controller, with_changes
 from millpond.plan.toml_file import Declared, checked, read_tree, where
 
 #: What happens to the fleet.
@@ -355,13 +355,13 @@ def _check_with_the_engine(fleet: Fleet) -> None:
         if (loss := keys.cell.of("loss", link)) is not None:
             share(loss, where(fleet.origin, "cell", "loss", link if isinstance(keys.cell.loss, Each) else ""))
     if keys.event.arrival is not None:
-        parts.check_arrival(keys.event.arrival, where(fleet.origin, "event", "arrival"))
+        check_arrival(keys.event.arrival, where(fleet.origin, "event", "arrival"))
     for at, group in enumerate(keys.group):
         place = where(fleet.origin, f"group[{at}]")
-        parts.check_controller(group.controller, f"{place}.controller", own)
+        check_controller(group.controller, f"{place}.controller", own)
         if group.reconnect not in RECONNECT:
-            parts.check_arrival(group.reconnect, f"{place}.reconnect")
-    parts.check_controller(keys.server.controller, where(fleet.origin, "server", "controller"), own)
+            check_arrival(group.reconnect, f"{place}.reconnect")
+    check_controller(keys.server.controller, where(fleet.origin, "server", "controller"), own)
 
 
 def _goal(keys: GoalKeys, origin: str) -> Goal:

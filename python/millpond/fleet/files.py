@@ -10,7 +10,7 @@ from pathlib import Path
 from millpond.errors import MillpondError, UsageError
 from millpond.fleet.answer import Answer
 from millpond.given_files import read_text
-from millpond.results import place
+from millpond.results.directory import free_directory
 from millpond.results.store import write_text
 from millpond.show.text import as_json
 
@@ -23,7 +23,7 @@ def folder(asked: Path, name: str) -> Path:
     Raises:
         MillpondError: one line, if there is something else, or nothing can be written there.
     """
-    found = place.directory(asked, name)
+    found = free_directory(asked, name)
     if found.exists() and not found.is_dir():
         raise UsageError(f"--out: {found} is a file: name a folder")
     if found.is_dir() and {file.name for file in found.iterdir()} - {REPORT, NUMBERS, "figures", "tables"}:

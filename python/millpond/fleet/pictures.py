@@ -7,14 +7,14 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 
 from millpond.fleet.answer import Answer
-from millpond.fleet.drawn import Drawn
+from millpond.fleet.outcome import Drawn
 from millpond.fleet.scenario import LEAD_S
 from millpond.fleet.search import Edge
 from millpond.show.document import Plot, Rows
 from millpond.show.report import style
 from millpond.show.report.figures import marks, queue
 from millpond.show.report.figures.reported import Panel, draw
-from millpond.show.report.values import Floats
+from millpond.show.report.grid import Floats
 
 AS_IT_IS, BEST = "#C8321E", "#0072B2"
 LOOKS = (style.Look(AS_IT_IS, "-", "o", ""), style.Look(BEST, (0, (6, 2)), "s", "////"))

@@ -14,8 +14,7 @@ from millpond.fleet import assumed, told, verdict
 from millpond.fleet.answer import Answer
 from millpond.fleet.change import Change, Effort
 from millpond.fleet.description import understood
-from millpond.fleet.drawn import Drawn
-from millpond.fleet.outcome import Demand, Outcome, Run
+from millpond.fleet.outcome import Demand, Drawn, Outcome, Run
 from millpond.fleet.remedies import Remedy
 from millpond.fleet.search import Edge, Spread
 from millpond.measure.links import COLLAPSE

@@ -11,7 +11,7 @@ from typing import Any
 from millpond import _engine
 from millpond.controllers.own import OwnControllers
 from millpond.errors import UsageError, unknown
-from millpond.plan import trace_files
+from millpond.given_files import read_text
 from millpond.plan.quantity import SMALLEST, canonical
 from millpond.plan.toml_file import read_tree, where
 from millpond.plan.values import plain
@@ -60,7 +60,7 @@ def read(file: Path) -> dict[str, Any]:
     """The keys of the path that a file holds. Raises `UsageError` with one line: the file, the place and the fix."""
     whole = keys(file)
     if not isinstance(whole, str):
-        whole = trace_files.with_rows(whole, file.parent)
+        whole = with_rows(whole, file.parent)
     try:
         _engine.Scenario.from_json(
             json.dumps(plain({**SMALLEST, "path": whole}, str(file))), str(file), OwnControllers()
@@ -80,3 +80,27 @@ def laid_over(path: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, An
     """
     directions = {link: {**path.get(link, {}), **above[link]} for link in LINKS if isinstance(above.get(link), Mapping)}
     return {**path, **above, **directions}
+
+
+def traces(links: Mapping[str, Any]) -> tuple[str, ...]:
+    """The files that these links name and nobody has read."""
+    traces = (_unread(link) for link in links.values())
+    return tuple(trace["file"] for trace in traces if trace is not None)
+
+
+def with_rows(links: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """The same links with what their files say. Raises `UsageError` for a file that cannot be read."""
+    here = dict(links)
+    for name, link in links.items():
+        if (trace := _unread(link)) is not None:
+            here[name] = {**link, "trace": {**trace, "rows": read_text(folder / trace["file"])}}
+    return here
+
+
+def _unread(link: Any) -> dict[str, Any] | None:
+    trace = link.get("trace") if isinstance(link, Mapping) else None
+    if isinstance(trace, str):
+        trace = {"file": trace}
+    if isinstance(trace, Mapping) and isinstance(trace.get("file"), str) and "rows" not in trace:
+        return dict(trace)
+    return None

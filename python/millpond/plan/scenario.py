@@ -15,7 +15,8 @@ from millpond._engine import Scenario
 from millpond.controllers.own import OwnControllers
 from millpond.errors import UsageError
 from millpond.given_files import read_text
-from millpond.plan import path_files, trace_files
+from millpond.plan import path_files
+from millpond.plan.quantity import SMALLEST
 from millpond.plan.toml_file import parse, read_tree
 from millpond.plan.values import plain
 
@@ -63,10 +64,10 @@ def named_files(tree: Mapping[str, Any], folder: Path) -> tuple[str, ...]:
     """The files that a scenario names and nobody has read: a mesh's topology, its path, and traces of links."""
     topology = _topology_file(tree)
     path = _path_file(tree, folder)
-    traces = [name for links in _links(tree).values() for name in trace_files.named(links)]
+    traces = [name for links in _links(tree).values() for name in path_files.traces(links)]
     if path is not None:
         keys = path_files.keys(folder / path)
-        beside = trace_files.named(keys) if isinstance(keys, Mapping) else ()
+        beside = path_files.traces(keys) if isinstance(keys, Mapping) else ()
         traces += [str(Path(path).parent / name) for name in beside]
     return (*(str(file) for file in (topology, path) if file is not None), *traces)
 
@@ -80,7 +81,7 @@ def with_files(tree: Mapping[str, Any], folder: Path) -> dict[str, Any]:
         above = {} if isinstance(tree["path"], str) else {k: v for k, v in tree["path"].items() if k != "profile"}
         here["path"] = path_files.laid_over(path_files.read(folder / path), above)
     for place, links in _links(here).items():
-        read = trace_files.with_rows(links, folder)
+        read = path_files.with_rows(links, folder)
         here |= {"path": read} if place == "path" else {"network": {**here["network"], "links": read}}
     return here
 
@@ -180,6 +181,18 @@ def in_full(scenario: Scenario) -> dict[str, Any]:
     """The scenario with every default written out."""
     tree: dict[str, Any] = json.loads(scenario.to_json())
     return tree
+
+
+def check_arrival(written: Any, place: str) -> None:
+    """When requests of an event are born."""
+    asking = [{"count": 1, "controller": "rfc7252", "workload": {"kind": "after-event", "arrival": written}}]
+    timeline = [{"kind": "alarm", "at": "1 s"}]
+    build({**SMALLEST, "clients": asking, "timeline": timeline, "run": {"for": "1 h"}}, place)
+
+
+def check_controller(written: Any, place: str, own: OwnControllers) -> None:
+    """A controller of clients."""
+    build({**SMALLEST, "clients": [{"count": 1, "controller": written}]}, place, own)
 
 
 # ----------------------------------------------------------------------------------------------- helpers

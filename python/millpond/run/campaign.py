@@ -20,13 +20,12 @@ import pyarrow as pa
 
 from millpond.errors import MillpondError
 from millpond.plan.program import Program
-from millpond.results.cells import cells_table, groups_table
-from millpond.results.directory import FORMAT, MANIFEST, Results
+from millpond.results.directory import FORMAT, MANIFEST, Cell, Results
+from millpond.results.factor import Value
 from millpond.results.provenance import digest, engine_digest, tree_state
 from millpond.results.store import Parts, Unwritten, alone_in, claim, write_json, write_pieces, write_text
 from millpond.run import earlier, executors, possible
-from millpond.run.here import Here
-from millpond.run.jobs import POLL_SECONDS, Done, Job, Place, finished, jobs_of
+from millpond.run.jobs import POLL_SECONDS, Done, Here, Job, Place, finished, jobs_of
 from millpond.run.spread import Elsewhere, Workers
 
 #: Where a results directory keeps the plan that it is of.
@@ -96,6 +95,53 @@ def carry_out(
     campaign = _Campaign(program, directory, workers, on, watcher)
     with contextlib.nullcontext() if directory is None else alone_in(directory):
         return campaign.carry_out(resume, reuse, extra_files or {})
+
+
+def cells_table(cells: Sequence[Cell]) -> pa.Table:
+    """`cell`, `id`, `first_run`, `replications`, then each factor under its own name: whole numbers, numbers or texts.
+
+    A cell without a factor has null there.
+    """
+    names = dict.fromkeys(name for cell in cells for name in cell.columns)
+    return pa.table(
+        {
+            "cell": pa.array([cell.number for cell in cells], pa.uint32()),
+            "id": pa.array([cell.id for cell in cells], pa.string()),
+            "first_run": pa.array([cell.first_run for cell in cells], pa.uint32()),
+            "replications": pa.array([cell.replications for cell in cells], pa.uint32()),
+            **{name: _typed([cell.columns.get(name) for cell in cells]) for name in names},
+        }
+    )
+
+
+def groups_table(cells: Sequence[Cell], labels: Mapping[str, str]) -> pa.Table:
+    """`cell`, `group`, `name`, `label`, `algorithm`, `clients` (how many), `transport`, `traffic` (who asks).
+
+    Args:
+        cells: The cells.
+        labels: What algorithms are called in figures.
+    """
+    rows = [(cell, group) for cell in cells for group in cell.groups]
+    columns: dict[str, tuple[list[Any], pa.DataType]] = {
+        "cell": ([cell.number for cell, _ in rows], pa.uint32()),
+        "group": ([group.index for _, group in rows], pa.uint32()),
+        "name": ([group.name for _, group in rows], pa.string()),
+        "label": ([labels.get(group.algorithm, group.label) for _, group in rows], pa.string()),
+        "algorithm": ([group.algorithm for _, group in rows], pa.string()),
+        "clients": ([group.count for _, group in rows], pa.uint32()),
+        "transport": ([group.transport for _, group in rows], pa.string()),
+        "traffic": ([group.traffic for _, group in rows], pa.string()),
+    }
+    return pa.table({name: pa.array(values, kind) for name, (values, kind) in columns.items()})
+
+
+def _typed(values: Sequence[Value | None]) -> pa.Array:
+    there = [value for value in values if value is not None]
+    if all(isinstance(value, int) for value in there):
+        return pa.array(values, pa.int64())
+    if all(isinstance(value, int | float) for value in there):
+        return pa.array([None if value is None else float(value) for value in values], pa.float64())
+    return pa.array([None if value is None else str(value) for value in values], pa.string())
 
 
 # ----------------------------------------------------------------------------------------------- helpers

@@ -16,8 +16,7 @@ from millpond.plan import scenario as scenarios
 from millpond.results.directory import Cell, Results
 from millpond.results.store import write_bytes
 from millpond.run import possible
-from millpond.run.here import Here
-from millpond.run.jobs import finished
+from millpond.run.jobs import Here, finished
 
 SUFFIX = ".pcapng"
 

@@ -26,8 +26,7 @@ from millpond.plan import scenario as scenarios
 from millpond.plan.plan import Trace
 from millpond.plan.program import Program
 from millpond.results.store import Rows, joined
-from millpond.run.here import Here
-from millpond.run.jobs import Done, Failure, Job, finished
+from millpond.run.jobs import Done, Failure, Here, Job, finished
 from millpond.run.possible import GIVEN
 
 #: What a worker gives back: what it says of the chunk as JSON, and each table as an Arrow stream.

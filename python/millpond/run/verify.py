@@ -18,8 +18,7 @@ from millpond.results.directory import Cell, Results, check_whole
 from millpond.results.provenance import digest
 from millpond.results.store import joined
 from millpond.run import possible
-from millpond.run.here import Here
-from millpond.run.jobs import finished
+from millpond.run.jobs import Here, finished
 
 #: Runs that are run again unless asked for others.
 SAMPLE = 3

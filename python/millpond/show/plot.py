@@ -36,7 +36,7 @@ def plot(frame: Frame, x: str, series: str = "algorithm", width: float = COLUMN)
     # pictures need more of the laboratory than frames do
     from millpond.show.report import style
     from millpond.show.report.figures import facets
-    from millpond.show.report.values import Spread
+    from millpond.show.report.grid import Spread
 
     for name in (x, series):
         if name not in frame.by:

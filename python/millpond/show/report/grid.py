@@ -10,21 +10,22 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from millpond.controllers.own import is_own
 from millpond.measure.estimate import Estimate
 from millpond.measure.measures import Measures
 from millpond.measure.metrics import METRICS
+from millpond.measure.statistics import PERCENTILES
 from millpond.plan.quantity import BITS_PER_SECOND
 from millpond.results.directory import Cell, Group, Results
 from millpond.results.factor import ALGORITHM, PATH, Value
 from millpond.results.rows import TableRows
-from millpond.show import factors, labels
+from millpond.show import labels
 from millpond.show.report import style
-from millpond.show.report.values import Spread
 
 UPLINK, DOWNLINK = "uplink", "downlink"
 STAGES = 4
@@ -68,9 +69,9 @@ class Grid:
         alike = [cell for cell in self.cells if not cell.mixed and cell.columns.get(PATH, "") == self.first]
         named = [name for name in self.factors if name != ALGORITHM]
         #: The factor along the axis of a panel; empty if no factor of numbers was varied.
-        self.across = factors.across(alike, [name for name in named if name != PATH])
+        self.across = across(alike, [name for name in named if name != PATH])
         #: The other factors that distinguish cells, beside whose clients they are.
-        self.varying = tuple(name for name in factors.varying(self.cells, named) if name != self.across)
+        self.varying = tuple(name for name in varying(self.cells, named) if name != self.across)
         #: The readings of the test bed, in the order of cells.
         self.paths = tuple(dict.fromkeys(str(cell.columns.get(PATH, "")) for cell in self.cells)) or ("",)
         #: The metrics of these results, by the one registry.
@@ -332,3 +333,69 @@ def rate(cell: Cell, link: str) -> float | None:
 
 def _numeric(values: Iterable[Value]) -> bool:
     return all(not isinstance(value, str) for value in values)
+
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+Integers: TypeAlias = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Spread:
+    """The percentiles that are drawn, of the finished flows of a cell or of one group of clients."""
+
+    n: int
+    minimum: float
+    p10: float
+    p25: float
+    median: float
+    p75: float
+    p90: float
+    maximum: float
+
+    @staticmethod
+    def of(values: Floats) -> Spread | None:
+        """Percentiles by linear interpolation between order statistics; None if no value is finite."""
+        finite = values[np.isfinite(values)]
+        if finite.size == 0:
+            return None
+        wanted = ("min", "p10", "p25", "median", "p75", "p90", "max")
+        return Spread(int(finite.size), *np.quantile(finite, [PERCENTILES[name] for name in wanted]).tolist())
+
+    @staticmethod
+    def around(found: Estimate) -> Spread:
+        """A number and its interval; it is its own interval where it has none."""
+        low, high = found.interval or (found.value, found.value)
+        return Spread(found.n, low, low, low, found.value, high, high, high)
+
+    HEADER = ("n", "min", "p10", "p25", "median", "p75", "p90", "max")
+
+    def row(self) -> tuple[object, ...]:
+        """The fields in the order of `HEADER`."""
+        return (self.n, self.minimum, self.p10, self.p25, self.median, self.p75, self.p90, self.maximum)
+
+
+def varying(cells: Iterable[Cell], names: Iterable[str]) -> list[str]:
+    """Those of the columns that differ between the cells."""
+    columns = [cell.columns for cell in cells]
+    return [name for name in names if len({said.get(name, "") for said in columns}) > 1]
+
+
+def across(cells: Iterable[Cell], names: Iterable[str]) -> str:
+    """The factor that an axis shows best: one of numbers that is varied at most places; the last of several.
+
+    Empty if no factor of numbers varies.
+    """
+    cells = list(cells)
+    best, most = "", 0.0
+    for name in varying(cells, names):
+        values = {cell.columns.get(name, "") for cell in cells}
+        if any(isinstance(value, str) for value in values):
+            continue
+        places: dict[tuple[tuple[str, Value], ...], set[Value]] = {}
+        for cell in cells:
+            place = tuple((key, value) for key, value in cell.columns.items() if key != name)
+            places.setdefault(place, set()).add(cell.columns.get(name, ""))
+        share = sum(map(len, places.values())) / (len(places) * len(values))
+        if share >= most:
+            best, most = name, share
+    return best

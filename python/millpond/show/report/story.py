@@ -10,8 +10,8 @@ import numpy as np
 
 from millpond.judge.compare import Comparison
 from millpond.measure.links import COLLAPSE, collapse
+from millpond.measure.reported import with_an_end
 from millpond.measure.statistics import take
-from millpond.measure.workloads import with_an_end
 from millpond.results.directory import Cell, Group
 from millpond.results.factor import Value
 from millpond.show import labels

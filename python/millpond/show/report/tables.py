@@ -11,8 +11,7 @@ from millpond.measure.estimate import Estimate
 from millpond.measure.links import HEADS
 from millpond.measure.links import of_each as links_of_each
 from millpond.measure.population import Population
-from millpond.measure.reported import Course, Outcome
-from millpond.measure.workloads import with_an_end
+from millpond.measure.reported import Course, Outcome, with_an_end
 from millpond.results import provenance
 from millpond.results.directory import Cell
 from millpond.results.factor import ALGORITHM, PATH, Value

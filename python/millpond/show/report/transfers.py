@@ -9,8 +9,7 @@ import numpy as np
 
 from millpond.results.directory import Cell, Group
 from millpond.show.document import Missing
-from millpond.show.report.grid import DOWNLINK, UPLINK, Grid
-from millpond.show.report.values import Floats
+from millpond.show.report.grid import DOWNLINK, UPLINK, Floats, Grid
 
 TCP, UDP = "tcp", "udp"
 PLACED = ("offset", "length", "ack", "again")

@@ -13,8 +13,7 @@ from millpond.results.directory import Cell
 from millpond.show import labels
 from millpond.show.document import Missing, Plot, Rows
 from millpond.show.report import style
-from millpond.show.report.grid import Grid, only, rate
-from millpond.show.report.values import Floats
+from millpond.show.report.grid import Floats, Grid, only, rate
 
 SCENARIOS = ("occasional congestion", "heavy congestion")
 #: Seconds over which rates are means.

@@ -9,8 +9,7 @@ from millpond.show.document import Missing, Plot, Rows
 from millpond.show.report.figures import facets
 from millpond.show.report.figures.facets import Point, Spec
 from millpond.show.report.figures.matrix import series_of
-from millpond.show.report.grid import Grid
-from millpond.show.report.values import Spread
+from millpond.show.report.grid import Grid, Spread
 from millpond.studies.cocoaplus15.points import LINKS, TOPOLOGIES, names, point, populations, published
 
 #: Metric, the paper's name for it, traffic, notifications, what it is called, and its factor for the axis.

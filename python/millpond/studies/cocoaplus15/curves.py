@@ -16,8 +16,7 @@ from millpond.show.report import style
 from millpond.show.report.figures import facets, marks
 from millpond.show.report.figures.facets import Point, Spec
 from millpond.show.report.figures.matrix import series_of
-from millpond.show.report.grid import Grid
-from millpond.show.report.values import Floats, Spread
+from millpond.show.report.grid import Floats, Grid, Spread
 from millpond.studies.cocoaplus15.points import LINKS, PAPER, TOPOLOGIES, names, point, populations
 
 #: Links, and retransmissions of theirs, as rows of the loads.

@@ -19,9 +19,8 @@ from millpond.show.document import Missing, Plot, Rows
 from millpond.show.report import style
 from millpond.show.report.figures import facets, marks
 from millpond.show.report.figures.facets import Point, Spec
-from millpond.show.report.grid import Grid
+from millpond.show.report.grid import Grid, Spread
 from millpond.show.report.style import Look
-from millpond.show.report.values import Spread
 
 SERVERS = {"stored": "stored replies", "afresh": "answered afresh"}
 """The kinds of servers, and what they do with further copies."""

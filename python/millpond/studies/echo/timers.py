@@ -15,8 +15,7 @@ from millpond.show.document import Missing, Plot, Rows
 from millpond.show.report.figures import facets
 from millpond.show.report.figures.facets import Point, Spec
 from millpond.show.report.figures.matrix import series_of
-from millpond.show.report.grid import Grid, only
-from millpond.show.report.values import Spread
+from millpond.show.report.grid import Grid, Spread, only
 from millpond.studies.echo.naming import SERVERS, TIMER
 
 

@@ -19,8 +19,7 @@ from millpond.show.report import style
 from millpond.show.report.figures import facets, marks
 from millpond.show.report.figures.facets import Point, Spec
 from millpond.show.report.figures.matrix import series_of
-from millpond.show.report.grid import Grid, number, only
-from millpond.show.report.values import Spread
+from millpond.show.report.grid import Grid, Spread, number, only
 
 PROFILES = {"none": "no errors", "low": "low errors", "medium": "medium errors", "high": "high errors"}
 """The error profiles that are drawn, and what they are called."""

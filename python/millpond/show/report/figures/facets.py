@@ -18,8 +18,8 @@ from millpond.show import labels
 from millpond.show.document import Plot, Rows
 from millpond.show.report import style
 from millpond.show.report.figures import marks
+from millpond.show.report.grid import Spread
 from millpond.show.report.style import Look
-from millpond.show.report.values import Spread
 
 #: Boxes of all values, bars up to the median, medians with the middle 80 %, or one number with its interval.
 Kind = Literal["box", "bar", "median", "line"]

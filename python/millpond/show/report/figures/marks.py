@@ -18,9 +18,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
 from millpond.show.report import style
-from millpond.show.report.grid import Grid
+from millpond.show.report.grid import Grid, Spread
 from millpond.show.report.style import Look
-from millpond.show.report.values import Spread
 
 Point = tuple[float, float]
 Key = Artist | tuple[Patch, Line2D]

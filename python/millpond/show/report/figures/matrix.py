@@ -14,8 +14,7 @@ from millpond.show.document import Missing, Plot, Rows
 from millpond.show.report import style
 from millpond.show.report.figures import facets, marks
 from millpond.show.report.figures.facets import Point, Spec
-from millpond.show.report.grid import Facet, Grid, only
-from millpond.show.report.values import Spread
+from millpond.show.report.grid import Facet, Grid, Spread, only
 
 Place = tuple[Value, ...]
 """The factors beside the one along the axis."""

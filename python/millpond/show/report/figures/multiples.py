@@ -22,8 +22,7 @@ from millpond.show.report.figures import facets
 from millpond.show.report.figures.clock import Clock
 from millpond.show.report.figures.facets import Point, Spec
 from millpond.show.report.figures.matrix import series_of
-from millpond.show.report.grid import Grid
-from millpond.show.report.values import Spread
+from millpond.show.report.grid import Grid, Spread
 
 MOST = 24
 """At most so many panels; more would be too small to read."""

@@ -18,8 +18,7 @@ from millpond.show.document import Missing, Plot, Rows
 from millpond.show.report import style
 from millpond.show.report.figures import marks
 from millpond.show.report.figures.clock import Clock
-from millpond.show.report.grid import Facet, Grid, only
-from millpond.show.report.values import Floats
+from millpond.show.report.grid import Facet, Floats, Grid, only
 
 POINTS = 400
 """At most so many points a line; more would not be seen."""

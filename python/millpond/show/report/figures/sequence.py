@@ -17,9 +17,8 @@ from millpond.results.directory import Cell
 from millpond.show.document import Missing, Plot, Rows
 from millpond.show.report import style
 from millpond.show.report.figures import marks
-from millpond.show.report.grid import DOWNLINK, links_of
+from millpond.show.report.grid import DOWNLINK, Floats, links_of
 from millpond.show.report.transfers import TCP, Points, Transfer
-from millpond.show.report.values import Floats
 
 MANY = 900
 """A flow of more packets than this is drawn with finer marks."""

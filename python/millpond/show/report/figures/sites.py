@@ -14,7 +14,7 @@ from millpond.measure.sites import Number, Sites
 from millpond.show.document import Missing, Plot, Rows
 from millpond.show.report import style
 from millpond.show.report.figures import marks
-from millpond.show.report.values import Floats
+from millpond.show.report.grid import Floats
 
 #: So many of the worst sites are framed on a map.
 FRAMED = 10

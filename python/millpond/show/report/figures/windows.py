@@ -18,9 +18,8 @@ from millpond.show.document import Plot, Rows
 from millpond.show.report import style
 from millpond.show.report.figures import marks, sequence
 from millpond.show.report.figures.queue import thinned
-from millpond.show.report.grid import DOWNLINK, Grid, rate
+from millpond.show.report.grid import DOWNLINK, Floats, Grid, rate
 from millpond.show.report.transfers import TCP, Transfer
-from millpond.show.report.values import Floats
 
 WINDOW, THRESHOLD, IN_FLIGHT, TIMER, SRTT, QUEUE = "#0072B2", "#A33B20", "#9a9a9a", "#A33B20", "#0072B2", "#4d4d4d"
 PEAKS = 400
