@@ -13,7 +13,7 @@ from millpond.diagnose.analysis import Diagnosis
 from millpond.diagnose.ends import Address, End, packets
 from millpond.diagnose.truth import Truth
 from millpond.plan import scenario as scenarios
-from millpond.plan.quantity import in_bytes
+from millpond.plan.values import in_bytes
 from millpond.run import capture
 
 SEED = 1

@@ -16,7 +16,7 @@ from millpond.results.directory import Cell, Group
 from millpond.show.document import Missing
 from millpond.show.report import style
 from millpond.show.report.grid import Grid
-from millpond.studies.burst23 import courses
+from millpond.studies.burst23 import page as courses
 
 SECONDS = 20
 

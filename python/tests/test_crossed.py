@@ -8,8 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import numpy as np
 import pytest
 
-from millpond.arena.outcome import MEASURES, METRICS, Outcome
-from millpond.arena.verdict import Beside, Half, Score, beside, best, halves, of_place
+from millpond.arena.verdict import MEASURES, METRICS, Beside, Half, Outcome, Score, beside, best, halves, of_place
 from millpond.measure.sample import Ints, Sample
 from millpond.measure.statistics import Floats
 

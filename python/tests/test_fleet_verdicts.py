@@ -11,7 +11,7 @@ import pytest
 
 from millpond import cli
 from millpond.errors import MillpondError
-from millpond.fleet import answer, assumed, description, files, page, told, verdict
+from millpond.fleet import answer, description, files, page, told, verdict
 from millpond.measure.links import COLLAPSE
 from millpond.show.text import as_json
 
@@ -111,11 +111,11 @@ def test_the_least_safe_spread_lies_between_two_that_were_run() -> None:
 
 
 def test_what_was_assumed_is_told_with_its_keys() -> None:
-    text = plain(assumed.lines(asked(FEW, 2)))
+    text = plain(told.assumed(asked(FEW, 2)))
     for part in ("registration of 200 B (waking.registration)", "1 observation set up",
                  "a report of 100 B (everyday.report)", "28 B below CoAP", "rfc7252, MAX_RETRANSMIT 4"):  # fmt: skip
         assert part in text, text
-    dtls = plain(assumed.lines(asked({"devices": 5, "waking.handshake": "dtls-psk", "try_controllers": []}, 2)))
+    dtls = plain(told.assumed(asked({"devices": 5, "waking.handshake": "dtls-psk", "try_controllers": []}, 2)))
     assert "57 B below CoAP, of which 29 B are a record of DTLS" in dtls
 
 

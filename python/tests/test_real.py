@@ -10,10 +10,9 @@ import pytest
 from millpond import api
 from millpond.errors import MillpondError, UsageError
 from millpond.measure.population import Population
-from millpond.real import campaign, columns, description, kept, stacks
+from millpond.real import campaign, columns, description, kept
 from millpond.real.kernel_tcp import REQUEST
-from millpond.real.programs import MILLPOND, Clients, Tcp
-from millpond.real.stacks import Stack
+from millpond.real.programs import MILLPOND, Clients, Stack, Tcp
 from millpond.show.report import real as shown
 from millpond.studies import pages as page
 
@@ -299,7 +298,7 @@ def test_other_stacks_leave_how_many_were_answered(tmp_path: Path, simulated: ap
 
 @pytest.mark.parametrize("name", ["libcoap", "aiocoap", "Californium"])
 def test_a_stack_that_is_not_installed_is_named_with_the_mend(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stacks, "PEERS", Path("/nowhere"))
+    monkeypatch.setattr(programs, "PEERS", Path("/nowhere"))
     monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     lacking = Stack(name=name, exchanges=1, payload=1).missing()  # type: ignore[arg-type]

@@ -21,7 +21,7 @@ from millpond.show import labels
 from millpond.show.document import Missing, Plot
 from millpond.show.report import figures, story, style
 from millpond.show.report.grid import Facet, Grid, rate
-from millpond.studies.anrw18 import phase
+from millpond.studies.anrw18 import page as phase
 
 Draw = Callable[[Results, Comparison], Figure]
 

@@ -22,7 +22,7 @@ from millpond.show.report.figures import sequence, windows
 from millpond.show.report.grid import Grid
 from millpond.show.report.transfers import Transfer
 from millpond.studies.pages import write_report
-from millpond.studies.tcp20 import dwell, errors, nearness
+from millpond.studies.tcp20 import errors, nearness
 
 PUBLISHED = {"min": 30.0, "p10": 32.0, "p25": 36.0, "median": 44.0, "p75": 52.0, "p90": 60.0, "max": 88.0}
 
@@ -198,15 +198,15 @@ def test_the_length_of_losses_is_drawn_where_it_was_varied(tmp_path: Path, compa
         tmp_path, buffers=(2500, 14100), errors=profiles, replications=1, traces=False, packets=40
     )
     grid, scene = Grid(results), errors.Scene("bulk", 1, "as-printed")
-    check_texts(dwell.completion_by_dwell(grid, scene, comparison).draw())
-    rows = dwell.completion_by_dwell(grid, scene, comparison).rows.rows
+    check_texts(errors.completion_by_dwell(grid, scene, comparison).draw())
+    rows = errors.completion_by_dwell(grid, scene, comparison).rows.rows
     assert {row[1] for row in rows} == {"memoryless", "20 ms", "100 ms", "500 ms", "2 s", "1.5 packets"}
     assert {row[0] for row in rows} == {"medium"}
 
 
 def test_the_length_of_losses_is_missing_where_it_was_not_varied(study: Results) -> None:
     with pytest.raises(Missing, match="was not varied"):
-        dwell.completion_by_dwell(Grid(study), errors.Scene("bulk", 1, "as-printed"), None).draw()
+        errors.completion_by_dwell(Grid(study), errors.Scene("bulk", 1, "as-printed"), None).draw()
 
 
 def test_nearness_is_told_by_the_typical_difference_and_exceptions_by_buffer(study: Results) -> None:

@@ -9,8 +9,7 @@ import pytest
 from millpond.errors import UsageError
 from millpond.plan import scenario as scenarios
 from millpond.plan import single
-from millpond.plan.groups import groups_of
-from millpond.plan.program import Program
+from millpond.plan.program import Program, groups_of
 
 PATH = """\
 [path.uplink]

@@ -10,8 +10,7 @@ from pathlib import Path
 import pyarrow.csv as csv
 from matplotlib.figure import Figure
 
-from millpond.arena.outcome import MEASURES
-from millpond.arena.verdict import Score, Summary, table
+from millpond.arena.verdict import MEASURES, Score, Summary, table
 from millpond.controllers.own import is_own
 from millpond.results.store import write_table, write_text
 from millpond.show import html

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import click
 
 from millpond import _engine, live
-from millpond.cli import arena, controllers, diagnose, explore, fleet, lab, paths
+from millpond.cli import arena, controllers, diagnose, fleet, lab
 from millpond.cli.arguments import Program, examples
 from millpond.cli.output import say, write_plainly
 from millpond.errors import MillpondError, telling_of_flags, without_laboratory
@@ -47,9 +47,9 @@ for _command in (
     arena.arena,
     controllers.controllers,
     diagnose.diagnose,
-    explore.explore,
+    controllers.explore,
     fleet.fleet,
-    paths.paths,
+    controllers.paths,
 ):
     program.add_command(_command)
 

@@ -88,3 +88,70 @@ def _list(as_json: bool, markdown: bool) -> None:
     else:
         terminal.show(terminal.render(sheet.overview(found, _engine.version())))
         say("millpond controllers NAME explains one and draws its waits")
+
+
+@click.command(
+    cls=arguments.Verb,
+    epilog=arguments.examples(
+        "millpond explore",
+        "millpond explore scenario.toml --port 8080 --no-open",
+    ),
+)
+@click.argument("scenario", metavar="[FILE.toml]", type=click.Path(path_type=Path), required=False)
+@click.option("--port", type=click.IntRange(0, 65535), default=0, metavar="N", help="Listen there. [a free port]")
+@click.option("--no-open", is_flag=True, help="Open no browser; print the address only.")
+def explore(scenario: Path | None, port: int, no_open: bool) -> None:
+    """Play with a collapse in a browser: the simulator in a page.
+
+    With a scenario file the page begins with that one. Nothing leaves this machine; Ctrl-C ends it.
+    """
+    import contextlib
+    import webbrowser
+
+    from millpond.explore import server
+
+    with server.serve(port) as page:
+        address = server.address(page.server_address[1], scenario)
+        say(address)
+        if not no_open and not webbrowser.open(address):
+            say("no browser was found: open that address in one", err=True)
+        with contextlib.suppress(KeyboardInterrupt):
+            page.serve_forever()
+
+
+@click.command(
+    cls=arguments.Verb,
+    epilog=arguments.examples(
+        "millpond paths",
+        "millpond paths nbiot-anrw18 > mine.toml",
+        "millpond paths mine.toml",
+    ),
+)
+@click.argument("name", metavar="PATH", required=False)
+@click.option("--json", "as_json", is_flag=True, help="Print it as JSON and nothing else.")
+def paths(name: str | None, as_json: bool) -> None:
+    """List the paths that a scenario can name, with their sources, or print the file of one.
+
+    The file has beside every figure the place where it is printed. PATH may also be the file of a path: it is checked.
+    """
+    from millpond import _engine
+
+    found = {profile[0]: profile for profile in _engine.profiles()}
+    chosen = list(found.values()) if name is None else [found.get(name) or _of_file(name)]
+    if as_json:
+        print_json([dict(zip(("name", "title", "source", "text"), profile, strict=True)) for profile in chosen])
+    elif name is not None:
+        say(chosen[0][3], nl=False)
+    else:
+        say("\n".join(f"{word}\n    {title}\n    {source}" for word, title, source, _ in chosen))
+
+
+def _of_file(word: str) -> tuple[str, str, str, str]:
+    """What is told of a file, once it was checked: as of a path that has a name."""
+    from millpond.given_files import read_text
+    from millpond.plan import path_files, toml_file
+
+    file = path_files.found(word, Path(), "PATH") or Path(word)
+    path_files.read(file)
+    about = toml_file.read_tree(file)
+    return word, str(about.get("title", "")), str(about.get("source", "")), read_text(file)

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 from millpond.diagnose.ends import Address, End, Seen, packets
-from millpond.plan.quantity import BITS_PER_SECOND, in_bytes, in_seconds
+from millpond.plan.values import BITS_PER_SECOND, in_bytes, in_seconds
 
 Label = Literal["spurious", "needed"]
 #: Of the links, in the order of `Truth.links`.

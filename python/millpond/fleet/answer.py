@@ -44,9 +44,9 @@ class Answer:
 
     def to_json(self) -> dict[str, Any]:
         """Everything that was asked and found, as `answer.json` has it."""
-        from millpond.fleet import stored
+        from millpond.fleet import files
 
-        return stored.to_json(self)
+        return files.to_json(self)
 
     @property
     def best(self) -> Remedy | None:

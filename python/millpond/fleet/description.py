@@ -17,7 +17,7 @@ import msgspec
 from millpond.controllers.own import OwnControllers, is_own
 from millpond.engine import presets
 from millpond.errors import UsageError, unknown
-from millpond.plan import path_files, quantity
+from millpond.plan import path_files, values
 from millpond.plan.scenario import check_arrival, check_controller, with_changes
 from millpond.plan.toml_file import Declared, checked, read_tree, where
 
@@ -40,7 +40,7 @@ OTHERS = "others"
 NEVER = "never"
 
 #: The keys that are quantities.
-_QUANTITIES: dict[str, dict[str, quantity.Kind]] = {
+_QUANTITIES: dict[str, dict[str, values.Kind]] = {
     "cell": {"uplink": "rate", "downlink": "rate", "delay": "time", "buffer": "queue"},
     "everyday": {"every": "time", "report": "size"},
     "event": {"image": "size", "block": "size", "command": "size"},
@@ -300,10 +300,10 @@ def understood(
         if name not in known and not is_own(name):
             raise UsageError(f"{where(origin, 'try_controllers')}: {unknown('controller', name, known)}")
     keys = _canonical(keys, origin)
-    nothing = not quantity.in_bytes(keys.waking.registration) and not keys.waking.observations + keys.waking.readings
+    nothing = not values.in_bytes(keys.waking.registration) and not keys.waking.observations + keys.waking.readings
     if keys.event.kind == "power-cut" and keys.waking.handshake == "none" and nothing:
         raise UsageError(f"{where(origin, 'waking')}: a device that does nothing: write readings = 1, for example")
-    horizon, goal = quantity.in_seconds(keys.horizon), _goal(keys.goal, origin)
+    horizon, goal = values.in_seconds(keys.horizon), _goal(keys.goal, origin)
     if horizon < goal.within_s:
         raise UsageError(
             f"{where(origin, 'horizon')}: {keys.horizon} ends before the time that the goal gives: write at least "
@@ -369,7 +369,7 @@ def _goal(keys: GoalKeys, origin: str) -> Goal:
     found = re.fullmatch(r"\s*([\d.]+\s*%)\s*(?:in|within)\s+(\S.*)", keys.done)
     if found is None:
         raise UsageError(f"{place}: {keys.done!r} is no goal: write a share and a time, such as '99 % in 5 min'")
-    within = quantity.in_seconds(quantity.canonical("time", found[2].strip(), place))
+    within = values.in_seconds(values.canonical("time", found[2].strip(), place))
     done = share(found[1], place)
     if done == 0:
         raise UsageError(f"{place}: {found[1]} of the devices are none: write a share such as 99 %")
@@ -390,7 +390,7 @@ def share(written: float | str, place: str) -> float:
 
 def _canonical(keys: Keys, origin: str) -> Keys:
     """The same with every quantity as the engine writes it."""
-    found: dict[str, Any] = {"horizon": quantity.canonical("time", keys.horizon, where(origin, "horizon"))}
+    found: dict[str, Any] = {"horizon": values.canonical("time", keys.horizon, where(origin, "horizon"))}
     for table, kinds in _QUANTITIES.items():
         told = getattr(keys, table)
         read = {
@@ -402,13 +402,11 @@ def _canonical(keys: Keys, origin: str) -> Keys:
     return msgspec.structs.replace(keys, **found)
 
 
-def _as_written_back(kind: quantity.Kind, told: Any, place: str) -> Any:
+def _as_written_back(kind: values.Kind, told: Any, place: str) -> Any:
     if not isinstance(told, Each):
-        return quantity.canonical(kind, told, place)
+        return values.canonical(kind, told, place)
     each = {link: getattr(told, link) for link in LINKS}
-    read = {
-        link: quantity.canonical(kind, value, f"{place}.{link}") for link, value in each.items() if value is not None
-    }
+    read = {link: values.canonical(kind, value, f"{place}.{link}") for link, value in each.items() if value is not None}
     return Each(**read)
 
 

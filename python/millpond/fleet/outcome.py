@@ -24,7 +24,7 @@ from millpond.measure.window import link_trace
 from millpond.plan import scenario as scenarios
 from millpond.plan.plan import Trace
 from millpond.plan.program import Point, program
-from millpond.plan.quantity import BITS_PER_SECOND, in_seconds
+from millpond.plan.values import BITS_PER_SECOND, in_seconds
 from millpond.results.directory import Cell, Group, Results
 from millpond.run.campaign import Watcher, carry_out
 

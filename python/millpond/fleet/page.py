@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from functools import partial
 
-from millpond.fleet import assumed, pictures, told
+from millpond.fleet import pictures, told
 from millpond.fleet.answer import Answer
 from millpond.fleet.remedies import Remedy
 from millpond.fleet.verdict import VERDICTS, Verdict
@@ -122,7 +122,7 @@ def _assumed(answer: Answer) -> Section:
         rows = tuple((line, "") for line in scenario.splitlines())
         listings.append(Listing("scenario", ("scenario", ""), rows, title="The scenario as it is, in full", folded=True,
                                 detail=True))  # fmt: skip
-    lines = (told.CHANGED_BY, *assumed.lines(answer))
+    lines = (told.CHANGED_BY, *told.assumed(answer))
     return Section("assumed", "What was assumed", lines, listings=tuple(listings))
 
 

@@ -15,7 +15,7 @@ from millpond.measure.population import Population
 from millpond.measure.reported import SHARES, What
 from millpond.measure.sample import Sample
 from millpond.measure.statistics import Floats
-from millpond.plan.quantity import in_seconds
+from millpond.plan.values import in_seconds
 
 if TYPE_CHECKING:
     from millpond.measure.measures import Measures

@@ -20,7 +20,7 @@ from millpond.measure.population import Population
 from millpond.measure.reported import Reported
 from millpond.measure.sample import Sample
 from millpond.measure.statistics import Floats
-from millpond.plan.quantity import in_seconds
+from millpond.plan.values import in_seconds
 from millpond.results import rows
 from millpond.results.directory import Cell, Group, Results
 from millpond.results.factor import PATH, Factor, Value

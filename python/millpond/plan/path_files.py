@@ -12,9 +12,8 @@ from millpond import _engine
 from millpond.controllers.own import OwnControllers
 from millpond.errors import UsageError, unknown
 from millpond.given_files import read_text
-from millpond.plan.quantity import SMALLEST, canonical
 from millpond.plan.toml_file import read_tree, where
-from millpond.plan.values import plain
+from millpond.plan.values import SMALLEST, canonical, plain
 
 LINKS = ("uplink", "downlink")
 #: What a file may say about its path besides.

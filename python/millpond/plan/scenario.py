@@ -16,9 +16,8 @@ from millpond.controllers.own import OwnControllers
 from millpond.errors import UsageError
 from millpond.given_files import read_text
 from millpond.plan import path_files
-from millpond.plan.quantity import SMALLEST
 from millpond.plan.toml_file import parse, read_tree
-from millpond.plan.values import plain
+from millpond.plan.values import SMALLEST, plain
 
 #: What a scenario has any number of.
 LISTS = ("clients", "relays", "proxies", "timeline")

@@ -16,8 +16,7 @@ import msgspec
 
 from millpond.errors import UsageError
 from millpond.plan.toml_file import Declared, checked, read_tree
-from millpond.real.programs import Clients, Programs, Tcp
-from millpond.real.stacks import Stack
+from millpond.real.programs import Clients, Programs, Stack, Tcp
 from millpond.results.directory import Cell
 from millpond.results.factor import PATH, Value
 

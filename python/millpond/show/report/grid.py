@@ -20,7 +20,7 @@ from millpond.measure.estimate import Estimate
 from millpond.measure.measures import Measures
 from millpond.measure.metrics import METRICS
 from millpond.measure.statistics import PERCENTILES
-from millpond.plan.quantity import BITS_PER_SECOND
+from millpond.plan.values import BITS_PER_SECOND
 from millpond.results.directory import Cell, Group, Results
 from millpond.results.factor import ALGORITHM, PATH, Value
 from millpond.results.rows import TableRows

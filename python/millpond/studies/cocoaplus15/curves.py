@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from millpond.judge.compare import Comparison
 from millpond.measure.estimate import Estimate
+from millpond.measure.nodes import FATES
 from millpond.measure.population import Population
 from millpond.show.document import Missing, Plot, Rows
+from millpond.show.mesh import picture
+from millpond.show.mesh.nodes import Node
 from millpond.show.report import style
 from millpond.show.report.figures import facets, marks
 from millpond.show.report.figures.facets import Point, Spec
 from millpond.show.report.figures.matrix import series_of
 from millpond.show.report.grid import Floats, Grid, Spread
-from millpond.studies.cocoaplus15.points import LINKS, PAPER, TOPOLOGIES, names, point, populations
+from millpond.studies.cocoaplus15.points import LINKS, PAPER, TOPOLOGIES, names, point, populations, published
 
 #: Links, and retransmissions of theirs, as rows of the loads.
 ROWS = {
@@ -142,6 +147,74 @@ def _draw_waits(grid: Grid, found: Sequence[Population]) -> Figure:
     return figure
 
 
+#: Metric, the paper's name for it, traffic, notifications, what it is called, and its factor for the axis.
+SETTLING = ("settling_time", "settling_time", "global event", 0, "settling time (s)", 1.0)
+BURSTS = ("event_delay", "delay_during_burst", "mixed", 1, "mean delay around bursts (s)", 1.0)
+DELIVERY = ("packet_delivery_ratio", "pdr", "mixed", 1, "messages delivered (%)", 100.0)
+
+What = tuple[str, str, str, int, str, float]
+
+
+def by_place(grid: Grid, what: What, comparison: Comparison | None) -> Plot:
+    """The metric by topology, links and controller with 95 % intervals; diamonds are printed."""
+    metric, theirs_name, traffic, notifications, title, scale = what
+    points, rows = [], []
+    for p in populations(grid, traffic=traffic, notifications=notifications):
+        told = point(grid, metric, p)
+        if told is not None and p.algorithm in names(grid, [p]):
+            where = str(p.column("ldr")), str(p.column("topology"))
+            points.append(Point(*where, "", p.algorithm, Spread.around(told.estimate.scaled(scale))))
+            rows.append((where[1], where[0], p.algorithm, told.mean, *(told.estimate.interval or ("", ""))))
+    if not points:
+        raise Missing(f"{title}: not drawn, {traffic} was not run.")
+    printed = published(comparison, theirs_name)
+    spec = Spec(
+        "line",
+        title,
+        series_of(grid),
+        tick=lambda _: "",
+        title=lambda links, topology: f"{TOPOLOGIES[topology]}\nlinks deliver {LINKS[links]}",
+        rows=list(LINKS),
+        columns=list(TOPOLOGIES),
+        shared=True,
+        height=2.6,
+        published={(links, topology, "", name): mean * scale for (topology, links, name), (mean, _) in printed.items()},
+    )
+    header = ("topology", "ldr", "controller", metric, "ci95_low", "ci95_high")
+    return Plot(Rows(header, tuple(rows)), partial(facets.draw, points, spec))
+
+
+LOAD = 4
+CONTROLLER = "cocoa_plus"
+
+
+def frames(grid: Grid) -> Plot:
+    """The share of the frames for each node that it did not receive, lossy links; the tree of the first run."""
+    shares = {p: _shares(grid, p) for p in _found(grid)}
+    rows = [(p.column("topology"), name, share) for p, told in shares.items() for name, share in told.items()]
+    return Plot(Rows(("topology", "node", "share_lost"), tuple(rows)), lambda: _draw(grid, shares))
+
+
+def _draw(grid: Grid, shares: Mapping[Population, Mapping[str, float]]) -> Figure:
+    found = list(shares)
+    most = max(max(values.values()) for values in shares.values())
+    with style.applied():
+        figure = Figure(figsize=(style.width(), 2.9 * ((len(found) + 1) // 2)), layout="constrained")
+        panels = figure.subplots((len(found) + 1) // 2, min(2, len(found)), squeeze=False).ravel()
+        shown: Any = None
+        for panel, p in zip(panels, found, strict=False):
+            nodes = Node.of_run(grid.results, grid.measures.cell(p).first_run)
+            shown = picture.paint(panel, nodes, shares[p], most)
+            panel.set_title(TOPOLOGIES[str(p.column("topology"))], fontsize=9)
+            panel.set_axis_off()
+        for panel in panels[len(found) :]:
+            panel.axis("off")
+        bar = figure.colorbar(shown, ax=list(panels), shrink=0.7)
+        bar.set_label("frames not received (%)")
+        bar.ax.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.0f}")
+    return figure
+
+
 # ----------------------------------------------------------------------------------------------- helpers
 
 
@@ -153,3 +226,27 @@ def _distribution(grid: Grid, population: Population) -> tuple[Floats, Floats]:
     weights = np.ones(len(order)) if sample.weights is None else sample.weights[order]
     shares: Floats = np.cumsum(weights, dtype=np.float64) / born
     return sample.values[order], shares
+
+
+def _found(grid: Grid) -> list[Population]:
+    found = populations(grid, traffic="constant", ldr="lossy", offered_kbps=LOAD, mac_retx="on")
+    found = [p for p in found if p.algorithm == CONTROLLER]
+    if not found or not grid.results.has("nodes"):
+        raise Missing(f"Where frames die: not drawn, constant traffic of {LOAD} kbit/s was not run.")
+    return found
+
+
+def _shares(grid: Grid, population: Population) -> dict[str, float]:
+    """By node, over all runs of its cell."""
+    cell = grid.measures.cell(population)
+    table = grid.measures.table("nodes")
+    names = table.of(cell, "node").astype(str)
+    known, place = np.unique(names, return_inverse=True)
+    every, got = (
+        sum(np.bincount(place, weights=table.of(cell, column).astype(np.float64)) for column in columns)
+        for columns in (FATES, FATES[:1])
+    )
+    return {
+        str(name): float(1 - mine / whole) if whole else 0.0
+        for name, mine, whole in zip(known, got, every, strict=True)  # type: ignore[arg-type]
+    }

@@ -9,7 +9,7 @@ from millpond.judge.compare import Comparison
 from millpond.show.document import Picture, Section
 from millpond.show.report import story, study
 from millpond.show.report.grid import Grid
-from millpond.studies.cocoaplus15 import bars, curves, heat, listings
+from millpond.studies.cocoaplus15 import curves, listings
 
 _INTERVALS = "Upright lines are 95 % intervals over runs; diamonds are the printed means. "
 _LEAD = (
@@ -23,13 +23,13 @@ def sections(grid: Grid, comparison: Comparison | None) -> list[Section]:
     """Everything that the study shows."""
     told = [_LEAD] + ([] if comparison is None else [story.tally(comparison)])
 
-    def by_place(name: str, title: str, caption: str, what: bars.What) -> Picture:
-        return Picture(name, title, f"{_INTERVALS}{caption}", partial(bars.by_place, grid, what, comparison))
+    def by_place(name: str, title: str, caption: str, what: curves.What) -> Picture:
+        return Picture(name, title, f"{_INTERVALS}{caption}", partial(curves.by_place, grid, what, comparison))
 
     settling = "How long messages take over 1.1 times what they took before."
     mixed = (
-        by_place("delivery", "Messages delivered", "", bars.DELIVERY),
-        by_place("bursts", "Delay around bursts", "Of messages born within 10 s after a burst.", bars.BURSTS),
+        by_place("delivery", "Messages delivered", "", curves.DELIVERY),
+        by_place("bursts", "Delay around bursts", "Of messages born within 10 s after a burst.", curves.BURSTS),
         Picture(
             "delays",
             "Distribution of delays",
@@ -45,7 +45,7 @@ def sections(grid: Grid, comparison: Comparison | None) -> list[Section]:
             "Constant traffic to the primary sink. Upright lines are standard deviations; grey is all that is offered.",
             partial(curves.loads, grid),
         ),
-        Section("events", "A global event", (), (by_place("settling", "Settling time", settling, bars.SETTLING),)),
+        Section("events", "A global event", (), (by_place("settling", "Settling time", settling, curves.SETTLING),)),
         Section("mixed", "Notifications beside constant traffic", (), mixed),
         _alone(
             "first-waits",
@@ -57,9 +57,9 @@ def sections(grid: Grid, comparison: Comparison | None) -> list[Section]:
         _alone(
             "heat",
             "Where frames die",
-            f"Constant traffic of {heat.LOAD} kbit/s, lossy links. Squares are border routers, triangles sinks, lines "
-            "the tree of the first run.",
-            partial(heat.frames, grid),
+            f"Constant traffic of {curves.LOAD} kbit/s, lossy links. Squares are border routers, triangles sinks, "
+            "lines the tree of the first run.",
+            partial(curves.frames, grid),
         ),
         _readings(grid),
         *study.beside_published(grid, comparison),

@@ -13,8 +13,7 @@ from millpond.show import labels
 from millpond.show.document import Entry, Listing, Row
 from millpond.show.report.grid import Grid
 from millpond.show.report.published import APART
-from millpond.studies.tcp20.dwell import length, words_of
-from millpond.studies.tcp20.errors import BULK, PROFILES, short
+from millpond.studies.tcp20.errors import BULK, PROFILES, length, short, words_of
 
 #: Those whose packets are dropped, repeated and counted one by one.
 _TCP = ("tcp_newreno", "tcp_bbr")

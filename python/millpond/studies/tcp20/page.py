@@ -12,7 +12,7 @@ from millpond.show.document import Listing, Picture, Section
 from millpond.show.report import figures, story, study, tables
 from millpond.show.report.grid import Facet, Grid, number, only
 from millpond.show.report.study import BOXES
-from millpond.studies.tcp20 import dwell, errors, listings, nearness
+from millpond.studies.tcp20 import errors, listings, nearness
 from millpond.studies.tcp20 import flows as firmware_flows
 from millpond.studies.tcp20.errors import BULK, PROFILES, Scene, counts
 
@@ -224,7 +224,7 @@ def _dwell(grid: Grid, comparison: Comparison | None) -> list[Section]:
                 "Markers are the median client, lines reach from the 10th to the 90th percentile; as many packets are "
                 "lost everywhere in a row. Memoryless: each packet by itself; a length in packets: the state changes "
                 "with packets, not with time. The scale is logarithmic where values lie far apart.",
-                partial(dwell.completion_by_dwell, grid, scene, comparison),
+                partial(errors.completion_by_dwell, grid, scene, comparison),
             )
         )
     told = "What was published says how much is lost, and not in how long turns the radio is good and bad."

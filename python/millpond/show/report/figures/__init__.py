@@ -7,9 +7,13 @@ figures.queue_over_time(Results.open("results/anrw18")).draw()
 """
 
 from millpond.show.report.figures.histogram import transmissions
-from millpond.show.report.figures.matrix import completion_times, retransmissions, unnecessary_copies
+from millpond.show.report.figures.matrix import (
+    completion_by_place,
+    completion_times,
+    retransmissions,
+    unnecessary_copies,
+)
 from millpond.show.report.figures.multiples import small_multiples
-from millpond.show.report.figures.places import completion_by_place
 from millpond.show.report.figures.queue import queue_over_time, scales
 from millpond.show.report.figures.reported import reported, reported_by_group
 from millpond.show.report.figures.scenario import (

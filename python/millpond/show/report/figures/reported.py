@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
 from millpond.measure.reported import SHARES, Course
-from millpond.plan.quantity import in_seconds
+from millpond.plan.values import in_seconds
 from millpond.results.directory import Cell, Results
 from millpond.results.factor import Value
 from millpond.show.document import Missing, Plot, Rows
