@@ -13,7 +13,7 @@ from millpond.diagnose.analysis import Diagnosis
 from millpond.diagnose.ends import Address, End, packets
 from millpond.diagnose.truth import Truth
 from millpond.plan import scenario as scenarios
-from millpond.plan.values import in_bytes
+from millpond.plan.values import in_units
 from millpond.run import capture
 
 SEED = 1
@@ -60,10 +60,10 @@ def of_run(content: bytes, scenario: Mapping[str, Any], end: End) -> tuple[Diagn
                     "verdict": "first" if number == 0 else exchange.label(sent),
                     "confidence": 1.0,
                     "bytes": asked[key],
-                    "payload": int(in_bytes(scenario["clients"][0]["request_payload"])),
+                    "payload": int(in_units(scenario["clients"][0]["request_payload"])),
                     "answered_us": answer,
                     "answer_bytes": answered.get(key),
-                    "answer_payload": int(in_bytes(scenario["server"]["payload"])),
+                    "answer_payload": int(in_units(scenario["server"]["payload"])),
                 }
             )
     rows.sort(key=lambda row: row["t_us"])

@@ -10,7 +10,7 @@ import pytest
 from millpond import api
 from millpond.errors import MillpondError, UsageError
 from millpond.measure.population import Population
-from millpond.real import campaign, columns, description, kept
+from millpond.real import campaign, columns, description, kept, programs
 from millpond.real.kernel_tcp import REQUEST
 from millpond.real.programs import MILLPOND, Clients, Stack, Tcp
 from millpond.show.report import real as shown

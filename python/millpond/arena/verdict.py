@@ -15,7 +15,7 @@ from millpond.measure.measures import Measures
 from millpond.measure.population import Population
 from millpond.measure.reported import is_loop
 from millpond.measure.sample import Ints, Sample
-from millpond.plan.values import in_seconds
+from millpond.plan.values import in_units
 from millpond.results.directory import Results
 
 #: A cell is one that a candidate does badly in from here on, and one that wants an explanation.
@@ -127,7 +127,7 @@ def _bound(measures: Measures, alone: Population, population: Population) -> flo
     took = measures.sample("fct", alone).take("median")
     busy = max((float(measures.link_column(cell, "busy_us", name).sum()) for name in measures.links(cell)), default=0.0)
     clients = sum(group.count for group in whole.groups)
-    start = max(in_seconds(str(group.get("start_spread", "0 s"))) for group in whole.scenario["clients"])
+    start = max(in_units(str(group.get("start_spread", "0 s"))) for group in whole.scenario["clients"])
     return max(took, clients * busy * 1e-6 - start) if took > 0 else math.nan
 
 

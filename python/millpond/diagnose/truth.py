@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 from millpond.diagnose.ends import Address, End, Seen, packets
-from millpond.plan.values import BITS_PER_SECOND, in_bytes, in_seconds
+from millpond.plan.values import in_units
 
 Label = Literal["spurious", "needed"]
 #: Of the links, in the order of `Truth.links`.
@@ -115,7 +115,7 @@ class Truth:
         """Of the smallest packets of each direction."""
         path = self.scenario["path"]
         return sum(
-            in_seconds(path[name]["delay"]) + 8 * link.smallest / _rate(self.scenario, name)
+            in_units(path[name]["delay"]) + 8 * link.smallest / _rate(self.scenario, name)
             for name, link in zip(LINKS, self.links, strict=True)
         )
 
@@ -133,7 +133,7 @@ class Truth:
         for name, link in zip(LINKS, self.links, strict=True):
             found[f"path.{name}.rate_bps"] = _rate(self.scenario, name)
             if path[name]["queue"].endswith("B"):
-                found[f"path.{name}.buffer_bytes"] = in_bytes(path[name]["queue"])
+                found[f"path.{name}.buffer_bytes"] = in_units(path[name]["queue"])
             found[f"path.{name}.loss"] = link.loss
         timers = [_timers(group) for group in groups]
         if all(timer == timers[0] for timer in timers):
@@ -211,8 +211,7 @@ def peer(address: Address) -> str:
 
 
 def _rate(scenario: Mapping[str, Any], link: str) -> float:
-    number, unit = scenario["path"][link]["rate"].split()
-    return float(number) * BITS_PER_SECOND[unit]
+    return in_units(scenario["path"][link]["rate"])
 
 
 def _timers(group: Mapping[str, Any]) -> dict[str, float]:
@@ -221,7 +220,7 @@ def _timers(group: Mapping[str, Any]) -> dict[str, float]:
         return {}
     return {
         # settings that are as RFC 7252 §4.8 has them are not written out
-        "timers.ack_timeout_s": in_seconds(controller.get("ack-timeout", "2 s")),
+        "timers.ack_timeout_s": in_units(controller.get("ack-timeout", "2 s")),
         "timers.random_factor": float(controller.get("random-factor", 1.5)),
         "timers.backoff": float(controller.get("backoff-factor", 2)),
         "timers.max_retransmit": float(group["max_retransmit"]),
@@ -231,4 +230,4 @@ def _timers(group: Mapping[str, Any]) -> dict[str, float]:
 def _periods(workload: Any) -> list[float]:
     tables = workload if isinstance(workload, list) else [workload]
     periods = [table["period"] for table in tables if isinstance(table, dict) and table["kind"] == "periodic"]
-    return [in_seconds(period) for period in periods if isinstance(period, str)]
+    return [in_units(period) for period in periods if isinstance(period, str)]

@@ -300,10 +300,10 @@ def understood(
         if name not in known and not is_own(name):
             raise UsageError(f"{where(origin, 'try_controllers')}: {unknown('controller', name, known)}")
     keys = _canonical(keys, origin)
-    nothing = not values.in_bytes(keys.waking.registration) and not keys.waking.observations + keys.waking.readings
+    nothing = not values.in_units(keys.waking.registration) and not keys.waking.observations + keys.waking.readings
     if keys.event.kind == "power-cut" and keys.waking.handshake == "none" and nothing:
         raise UsageError(f"{where(origin, 'waking')}: a device that does nothing: write readings = 1, for example")
-    horizon, goal = values.in_seconds(keys.horizon), _goal(keys.goal, origin)
+    horizon, goal = values.in_units(keys.horizon), _goal(keys.goal, origin)
     if horizon < goal.within_s:
         raise UsageError(
             f"{where(origin, 'horizon')}: {keys.horizon} ends before the time that the goal gives: write at least "
@@ -369,7 +369,7 @@ def _goal(keys: GoalKeys, origin: str) -> Goal:
     found = re.fullmatch(r"\s*([\d.]+\s*%)\s*(?:in|within)\s+(\S.*)", keys.done)
     if found is None:
         raise UsageError(f"{place}: {keys.done!r} is no goal: write a share and a time, such as '99 % in 5 min'")
-    within = values.in_seconds(values.canonical("time", found[2].strip(), place))
+    within = values.in_units(values.canonical("time", found[2].strip(), place))
     done = share(found[1], place)
     if done == 0:
         raise UsageError(f"{place}: {found[1]} of the devices are none: write a share such as 99 %")

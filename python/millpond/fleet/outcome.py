@@ -24,7 +24,7 @@ from millpond.measure.window import link_trace
 from millpond.plan import scenario as scenarios
 from millpond.plan.plan import Trace
 from millpond.plan.program import Point, program
-from millpond.plan.values import BITS_PER_SECOND, in_seconds
+from millpond.plan.values import in_units
 from millpond.results.directory import Cell, Group, Results
 from millpond.run.campaign import Watcher, carry_out
 
@@ -354,9 +354,8 @@ def _event(measures: Measures, run: int, link: str, course: Course) -> tuple[flo
 
 
 def _rate(cell: Cell, link: str) -> float:
-    number, unit = str(cell.scenario["path"][link]["rate"]).split()
-    return float(number) * BITS_PER_SECOND[unit]
+    return in_units(cell.scenario["path"][link]["rate"])
 
 
 def _delay(cell: Cell) -> float:
-    return sum(in_seconds(str(cell.scenario["path"][link]["delay"])) for link in ("uplink", "downlink"))
+    return sum(in_units(str(cell.scenario["path"][link]["delay"])) for link in ("uplink", "downlink"))

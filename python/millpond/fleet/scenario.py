@@ -104,7 +104,7 @@ def path(fleet: Fleet, buffer: str | None = None) -> dict[str, Any]:
     told: dict[str, Any] = dict(fleet.path) if fleet.path is not None else {"profile": cell.profile}
     if fleet.keys.waking.handshake != "none":
         # every later message travels in a record
-        header = values.in_bytes(str(told.get("header", HEADER)))
+        header = values.in_units(str(told.get("header", HEADER)))
         told["header"] = f"{header + RECORD:g} B"
     laid = {link: _direction(fleet, link, buffer) for link in LINKS}
     return path_files.laid_over(told, {link: keys for link, keys in laid.items() if keys})
@@ -145,7 +145,7 @@ def _direction(fleet: Fleet, link: Link, buffer: str | None) -> dict[str, Any]:
     if (delay := cell.of("delay", link)) is not None:
         # one value is of the round trip
         part = 1.0 if isinstance(cell.delay, Each) else 0.5
-        keys["delay"] = f"{round(1e6 * part * values.in_seconds(delay))} us"
+        keys["delay"] = f"{round(1e6 * part * values.in_units(delay))} us"
     return keys
 
 
@@ -210,7 +210,7 @@ def _waking(fleet: Fleet) -> list[dict[str, Any]]:
     script: list[dict[str, Any]] = []
     if waking.handshake != "none":
         script += [{"method": "POST", "path": "h", "payload": f"{f - RECORD - AROUND_A_FLIGHT} B"} for f in FLIGHTS]
-    if values.in_bytes(waking.registration):
+    if values.in_units(waking.registration):
         script.append({"method": "POST", "path": "rd", "payload": waking.registration})
     script += [{"path": "o"}] * waking.observations
     script += [_reading(fleet)] * waking.readings
@@ -253,7 +253,7 @@ def everyday_load(fleet: Fleet, report_s: float) -> float:
         return 0.0
     period = told[0]["period"]
     rhythms = period if isinstance(period, list) else [{"share": 1.0, "period": period}]
-    a_second = sum(float(one["share"]) / values.in_seconds(one["period"]) for one in rhythms)
+    a_second = sum(float(one["share"]) / values.in_units(one["period"]) for one in rhythms)
     return fleet.keys.devices * a_second * report_s
 
 
@@ -278,4 +278,4 @@ def _without_loss(told: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _blocks(image: str, block: str) -> int:
-    return math.ceil(values.in_bytes(image) / values.in_bytes(block))
+    return math.ceil(values.in_units(image) / values.in_units(block))

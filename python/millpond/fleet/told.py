@@ -13,7 +13,7 @@ from millpond.fleet.scenario import FLIGHTS, HEADER, LEAD_S, RECORD, TOKEN, path
 from millpond.fleet.search import Edge
 from millpond.fleet.verdict import BARELY, MEANS, SURE, VERDICTS, WORDS
 from millpond.measure.reported import SHARES
-from millpond.plan.values import in_bytes
+from millpond.plan.values import in_units
 from millpond.show import labels
 
 MINUS = "\N{MINUS SIGN}"
@@ -271,7 +271,7 @@ def _traffic(answer: Answer) -> str:
     if waking.handshake != "none":
         flights = ", ".join(f"{size} B" for size in FLIGHTS)
         does.append(f"a handshake of three exchanges, {flights} from the device (waking.handshake)")
-    if in_bytes(waking.registration):
+    if in_units(waking.registration):
         does.append(f"a registration of {waking.registration} (waking.registration)")
     if waking.observations:
         does.append(f"{_several(waking.observations, 'observation')} set up by the device (waking.observations)")
@@ -283,7 +283,7 @@ def _traffic(answer: Answer) -> str:
 
 def _headers(answer: Answer) -> str:
     keys, cell = answer.fleet.keys, path(answer.fleet)
-    header = in_bytes(str(cell.get("header", HEADER)))
+    header = in_units(str(cell.get("header", HEADER)))
     inside = f", of which {RECORD} B are a record of DTLS" if keys.waking.handshake != "none" else ""
     sent, size = (answer.as_it_is.median(name) for name in ("messages", "bytes"))
     return (

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from millpond.judge.compare import Setting
 from millpond.judge.published import Published, Row
 from millpond.measure.measures import Measures
+from millpond.plan.values import UNITS, in_base
 
-#: Seconds, bytes or bit/s that a unit of the scenario or of the figures stands for.
-_SCALE = {"us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "B": 1.0, "bytes": 1.0, "kB": 1e3,
-          "bit/s": 1.0, "kbit/s": 1e3, "kbps": 1e3, "Mbit/s": 1e6}  # fmt: skip
-
+#: What a unit of the figures stands for.
+_SCALE = {**UNITS, "µs": 1e-6, "bytes": 1.0, "kbps": 1e3}
 Found = Callable[[Measures], Sequence[float]]
 
 
@@ -58,30 +56,11 @@ def _trees(measures: Measures) -> list[dict[str, Any]]:
 
 
 def _path(*keys: str) -> Found:
-    def look(measures: Measures) -> list[float]:
-        found: list[float] = []
-        for tree in _trees(measures):
-            spot: Any = tree["path"]
-            for key in keys:
-                spot = spot.get(key) if isinstance(spot, dict) else None
-            found.extend(_quantity(spot))
-        return found
-
-    return look
+    return lambda measures: [n for tree in _trees(measures) for n in _at(tree["path"], keys)]
 
 
 def _clients(*keys: str) -> Found:
-    def look(measures: Measures) -> list[float]:
-        found: list[float] = []
-        for tree in _trees(measures):
-            for group in tree["clients"]:
-                spot: Any = group
-                for key in keys:
-                    spot = spot.get(key) if isinstance(spot, dict) else None
-                found.extend(_quantity(spot))
-        return found
-
-    return look
+    return lambda measures: [n for tree in _trees(measures) for group in tree["clients"] for n in _at(group, keys)]
 
 
 def _columns(name: str) -> Found:
@@ -92,16 +71,12 @@ def _both(*looks: Found) -> Found:
     return lambda measures: [number for look in looks for number in look(measures)]
 
 
-def _quantity(value: Any) -> list[float]:
-    """A number of the engine's canonical scenario, or a text with a unit, in base units."""
-    if isinstance(value, bool) or value is None:
-        return []
-    if isinstance(value, int | float):
-        return [float(value)]
-    found = re.fullmatch(r"\s*([\d.]+)\s*(\S+)?\s*", str(value))
-    if found is None or (found[2] or "") not in ("", *_SCALE):
-        return []
-    return [float(found[1]) * _SCALE.get(found[2] or "", 1.0)]
+def _at(spot: Any, keys: Sequence[str]) -> list[float]:
+    """What stands at a place of the engine's canonical scenario, in base units; nothing if that is no quantity."""
+    for key in keys:
+        spot = spot.get(key) if isinstance(spot, dict) else None
+    found = in_base(spot)
+    return [] if found is None else [found]
 
 
 _JITTER = "the jittered path variant has it; the fixed one has its mean"

@@ -15,7 +15,7 @@ from millpond.measure.population import Population
 from millpond.measure.reported import SHARES, What
 from millpond.measure.sample import Sample
 from millpond.measure.statistics import Floats
-from millpond.plan.values import in_seconds
+from millpond.plan.values import in_units
 
 if TYPE_CHECKING:
     from millpond.measure.measures import Measures
@@ -108,7 +108,7 @@ def _event_delay(measures: Measures, population: Population) -> Sample:
         measures.rows("births", population, name) for name in ("since_us", "delivered", "delay_us", "run")
     )
     # a scenario that was read tells times in one unit, without a fraction
-    events = [in_seconds(str(event["at"])) for event in cell.scenario.get("timeline", ())]
+    events = [in_units(str(event["at"])) for event in cell.scenario.get("timeline", ())]
     after = np.array(events, dtype=np.float64) - min(events, default=0.0)
     seconds = since.astype(np.float64) * 1e-6
     # a second belongs to a burst if it lies within it

@@ -20,7 +20,7 @@ from millpond.measure.population import Population
 from millpond.measure.reported import Reported
 from millpond.measure.sample import Sample
 from millpond.measure.statistics import Floats
-from millpond.plan.values import in_seconds
+from millpond.plan.values import in_units
 from millpond.results import rows
 from millpond.results.directory import Cell, Group, Results
 from millpond.results.factor import PATH, Factor, Value
@@ -255,7 +255,7 @@ class Measures:
 
 def warm_up_us(cell: Cell) -> float:
     """For how long the links of a cell did not count yet, in µs."""
-    return 1e6 * in_seconds(str(cell.scenario.get("run", {}).get("warm_up", "0 s")))
+    return 1e6 * in_units(str(cell.scenario.get("run", {}).get("warm_up", "0 s")))
 
 
 def _populations(cell: Cell, names: Sequence[str]) -> Iterable[tuple[Population, int | None]]:

@@ -38,9 +38,14 @@ def whole(value: Any, option: str) -> int:
 
 Kind = Literal["time", "rate", "queue", "size"]
 
-SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
-BITS_PER_SECOND = {"bit/s": 1.0, "kbit/s": 1e3, "Mbit/s": 1e6, "Gbit/s": 1e9}
-BYTES = {"B": 1.0, "kB": 1e3, "MB": 1e6, "GB": 1e9, "KiB": 1024.0, "MiB": 1024.0**2}
+#: What a unit of the engine is in s, bit/s, bytes or metres.
+UNITS = {
+    "": 1.0,
+    **{"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0},
+    **{"bit/s": 1.0, "kbit/s": 1e3, "Mbit/s": 1e6, "Gbit/s": 1e9},
+    **{"B": 1.0, "kB": 1e3, "MB": 1e6, "GB": 1e9, "KiB": 1024.0, "MiB": 1024.0**2},
+    **{"mm": 1e-3, "cm": 1e-2, "m": 1.0, "km": 1e3},
+}
 
 #: A scenario that any engine takes, and where it holds a quantity of each kind.
 SMALLEST: dict[str, Any] = {
@@ -69,19 +74,22 @@ def canonical(kind: Kind, written: Any, place: str) -> str:
         raise UsageError(f"{place}: {error}") from None
 
 
-def in_seconds(told: str) -> float:
-    """A time that the engine wrote, in s."""
-    return _times(told, SECONDS)
+def in_base(told: Any) -> float | None:
+    """A quantity that the engine wrote in s, bit/s, bytes or metres, or a number as it is; None of anything else."""
+    if isinstance(told, bool) or not isinstance(told, str | int | float):
+        return None
+    number, _, unit = str(told).strip().partition(" ")
+    try:
+        return float(number) * UNITS[unit]
+    except (ValueError, KeyError):
+        return None
 
 
-def in_bytes(told: str) -> float:
-    """A size that the engine wrote, in bytes."""
-    return _times(told, BYTES)
-
-
-def _times(told: str, units: Mapping[str, float]) -> float:
-    number, unit = told.split()
-    return float(number) * units[unit]
+def in_units(told: Any) -> float:
+    """The same of what is one. Raises `ValueError` if it is none."""
+    if (found := in_base(told)) is None:
+        raise ValueError(f"{told!r} is no quantity")
+    return found
 
 
 # ----------------------------------------------------------------------------------------------- helpers

@@ -9,12 +9,10 @@ from typing import Any
 from millpond.errors import UsageError
 from millpond.plan import scenario as scenarios
 from millpond.plan import single
+from millpond.plan.values import in_units
 from millpond.results.store import write_text
 from millpond.show.mesh import terminal
 from millpond.show.mesh.nodes import Node, told
-
-#: A length as a scenario that was read writes it, in metres.
-_METRES = {"mm": 1e-3, "cm": 1e-2, "m": 1.0, "km": 1e3}
 
 
 def drawn(scenario: Path, changes: Mapping[str, Any], seed: int, picture: Path | None = None) -> str:
@@ -32,6 +30,5 @@ def drawn(scenario: Path, changes: Mapping[str, Any], seed: int, picture: Path |
     from millpond.show.drawing import svg
     from millpond.show.mesh.picture import topology
 
-    number, unit = str(scenarios.in_full(built)["mesh"]["range"]).split()
-    write_text(picture, svg(topology(nodes, float(number) * _METRES[unit])))
+    write_text(picture, svg(topology(nodes, in_units(scenarios.in_full(built)["mesh"]["range"]))))
     return f"{told(nodes)}\ndrawn: {picture}"

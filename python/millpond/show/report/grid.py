@@ -20,7 +20,7 @@ from millpond.measure.estimate import Estimate
 from millpond.measure.measures import Measures
 from millpond.measure.metrics import METRICS
 from millpond.measure.statistics import PERCENTILES
-from millpond.plan.values import BITS_PER_SECOND
+from millpond.plan.values import in_base
 from millpond.results.directory import Cell, Group, Results
 from millpond.results.factor import ALGORITHM, PATH, Value
 from millpond.results.rows import TableRows
@@ -322,13 +322,7 @@ def rate(cell: Cell, link: str) -> float | None:
     """The link's rate in bit/s as the scenario says it; None if it is unlimited, not said, or changes in the run."""
     if any(event.get("kind") == "rate" and event.get("link") == link for event in cell.scenario.get("timeline") or ()):
         return None
-    said = links_of(cell).get(link, {}).get("rate")
-    if isinstance(said, int | float):
-        return float(said) or None
-    found = re.fullmatch(r"\s*([\d.]+)\s*(\S+)\s*", str(said))
-    if found is None or found[2] not in BITS_PER_SECOND:
-        return None
-    return float(found[1]) * BITS_PER_SECOND[found[2]] or None
+    return in_base(links_of(cell).get(link, {}).get("rate")) or None
 
 
 def _numeric(values: Iterable[Value]) -> bool:

@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from millpond.controllers.own import is_own
+from millpond.engine import presets
 from millpond.results.directory import Cell, Results
 from millpond.show.document import Missing, Plot, Rows
 from millpond.show.report import style
@@ -189,14 +190,13 @@ def over_time(
 
 def _families(grid: Grid, names: list[str]) -> list[tuple[str, list[str]]]:
     own = [name for name in names if is_own(name)]
-    named = {
-        "Default CoAP and its variants": [n for n in names if grid.presets[n].startswith(("rfc7252", "default"))],
-        "CoCoA and its variants": [n for n in names if grid.presets[n].startswith("cocoa")],
-    }
+    families = {preset.name: preset.family for preset in presets()}
+    told = {"Default CoAP and its variants": "rfc7252", "CoCoA and its variants": "cocoa"}
+    named = {title: [n for n in names if families.get(grid.presets[n]) == of] for title, of in told.items()}
     rest = [name for name in names if name not in own and all(name not in members for members in named.values())]
     named["Other controllers"] = rest
-    families = [(title, [*members, *own]) for title, members in named.items() if members]
-    return families if len(families) > 1 else [("", names)]
+    shown = [(title, [*members, *own]) for title, members in named.items() if members]
+    return shown if len(shown) > 1 else [("", names)]
 
 
 def _shares(grid: Grid, run: int, link: str, window: float) -> tuple[Floats, Floats]:

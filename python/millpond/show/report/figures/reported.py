@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
 from millpond.measure.reported import SHARES, Course
-from millpond.plan.values import in_seconds
+from millpond.plan.values import in_units
 from millpond.results.directory import Cell, Results
 from millpond.results.factor import Value
 from millpond.show.document import Missing, Plot, Rows
@@ -133,7 +133,7 @@ def _with_any(panels: list[Panel]) -> list[Panel]:
 
 
 def _since(cell: Cell, event: int) -> float:
-    return in_seconds(str(cell.scenario["timeline"][event - 1]["at"])) if event else 0.0
+    return in_units(str(cell.scenario["timeline"][event - 1]["at"])) if event else 0.0
 
 
 def _end(grid: Grid, cells: Sequence[Cell]) -> float:
