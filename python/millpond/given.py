@@ -45,9 +45,10 @@ class Run:
 
     def __repr__(self) -> str:
         cells, runs = len(self.results.cells), self.results.runs
+        where = "in memory" if self.results.is_in_memory else f"in {self.directory}"
         return (
             f"<{type(self).__name__} of {self.results.manifest['name']}: {cells} setting{'' if cells == 1 else 's'}, "
-            f"{runs} run{'' if runs == 1 else 's'} in {self.directory}>"
+            f"{runs} run{'' if runs == 1 else 's'} {where}>"
         )
 
     def _repr_html_(self) -> str:

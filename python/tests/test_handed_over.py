@@ -100,3 +100,7 @@ def test_a_call_that_makes_no_sense_is_one_line(call: Any, told: str) -> None:
     with pytest.raises(UsageError) as caught:
         call(small_sweep.tree())
     assert str(caught.value).startswith(told)
+
+
+def test_runs_in_memory_say_so() -> None:
+    assert repr(millpond.run(scenario())).endswith(": 1 setting, 1 run in memory>")
