@@ -11,11 +11,12 @@ from hand_made import results
 
 import millpond
 from millpond.errors import UsageError
-from millpond.measure import links
 from millpond.measure.measures import Measures
 from millpond.measure.metrics import ALIASES, METRICS, metric
 from millpond.measure.population import Population
 from millpond.measure.statistics import jain, known
+from millpond.show.report import story
+from millpond.show.report.grid import Grid
 
 #: 38 B take 10.133 ms at 30 kbit/s; 100 clients with 2.0267 s between two requests make a load of one half.
 M_D_1 = """
@@ -291,13 +292,13 @@ def test_a_plan_may_name_the_bottleneck() -> None:
 
 
 @pytest.mark.parametrize(
-    ("useful", "collapsed", "turns"), [(0.1, True, False), (0.3, True, True), (0.45, False, True), (0.6, False, False)]
-)
-def test_collapse_is_shown_with_other_thresholds(useful: float, collapsed: bool, turns: bool) -> None:
+    ("useful", "told"), [(0.1, ""), (0.3, "75.0\N{NARROW NO-BREAK SPACE}% wasted it would not be one"),
+                         (0.45, "50.0\N{NARROW NO-BREAK SPACE}% wasted it would be a collapse"), (0.6, "")]
+)  # fmt: skip
+def test_a_verdict_on_collapse_says_where_another_line_would_turn_it(useful: float, told: str) -> None:
     link = {"run": 0, "link": "air", "useful_bytes": round(10_000 * useful)}
-    found = links.collapse(alone(flows=[{"run": 0, "flow": 0}], links=[link]), HERE)
-    assert (found.collapsed, found.turns) == (collapsed, turns)
-    assert list(found.by_threshold) == [0.5, 0.6, 2 / 3, 0.75]
+    grid = Grid(alone(flows=[{"run": 0, "flow": 0}], links=[link]).results)
+    assert story.near_the_line(grid) == ([f"With the line drawn at {told}."] if told else [])
 
 
 def test_equal_shares_are_fair() -> None:

@@ -31,7 +31,6 @@ START_US = 10 * SECOND
 class Course:
     """One exchange from its first copy to its end."""
 
-    begun_us: int
     waits: tuple[_engine.Wait, ...]
     """The wait after each copy."""
     elapsed_us: int
@@ -142,11 +141,11 @@ class Peer:
             if answer is not None and answer <= expires:
                 self.now_us = answer
                 self.controller.on_reply(record, self._sample(sent, lost, named), self._cx())
-                return Course(begun, tuple(waits), answer - begun, answered=True)
+                return Course(tuple(waits), answer - begun, answered=True)
             self.now_us = expires
             if len(sent) >= copies or waits[-1].then == "abandon":
                 self.controller.on_end(record, "gave-up", self._cx())
-                return Course(begun, tuple(waits), expires - begun, answered=False)
+                return Course(tuple(waits), expires - begun, answered=False)
             waits.append(self.controller.on_timeout(record, self._cx()))
             sent.append(expires)
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from fractions import Fraction
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -39,33 +38,6 @@ HEADS = ("packets offered", "dropped at the queue", "lost on the air", "delivere
 _COLUMNS = ("offered_packets", "dropped_queue_packets", "dropped_radio_packets", "delivered_packets",
             "queue_mean_bytes", "queue_p95_bytes", "queue_max_bytes",
             "delivered_bytes", "dropped_radio_bytes", "useful_bytes", "busy_us")  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Collapse:
-    """Whether a bottleneck has collapsed, and how much that depends on where the line is drawn."""
-
-    #: The share of its bytes that completed no exchange: mean over the runs.
-    wasted: float
-    #: The verdict for every threshold, in ascending order; that for `COLLAPSE` is `collapsed`.
-    by_threshold: Mapping[float, bool]
-
-    @property
-    def collapsed(self) -> bool:
-        """Whether more than `COLLAPSE` is wasted."""
-        return self.by_threshold[COLLAPSE]
-
-    @property
-    def turns(self) -> bool:
-        """Whether another threshold would change the verdict."""
-        return len(set(self.by_threshold.values())) > 1
-
-
-def collapse(measures: Measures, population: Population) -> Collapse:
-    """Whether the bottleneck of these clients has collapsed."""
-    wasted = measures.estimate("wasted_share", population).value
-    thresholds = sorted((COLLAPSE, *OTHER_THRESHOLDS))
-    return Collapse(wasted, {threshold: wasted > threshold for threshold in thresholds})
 
 
 def useful_share(measures: Measures, cell: Cell, link: str) -> Floats:

@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from millpond.judge.compare import Comparison
-from millpond.measure.links import COLLAPSE, collapse
+from millpond.measure.links import COLLAPSE, OTHER_THRESHOLDS
 from millpond.measure.reported import with_an_end
 from millpond.measure.statistics import take
 from millpond.results.directory import Cell, Group
@@ -132,7 +132,7 @@ def scenario_story(grid: Grid) -> list[str]:
                 f"That is congestion collapse: the link is busy, but more than {labels.percent(COLLAPSE)} of what it "
                 f"carries are copies that nobody needs any more."
             )
-        sentences += _near_the_line(grid)
+        sentences += near_the_line(grid)
     for group in cell.groups:
         sent = grid.estimated("unnecessary_retx_per_client", cell, group).value
         if np.isfinite(sent) and not grid.reported.outcome(cell, group).is_silent:
@@ -142,14 +142,15 @@ def scenario_story(grid: Grid) -> list[str]:
     return sentences
 
 
-def _near_the_line(grid: Grid) -> list[str]:
+def near_the_line(grid: Grid) -> list[str]:
     """Where the line would have to be drawn for another verdict, if that is near."""
-    found = collapse(grid.measures, next(iter(grid.measures.populations())))
-    if not found.turns:
+    wasted = grid.measures.estimate("wasted_share", next(iter(grid.measures.populations()))).value
+    collapsed = wasted > COLLAPSE
+    other = [at for at in OTHER_THRESHOLDS if (wasted > at) != collapsed]
+    if not other:
         return []
-    other = [at for at, verdict in found.by_threshold.items() if verdict != found.collapsed]
     nearest = min(other, key=lambda at: abs(at - COLLAPSE))
-    verdict = "not be one" if found.collapsed else "be a collapse"
+    verdict = "not be one" if collapsed else "be a collapse"
     return [f"With the line drawn at {labels.percent(nearest)} wasted it would {verdict}."]
 
 
