@@ -13,8 +13,9 @@ pub(crate) fn both_sides(devices: &Chapter, server: &Chapter) -> Findings {
     let mut found = device_side(devices);
     let behind = server_side(server);
     found.uplink = behind.uplink;
-    found.uplink.loss = lost(devices, server, true);
-    found.downlink.loss = lost(server, devices, false);
+    let round_trip = found.base_rtt_s.value.unwrap_or_default();
+    found.uplink.loss = lost(devices, server, true, round_trip);
+    found.downlink.loss = lost(server, devices, false, round_trip);
     found.downlink.rate_bps = downlink_rate(devices, server);
     found.downlink.buffer_bytes = behind.downlink.buffer_bytes;
     found.hidden_strain = false;
@@ -37,12 +38,19 @@ fn downlink_rate(devices: &Chapter, server: &Chapter) -> Figure {
     }
 }
 
-/// Packets that left one end and did not come to the other, queues included.
-fn lost(from: &Chapter, to: &Chapter, up: bool) -> Figure {
-    let (left, came) = (from.way(up).len(), to.way(up).len());
-    if left == 0 {
+/// Packets that left one end and did not come to the other, queues included. Those of the last round trip may be on their way.
+fn lost(from: &Chapter, to: &Chapter, up: bool, round_trip: f64) -> Figure {
+    let (left, came) = (from.way(up), to.way(up).len());
+    if left.is_empty() {
         return Figure::unknown("nothing was sent");
     }
-    let share = 1.0 - came.min(left) as f64 / left as f64;
-    Figure::exact(share, format!("{came} of {left} packets came, those that found the queue full included"))
+    let missing = left.len().saturating_sub(came);
+    let end = from.end().max(to.end());
+    let last = left.len() - left.partition_point(|packet| packet.at < end - round_trip);
+    let share = missing as f64 / left.len() as f64;
+    let because = format!("{came} of {} packets came, those that found the queue full included", left.len());
+    match last.min(missing) {
+        0 => Figure::exact(share, because),
+        last => Figure::at_most(share, format!("{because}; {last} may be on their way at the end")),
+    }
 }

@@ -64,6 +64,8 @@ struct Evidence<'c> {
     uplink: Option<Spacing>,
     /// Time stamps are multiples of much more than a microsecond.
     is_coarse: bool,
+    /// Its spacing may be the downlink's.
+    is_paced: bool,
     /// Share of busy windows in which the uplink was full.
     saturated: f64,
     arrivals: Option<Arrivals>,
@@ -96,6 +98,25 @@ impl Evidence<'_> {
         self.saturated < 0.05 && self.closed.as_ref().is_some_and(grows)
     }
 
+    /// Whether the uplink's spacing may be that of the answers that requests follow: nothing that came by itself has it.
+    fn is_paced_by_answers(&self) -> bool {
+        /// So many packets show that the uplink spaces them, too.
+        const ENOUGH: usize = 5;
+        let (Some(_), Some(uplink)) = (&self.closed, self.uplink) else { return false };
+        let mut followed: Vec<(f64, u32)> =
+            self.chapter.exchanges.iter().filter_map(|of| Some((of.next?, of.peer))).collect();
+        followed.sort_by(|one, other| one.0.total_cmp(&other.0).then(one.1.cmp(&other.1)));
+        let (mut spaced, mut closer) = (0_usize, 0_usize);
+        for pair in self.chapter.way(true).windows(2) {
+            let this = |of: &(f64, u32)| of.0.total_cmp(&pair[1].at).then(of.1.cmp(&pair[1].peer));
+            let gap = (pair[1].at - pair[0].at) * uplink.rate / (8.0 * f64::from(pair[1].bytes));
+            if gap < 1.01 && followed.binary_search_by(this).is_err() {
+                if gap > 0.99 { spaced += 1 } else { closer += 1 }
+            }
+        }
+        spaced < ENOUGH || spaced < 4 * closer
+    }
+
     fn schedule(&self) -> Schedule {
         let most = if self.timers.is_limit { self.timers.most } else { usize::MAX };
         Schedule { range: self.range, most, end: self.chapter.end() }
@@ -125,9 +146,26 @@ impl Evidence<'_> {
         }
     }
 
+    /// The loops of which both ends are known.
+    fn followed(&self) -> impl Iterator<Item = Followed> {
+        self.chapter.exchanges.iter().enumerate().filter_map(|(index, exchange)| {
+            let accepted = self.accepted(index).filter(|accepted| accepted.next_lost == 0)?;
+            let answer = *exchange.answered.get(accepted.answer)?;
+            Some(Followed { answer, next: exchange.next?, peer: exchange.peer })
+        })
+    }
+
     fn accepted(&self, index: usize) -> Option<crate::acceptance::Accepted> {
         self.closed.as_ref()?.acceptance.of.get(index).copied().flatten()
     }
+}
+
+/// An accepted answer, and the request of its device that came next.
+#[derive(Clone, Copy, Debug)]
+struct Followed {
+    answer: f64,
+    next: f64,
+    peer: u32,
 }
 
 /// A loop from the downlink's replayed queue.
@@ -192,6 +230,7 @@ fn gather(chapter: &Chapter) -> Evidence<'_> {
         chapter,
         uplink,
         is_coarse: far_rate::is_coarse(&up_times),
+        is_paced: false,
         saturated,
         arrivals,
         range,
@@ -216,6 +255,7 @@ fn gather(chapter: &Chapter) -> Evidence<'_> {
         let lost_up = if evidence.holes > 0.01 { all_lost } else { verdicts::lost_before(&evidence).0 };
         evidence.stops = Stops::of(exchanges, evidence.schedule(), lost_up.clamp(0.01, 0.7));
     }
+    evidence.is_paced = evidence.is_paced_by_answers();
     base(&mut evidence);
     downlink(&mut evidence);
     evidence.replayed = replayed(&evidence);
@@ -385,18 +425,10 @@ fn downlink(evidence: &mut Evidence<'_>) {
 
 /// Packets to devices with what they caused.
 fn reactions(evidence: &Evidence<'_>) -> Vec<Sent> {
-    let chapter = evidence.chapter;
-    let mut caused: Vec<(f64, u32, f64)> = chapter
-        .exchanges
-        .iter()
-        .enumerate()
-        .filter_map(|(index, exchange)| {
-            let accepted = evidence.accepted(index).filter(|accepted| accepted.next_lost == 0)?;
-            Some((*exchange.answered.get(accepted.answer)?, exchange.peer, exchange.next?))
-        })
-        .collect();
+    let mut caused: Vec<(f64, u32, f64)> =
+        evidence.followed().map(|followed| (followed.answer, followed.peer, followed.next)).collect();
     caused.sort_by(|one, other| one.0.total_cmp(&other.0).then(one.1.cmp(&other.1)));
-    let to_devices = chapter.packets.iter().filter(|packet| !packet.up);
+    let to_devices = evidence.chapter.packets.iter().filter(|packet| !packet.up);
     to_devices
         .map(|packet| {
             let found = caused.binary_search_by(|(at, peer, _)| at.total_cmp(&packet.at).then(peer.cmp(&packet.peer)));

@@ -1,6 +1,6 @@
 //! How much the queues hold, and what the radio loses besides.
 
-use super::{Downlink, Evidence, Losses, Reaction, losses, quantile, queue, sorted};
+use super::{Downlink, Evidence, Followed, Losses, Reaction, losses, quantile, queue, sorted};
 use crate::judgement::{Judged, Verdict};
 use crate::ordered::median_of;
 
@@ -42,16 +42,38 @@ pub(super) fn queues(evidence: &Evidence<'_>, judged: &[Vec<Judged>], lost_up: f
         }
         _ => {}
     }
-    let uplink = evidence.uplink.filter(|_| evidence.saturated >= 0.25);
-    if let (Some(uplink), Some(longest)) = (uplink, evidence.longest_loop())
+    let uplink = evidence.uplink.filter(|_| evidence.saturated >= 0.25 && !evidence.is_paced);
+    if let Some(uplink) = uplink
         && evidence.downlink.known().is_none()
     {
         found.at_uplink = true;
-        let waits = longest - evidence.base.filter(|&base| base < 3.0).unwrap_or_default();
-        found.uplink = Some((waits * uplink.rate / 8.0, lost_up > 0.1 || evidence.holes > 0.03));
+        let is_full = lost_up > 0.1 || evidence.holes > 0.03;
+        found.uplink = wait_of_loops(evidence).map(|waited| (waited * uplink.rate / 8.0, is_full));
         found.downlink = None;
     }
     found
+}
+
+/// How long requests waited in the uplink, if nothing waited elsewhere.
+fn wait_of_loops(evidence: &Evidence<'_>) -> Option<f64> {
+    let (closed, base) = (evidence.closed.as_ref()?, evidence.base?);
+    let sharp = evidence.followed().filter(|followed| {
+        let loop_time = followed.next - followed.answer;
+        (loop_time - closed.curve.at(followed.answer)).abs() < 3.0 * closed.acceptance.scatter + 0.05
+    });
+    longest_wait(evidence, sharp.map(|followed| (followed.next - followed.answer - base, followed)))
+}
+
+/// How long a loop was longer than without a queue: nothing waits longer than its link had been busy.
+fn longest_wait(evidence: &Evidence<'_>, loops: impl Iterator<Item = (f64, Followed)>) -> Option<f64> {
+    /// Loops that were so much longer than the uplink was busy, seconds, waited elsewhere.
+    const ELSEWHERE: f64 = 0.3;
+    let arrivals = evidence.arrivals.as_ref()?;
+    let waits: Vec<(f64, f64)> =
+        loops.map(|(waited, Followed { next, peer, .. })| (waited, arrivals.busy_for(next, peer))).collect();
+    let elsewhere = quantile(&sorted(waits.iter().map(|(waited, busy)| waited - busy)), 0.98)?;
+    let longest = quantile(&sorted(waits.iter().map(|(waited, busy)| waited.min(*busy))), 0.99)?;
+    (elsewhere < ELSEWHERE).then_some(longest.max(0.0))
 }
 
 /// Answers with the loop that they met and whether they were lost.
@@ -136,7 +158,10 @@ fn behind_reactions(evidence: &Evidence<'_>, reaction: Reaction, found: &mut Que
     found.downlink = Some(match buffer {
         Some(size) => (size, Filled::Full),
         None if full => (span * rate / 8.0, Filled::Full),
-        None => (longest * rate / 8.0, if reaction.is_exact() { Filled::Waited } else { Filled::Modelled }),
+        None => {
+            let waited = longest.min(span) * rate / 8.0;
+            (waited, if reaction.is_exact() { Filled::Waited } else { Filled::Modelled })
+        }
     });
     // What is left of the loop without the downlink's queue.
     let rest = rest_of_loop(evidence, &waits);
@@ -144,20 +169,20 @@ fn behind_reactions(evidence: &Evidence<'_>, reaction: Reaction, found: &mut Que
         return;
     }
     let service = 8.0 * median_of(sizes.iter().map(|&size| f64::from(size))).unwrap_or_default() / rate;
-    if let Some(shorter) = quantile(&rest, 0.02).map(|rest| rest + service)
+    let all = sorted(rest.iter().map(|(rest, _)| *rest));
+    if let Some(shorter) = quantile(&all, 0.02).map(|rest| rest + service)
         && !full
         && shorter > 0.0
         && evidence.base.is_none_or(|base| shorter < base)
     {
         found.base = Some(shorter);
     }
-    if let (Some(uplink), Some(base)) =
-        (evidence.uplink.filter(|uplink| uplink.is_sure()), found.base.or(evidence.base))
+    if let (Some(uplink), Some(base)) = (evidence.uplink, found.base.or(evidence.base))
         && evidence.saturated >= 0.25
+        && let Some(longest) = longest_wait(evidence, rest.iter().map(|(rest, of)| (rest - (base - service), *of)))
     {
-        let idle = base - service;
-        let longest = (rest[rest.len() * 995 / 1000] - idle).max(0.0);
-        let stands = longest > 0.5 && rest[rest.len() / 2] - idle > 0.8 * longest;
+        let stands =
+            longest > 0.5 && quantile(&all, 0.5).is_some_and(|middle| middle - (base - service) > 0.8 * longest);
         found.uplink = Some((longest * uplink.rate / 8.0, stands));
     }
 }
@@ -193,13 +218,14 @@ fn agreement(known: &[(usize, bool)], waits: &[Option<f64>]) -> f64 {
     if spread > 0.0 { (both - dropped * lost) / spread } else { f64::NEG_INFINITY }
 }
 
-fn rest_of_loop(evidence: &Evidence<'_>, waits: &[Option<f64>]) -> Vec<f64> {
+/// What loops had besides the wait in the downlink.
+fn rest_of_loop(evidence: &Evidence<'_>, waits: &[Option<f64>]) -> Vec<(f64, Followed)> {
     let times = &evidence.sent.0;
-    sorted(evidence.chapter.exchanges.iter().enumerate().filter_map(|(index, exchange)| {
-        let accepted = evidence.accepted(index).filter(|accepted| accepted.next_lost == 0)?;
-        let at = *exchange.answered.get(accepted.answer)?;
-        let place = times.partition_point(|&time| time < at);
-        let wait = waits.get(place).copied().flatten().filter(|_| times.get(place) == Some(&at))?;
-        Some(exchange.next? - at - wait)
-    }))
+    let rest = evidence.followed().filter_map(|followed| {
+        let Followed { answer, next, .. } = followed;
+        let place = times.partition_point(|&time| time < answer);
+        let wait = waits.get(place).copied().flatten().filter(|_| times.get(place) == Some(&answer))?;
+        Some((next - answer - wait, followed))
+    });
+    rest.collect()
 }

@@ -85,6 +85,9 @@ fn doubts(evidence: &Evidence<'_>) -> Vec<Doubt> {
 fn uplink_rate(evidence: &Evidence<'_>) -> Figure {
     match evidence.uplink {
         Some(found) => match found.kind {
+            far_rate::Kind::Neighbours if evidence.is_paced => {
+                Figure::at_least(found.rate, "requests follow answers just so far apart: it, or the downlink before it")
+            }
             far_rate::Kind::Neighbours => {
                 Figure::exact(found.rate, format!("{} neighbours come just so far apart", found.hits))
             }
@@ -132,7 +135,7 @@ fn uplink_buffer(evidence: &Evidence<'_>, queues: &Queues) -> Figure {
         }
         Some((bytes, _)) => Figure::at_least(bytes, "so much waited"),
         None if evidence.saturated >= 0.25 => {
-            Figure::unknown("the uplink was full, but no loop shows how long it waits")
+            Figure::unknown("the uplink was full, but no loop shows what waits there and not in the downlink")
         }
         None => Figure::unknown("the uplink had no lasting queue"),
     }

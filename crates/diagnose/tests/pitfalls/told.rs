@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use millpond_diagnose::{Diagnosis, Grade, Options, Side, diagnose};
 
-use crate::drawing::Draw;
-use crate::laboratory::{Sight, capture, diagnosed, is_request, sights};
+use crate::laboratory::{Draw, Sight, capture, diagnosed, is_request, sights};
 
 /// The cell of the collapse study, with a slow downlink and endless buffers: the downlink is the bottleneck.
 const CELL: &str = r#"
@@ -54,7 +53,7 @@ fn at_server(mut sights: Vec<Sight>, change: impl FnMut(&mut Sight) -> bool) -> 
     let mut change = change;
     sights.retain_mut(&mut change);
     sights.sort_by_key(|sight| sight.time);
-    diagnosed(&sights, true).0
+    diagnosed(&sights, true)
 }
 
 fn device(sight: &Sight) -> u8 {
@@ -201,4 +200,13 @@ fn both_ends_in_one_file_are_found_and_judged_together() {
     assert_eq!(both.retransmissions, devices.retransmissions);
     let lost = both.path.downlink.loss.value.unwrap();
     assert!(lost > 0.01 && both.path.uplink.loss.value == Some(0.0), "the downlink's queue drops: {lost}");
+}
+
+/// The buffers are endless and the radio loses nothing: what did not come was still under way.
+#[test]
+fn what_is_on_its_way_at_the_end_is_no_loss() {
+    let file = capture(&CELL.replace("until = \"1 h\"", "until = \"20 s\""), 1);
+    let found = diagnose([&file[..]], &Options::default(), &mut |_| {}).unwrap();
+    let grades = [&found.path.uplink.loss, &found.path.downlink.loss].map(|loss| (loss.grade, loss.value > Some(0.0)));
+    assert!(grades.contains(&(Grade::AtMost, true)) && !grades.contains(&(Grade::Exact, true)), "{grades:?}");
 }
