@@ -221,7 +221,7 @@ impl Gathering {
         let exchanges = &mut self.chapter.exchanges;
         if let Some(&index) = self.open.get(&key)
             && let Some(known) = exchanges.get_mut(index as usize)
-            && known.token == message.token
+            && is_of(known.token, message.token)
             && at - known.began() <= EXCHANGE_LIFETIME
         {
             known.sent.push(at);
@@ -271,7 +271,7 @@ impl Gathering {
         let of_peer = chapter.by_peer.get(&peer).map_or(&[][..], Vec::as_slice);
         let asked = of_peer.iter().rev().take(RECENT).find_map(|&index| {
             let known = chapter.exchanges.get(index as usize)?;
-            (known.token == message.token && at - known.began() <= EXCHANGE_LIFETIME).then_some(index)
+            (is_of(known.token, message.token) && at - known.began() <= EXCHANGE_LIFETIME).then_some(index)
         });
         if let Some(exchange) = asked.and_then(|index| chapter.exchanges.get_mut(index as usize)) {
             exchange.answer_payload = message.payload;
@@ -328,6 +328,15 @@ impl Gathering {
         }
         full
     }
+}
+
+/// Whether a token is an exchange's, or its with another byte behind it, by which some devices distinguish their copies.
+fn is_of(known: Token, token: Token) -> bool {
+    let (known, token) = (known.as_bytes(), token.as_bytes());
+    known == token
+        || token.split_last().is_some_and(|(_, stem)| {
+            !stem.is_empty() && (stem == known || known.split_last().is_some_and(|(_, other)| other == stem))
+        })
 }
 
 /// Whether an exchange is judged in this chapter, the next of which begins at `cut`.

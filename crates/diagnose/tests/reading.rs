@@ -220,3 +220,17 @@ fn an_anonymised_capture_has_the_same_sizes_and_times_and_names_nobody() {
         }
     }
 }
+
+/// Calm devices put a byte behind the token of each further copy, or of every one.
+#[test]
+fn copies_that_their_tokens_name_are_one_exchange() {
+    for tokens in [[&[7, 9][..], &[7, 9, 1], &[7, 9, 2]], [&[7, 9, 0], &[7, 9, 1], &[7, 9, 2]]] {
+        let of = |token: &[u8]| [&[0x40 | token.len() as u8, 1, 0x12, 0x34], token].concat();
+        let copies = tokens.iter().zip([0, 500_000, 1_200_000]).map(|(token, at)| (at, ipv4(true, &of(token))));
+        let frames: Vec<_> = copies.chain([(1_200_100, ipv4(false, ANSWER))]).collect();
+        let found = read(&pcap(101, &frames)).unwrap();
+        assert_eq!((found.exchanges, found.transmissions), (1, 3), "{tokens:?}");
+    }
+    let other = [(0, ipv4(true, REQUEST)), (1, ipv4(true, &[0x41, 1, 0x12, 0x34, 8])), (2, ipv4(false, ANSWER))];
+    assert_eq!(read(&pcap(101, &other)).unwrap().exchanges, 2, "another token is another request");
+}

@@ -170,7 +170,11 @@ def of(capture: bytes, scenario: Mapping[str, Any]) -> Truth:
         key = (packet.source if packet.is_request else packet.target, packet.message_id)
         exchange = open_now.get(key)
         if packet.is_request and leaves:
-            if exchange is None or exchange.token != packet.token or packet.at_us - exchange.sent[0] > _LIFETIME_US:
+            if (
+                exchange is None
+                or not _is_of(exchange.token, packet.token)
+                or packet.at_us - exchange.sent[0] > _LIFETIME_US
+            ):
                 exchange = open_now[key] = Exchange(key[0], packet.message_id, packet.token)
                 found.append(exchange)
             number = len(exchange.sent)
@@ -208,6 +212,12 @@ def peer(address: Address) -> str:
 
 
 # ----------------------------------------------------------------------------------------------- helpers
+
+
+def _is_of(known: bytes, token: bytes) -> bool:
+    """Whether a token is an exchange's, or its with another byte behind it, by which some devices name their copies."""
+    stem = token[:-1]
+    return known == token or (len(stem) > 0 and stem in (known, known[:-1]))
 
 
 def _rate(scenario: Mapping[str, Any], link: str) -> float:
