@@ -56,6 +56,20 @@ def test_without_more_it_is_the_engines_own(file: Path, capfd: pytest.CaptureFix
         assert said(capfd, "diagnose", "--side", "server", *flags, file) == (0, engine, "")
 
 
+def test_a_pipe_is_read_as_tcpdump_writes_it(file: Path) -> None:
+    arguments = [sys.executable, "-m", "millpond", "diagnose", "--side", "server"]
+    # in parts of any size
+    with subprocess.Popen([*arguments, "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as piped:
+        assert piped.stdin is not None
+        content = file.read_bytes()
+        for at in range(0, len(content), 99_991):
+            piped.stdin.write(content[at : at + 99_991])
+            piped.stdin.flush()
+        out, _ = piped.communicate()
+    assert piped.returncode == 0
+    assert out == subprocess.run([*arguments, file], capture_output=True, check=True).stdout
+
+
 def test_the_call_finds_what_the_program_prints(file: Path, capfd: pytest.CaptureFixture[str]) -> None:
     found = millpond.diagnose(file, side="server")
     assert json.loads(said(capfd, "diagnose", "--side", "server", "--json", file)[1]) == found.figures
