@@ -17,7 +17,7 @@ fn small() -> Vec<u8> {
         [[clients]]
         count = 2
         controller = "rfc7252"
-        exchanges = 2
+        exchanges = 1
         [path.uplink]
         rate = "10 kbit/s"
         delay = "100 ms"
@@ -44,11 +44,9 @@ fn a_capture_may_end_anywhere() {
 fn any_byte_may_be_another() {
     let whole = small();
     for at in 0..whole.len() {
-        for with in [0x7f, 0x80, 0xff] {
-            let mut bytes = whole.clone();
-            bytes[at] ^= with;
-            check(&bytes);
-        }
+        let mut bytes = whole.clone();
+        bytes[at] ^= [0x7f, 0x80, 0xff][at % 3];
+        check(&bytes);
     }
 }
 
