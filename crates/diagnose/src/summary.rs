@@ -58,6 +58,22 @@ pub struct Diagnosis {
     pub by_device: Vec<Device>,
 }
 
+impl Diagnosis {
+    /// When it began to be as bad as the verdict says, and when that ended, seconds since the first packet; `None` of a
+    /// network that is healthy, or of which it cannot be told.
+    #[must_use]
+    pub fn began_and_ended(&self) -> Option<(f64, f64)> {
+        let is_so = |span: &&Span| match self.verdict {
+            Health::Collapse => span.verdict == Health::Collapse,
+            Health::Strained => matches!(span.verdict, Health::Strained | Health::Collapse),
+            Health::Healthy | Health::Unknown => false,
+        };
+        let first = self.spans.iter().find(is_so)?;
+        let last = self.spans.iter().rfind(is_so)?;
+        Some((first.from_s, last.to_s))
+    }
+}
+
 /// Retransmissions by what they were.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Retransmissions {
@@ -132,6 +148,8 @@ pub struct Span {
     pub exchanges: u64,
     /// Of the answers' bytes those of use.
     pub goodput_ratio: Option<f64>,
+    /// How it was then, of the exchanges that began.
+    pub verdict: Health,
 }
 
 /// What one device did.
@@ -310,13 +328,17 @@ impl Summary {
             (std::cmp::Reverse(of.spurious + of.needed + of.unknown), device.address)
         });
         let length = self.windows.length;
-        let spans = self.windows.of.iter().enumerate().map(|(place, window)| Span {
-            from_s: place as f64 * length,
-            to_s: ((place + 1) as f64 * length).min(self.end),
-            transmissions: window.counts.transmissions,
-            retransmissions: window.counts.into(),
-            exchanges: window.exchanges,
-            goodput_ratio: goodput_ratio(window.useful, window.carried),
+        let spans = self.windows.of.iter().enumerate().map(|(place, window)| {
+            let goodput = goodput_ratio(window.useful, window.carried);
+            Span {
+                from_s: place as f64 * length,
+                to_s: ((place + 1) as f64 * length).min(self.end),
+                transmissions: window.counts.transmissions,
+                retransmissions: window.counts.into(),
+                exchanges: window.exchanges,
+                goodput_ratio: goodput,
+                verdict: health(&window.counts, goodput, false),
+            }
         });
         let spans = spans.collect();
         let ports = self.devices.iter().filter_map(|(&peer, of)| Some((names.get(peer as usize)?.0, of.from, of.to)));

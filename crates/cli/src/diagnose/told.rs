@@ -13,6 +13,9 @@ pub fn in_short(found: &Diagnosis) -> String {
         text.push('\n');
     };
     line(verdict(found));
+    if let Some((from, to)) = found.began_and_ended() {
+        line(format!("It was so from {} on until {}.", seconds(from), seconds(to)));
+    }
     line(String::new());
     let side = match found.side {
         Side::Server => "at the server",

@@ -210,3 +210,22 @@ fn what_is_on_its_way_at_the_end_is_no_loss() {
     let grades = [&found.path.uplink.loss, &found.path.downlink.loss].map(|loss| (loss.grade, loss.value > Some(0.0)));
     assert!(grades.contains(&(Grade::AtMost, true)) && !grades.contains(&(Grade::Exact, true)), "{grades:?}");
 }
+
+/// Reports in a rhythm that the cell carries, and in their midst the loops of a hundred devices that it does not.
+#[test]
+fn the_begin_and_the_end_of_a_strain_are_told() {
+    let calm = CELL.replace("count = 100", "count = 5").replace("until = \"1 h\"", "for = \"2400 s\"");
+    let calm = calm.replace("exchanges = 12", "workload = { kind = \"periodic\", period = \"20 s\" }");
+    let mut all = sights(&calm, 1);
+    all.extend(sights(CELL, 1).into_iter().map(|mut sight| {
+        sight.time += 600_000_000;
+        let address = if is_request(&sight.bytes) { 14 } else { 18 };
+        sight.bytes[address] = 9;
+        sight
+    }));
+    let end = all.iter().filter(|sight| sight.bytes[14] == 9).map(|sight| sight.time).max().unwrap() as f64 / 1e6;
+    let found = at_server(all, |_| true);
+    let (began, ended) = found.began_and_ended().unwrap();
+    assert!((560.0..=600.0).contains(&began) && (620.0..end + 64.0).contains(&ended), "{began} {ended} of {end}");
+    assert!(end < 2000.0, "{end}");
+}
