@@ -94,6 +94,14 @@ def test_nothing_known_still_gives_files_that_run(tmp_path: Path) -> None:
     description.read(tmp_path / written.FLEET, {})
 
 
+def test_a_backoff_that_a_queue_hides_still_gives_a_scenario(tmp_path: Path) -> None:
+    found, _ = of_drawn(0)
+    hidden = graded(found, "timers.backoff", {"value": 0.9843, "grade": "estimate", "because": "the second gap"})
+    written.write(written.of(hidden, "drawn"), tmp_path)
+    assert "backoff-factor = 1.001" in (tmp_path / written.SCENARIO).read_text()
+    scenarios.load(tmp_path / written.SCENARIO)
+
+
 def test_a_folder_that_holds_something_else_is_refused(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("", encoding="utf-8")
     with pytest.raises(UsageError, match=r"holds something else: name another folder"):

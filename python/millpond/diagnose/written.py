@@ -27,6 +27,8 @@ ROOM = 4.0
 FAST_BPS, DEEP_B = 1e6, 1e6
 #: The first wait of RFC 7252 and its spread, where no timer is visible.
 ACK_TIMEOUT_S, RANDOM_FACTOR, BACKOFF, MAX_RETRANSMIT = 2.0, 1.5, 2.0, 4
+#: A queue can make a second gap as short as the first; no timer of a scenario has a lower factor.
+LEAST_BACKOFF = 1.001
 #: A round trip where none is visible.
 BASE_RTT_S = 0.2
 #: When devices are back whose queue hides it: 3GPP TR 37.868 §6.1.1, model 2.
@@ -98,7 +100,7 @@ def _path(found: Diagnosis, told: Traffic, source: str) -> str:
     lines += [f'header = "{_header(found)} B"', ""]
     rates = {link: _rate(found.figure(f"path.{link}.rate_bps")) for link in LINKS}
     sizes = {"uplink": told.request_bytes, "downlink": told.answer_bytes}
-    base = found.figure("path.base_rtt_s")
+    base = traffic.round_trip(found)
     service = sum(8 * sizes[link] / rates[link] for link in LINKS)
     delay = max((BASE_RTT_S if base.value is None else base.value) - service, 0.0) / 2
     for link in LINKS:
@@ -124,7 +126,7 @@ def _scenario(found: Diagnosis, told: Traffic, source: str) -> str:
     settings = [
         f'ack-timeout = "{round(1e3 * _or(wait, ACK_TIMEOUT_S))} ms"',
         f"random-factor = {_or(factor, RANDOM_FACTOR):.4g}",
-        f"backoff-factor = {_or(backoff, BACKOFF):.4g}",
+        f"backoff-factor = {max(LEAST_BACKOFF, _or(backoff, BACKOFF)):.4g}",
     ]
     lines = [
         f'title = "As {source}"',
