@@ -35,7 +35,7 @@ SHOWN = ("default", "default_fb2")
 WORKLOAD = "continuous"
 #: The picture of a calm server: servers of `scenarios/sweeps/calm-cell.toml`, and what it says of both runs.
 SERVERS = {
-    "stored": (style.PRESETS["rfc7252"], "a server that answers every copy"),
+    "stored": (style.PRESETS["rfc7252"], "a server that answers every duplicate"),
     "calm": (style.PRESETS["cocoa-03"], "a calm server"),
 }
 CLIENTS, BUFFER = 400, 1_410_000
@@ -134,7 +134,7 @@ def _drawn(
         above.set_ylim(bottom=0)
         above.set_xlim(left=0)
         waiting_axis(above, first)
-        below.set_ylabel("useful share of\nthe bytes carried")
+        below.set_ylabel("goodput ratio")
         below.set_ylim(0, 1.03)
         below.set_xlabel("time since the start (s)")
         below.yaxis.set_major_formatter(PercentFormatter(1.0))
