@@ -1,0 +1,122 @@
+"""A key of a scenario that is set to the default which the manual gives it changes nothing."""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from millpond import _engine
+from millpond.plan import scenario as scenarios
+from millpond.plan.toml_file import parse
+
+PAGE = (Path(__file__).parents[2] / "docs" / "scenario.md").read_text(encoding="utf-8")
+
+LINK = {"rate": "60 kbit/s", "delay": "215 ms", "queue": "8 packets"}
+CLIENT: dict[str, Any] = {"count": 1, "controller": "rfc7252"}
+ONE = {"path": {"uplink": LINK, "downlink": LINK}, "clients": [CLIENT]}
+ROUTE = {"up": ["cell"], "down": ["cell"]}
+NETWORK = {"network": {**ROUTE, "links": {"cell": LINK}}, "clients": [CLIENT]}
+BEHIND = {**NETWORK, "clients": [{**CLIENT, "via": "gateway", "token_length": 2}]}
+PROXY = {"name": "gateway", "route": ROUTE, "controller": "cocoa-03"}
+MESH: dict[str, Any] = {"mesh": {"topology": "grid-6x6"}, "clients": [{"controller": "rfc7252", "sink": "primary"}]}
+ALARMS = {"kind": "after-event", "arrival": "at-once"}
+STATE = {"kind": "periodic", "period": "1 min"}
+ASKED = [{**CLIENT, "token_length": 2}]
+
+
+def _with(scenario: dict[str, Any], **keys: Any) -> dict[str, Any]:
+    return {**scenario, **keys}
+
+
+#: Of each table with defaults, in the order of the page: a scenario that may have its keys, and where they stand in it.
+TABLES: list[tuple[dict[str, Any], tuple[str | int, ...]]] = [
+    (ONE, ("path",)),
+    (ONE, ("path", "uplink")),
+    (NETWORK, ("network",)),
+    (_with(ONE, relays=[{"name": "gateway", "before": "uplink"}]), ("relays", 0)),
+    (_with(BEHIND, proxies=[PROXY]), ("proxies", 0)),
+    (MESH, ("mesh",)),
+    (_with(MESH, mesh={**MESH["mesh"], "routing": {"kind": "rpl"}}), ("mesh", "routing")),
+    (ONE, ("clients", 0)),
+    (_with(ONE, clients=[{**CLIENT, "workload": {"kind": "continuous"}}]), ("clients", 0, "workload")),
+    (
+        _with(ONE, clients=[{**ASKED[0], "commands": {"workload": ALARMS}}], server={"controller": "rfc7252"}),
+        ("clients", 0, "commands"),
+    ),
+    (
+        _with(
+            ONE,
+            clients=[{**ASKED[0], "notifications": {"workload": STATE}}],
+            server={"controller": "rfc7252"},
+            run={"for": "1 h"},
+        ),
+        ("clients", 0, "notifications"),
+    ),
+    (_with(ONE, clients=[{"count": 1, "transport": {"kind": "tcp"}}]), ("clients", 0, "transport")),
+    (_with(ONE, server={}), ("server",)),
+    (_with(ONE, timeline=[{"kind": "restart", "at": "1 min"}]), ("timeline", 0)),
+    (_with(ONE, run={}), ("run",)),
+]
+
+#: Keys that are not written out: another key says whether there is such a thing.
+OPEN = {"recovery"}
+
+_TABLE = re.compile(r"^\| key\b[^|]*\| default \| meaning \|\n\|[-|]+\|\n((?:\|.*\n)+)", re.MULTILINE)
+_APART = re.compile(r"[,;] (?=(?:[^`]*`[^`]*`)*[^`]*$)")
+_LITERAL = re.compile(r"`([\"\[{][^`]*|true|false)`|(\d+)")
+
+
+def literals(rows: str) -> Iterator[tuple[str, Any]]:
+    """The keys of a table whose default is a value, with that value."""
+    for row in rows.splitlines():
+        names, default = re.split(r"(?<!\\) \| ", row.strip("| "))[:2]
+        keys = re.findall(r"`(\w+)`", names)
+        told = _APART.split(default)
+        if len(told) not in (1, len(keys)):
+            continue  # it is told in words
+        for key, one in zip(keys, told * len(keys) if len(told) == 1 else told, strict=True):
+            if (found := _LITERAL.fullmatch(one)) is not None:
+                yield key, parse(f"value = {found[1] or found[2]}", "scenario.md")["value"]
+
+
+CASES = [
+    pytest.param(scenario, place, key, value, id=f"{'.'.join(map(str, place))}.{key}")
+    for (scenario, place), rows in zip(TABLES, _TABLE.findall(PAGE), strict=True)
+    for key, value in literals(rows)
+]
+
+
+def _set(scenario: dict[str, Any], place: tuple[str | int, ...], key: str, value: Any) -> dict[str, Any]:
+    changed = copy.deepcopy(scenario)
+    table: Any = changed
+    for part in place:
+        table = table[part]
+    table[key] = value
+    return changed
+
+
+def meant(scenario: dict[str, Any], key: str) -> object:
+    """What a scenario says with every default written out; how it runs where a key stays open."""
+    built = scenarios.build(scenario, "test.toml")
+    if key not in OPEN:
+        return built.to_json()
+    outcome = _engine.Batch([(built, 1, 0)]).next()
+    assert outcome is not None
+    return pa.table(outcome.tables()["flows"])
+
+
+@pytest.mark.parametrize(("scenario", "place", "key", "value"), CASES)
+def test_a_key_at_its_default_changes_nothing(
+    scenario: dict[str, Any], place: tuple[str | int, ...], key: str, value: Any
+) -> None:
+    assert meant(_set(scenario, place, key, value), key) == meant(scenario, key)
+
+
+def test_most_keys_have_a_default_that_is_a_value() -> None:
+    assert len(CASES) >= 60
