@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from manual.limits import limits
 from millpond import _engine
 from millpond.arena import drawn
 from millpond.judge.compare import OUTCOMES
@@ -51,6 +52,7 @@ def facts() -> Facts:
         "arena.lot": (f"`{drawn.LOTS[0]}`",),
         "c.calls": (f"{_COUNT[len(calls)]} calls",),
         **_versions(),
+        **limits(),
     }
 
 
