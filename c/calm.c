@@ -95,7 +95,7 @@ SHARED static uint32_t since(uint64_t now, uint64_t at) {
 
 /* ---------------------------------------------------------------- what is known of a peer */
 
-/* Everything but the settings and when the next plain message may leave. */
+/* Everything but the settings and when the next non-confirmable message may leave. */
 static void forget(calm_peer *peer) {
   peer->ended_us = NEVER;
   peer->hold_us = 0u;
@@ -140,7 +140,7 @@ SHARED static uint16_t moved(uint16_t lost, uint8_t gain, uint16_t fate) {
   return (uint16_t)(sum / gain);
 }
 
-/* Whether loss looks like congestion, if so many further copies are lost too: a high rate of it, and either a queue (SRTT is
+/* Whether loss looks like congestion, if so many retransmissions are lost too: a high rate of it, and either a queue (SRTT is
  * a twentieth above the shortest round trip) or too few samples to exclude one. */
 static int is_congested(const calm_peer *peer, uint8_t further) {
   uint16_t lost = peer->lost;

@@ -5,7 +5,7 @@
  *
  *   before a message leaves for the first time          calm_admit         may it leave now?
  *   a confirmable message leaves for the first time     calm_start         arm your timer
- *   its timer runs out and a further copy leaves        calm_timeout       arm it again
+ *   its timer expires and a retransmission leaves       calm_timeout       arm it again
  *   its answer comes                                    calm_reply
  *   it ends without one                                 calm_end
  *
@@ -150,7 +150,7 @@ int32_t calm_admit(const calm_peer *peer, uint8_t message_class, const calm_cx *
 /* The first copy of a confirmable message leaves now: how long until the second? */
 int32_t calm_start(calm_peer *peer, calm_exchange *exchange, const calm_cx *cx, calm_wait *wait);
 
-/* The wait ran out and a further copy leaves now: how long this time? Ask for the last copy too. */
+/* The timer expired and a retransmission leaves now: how long is the next wait? Ask for the last one too. */
 int32_t calm_timeout(const calm_peer *peer, calm_exchange *exchange, const calm_cx *cx, calm_wait *wait);
 
 /* The exchange ended with an answer. */

@@ -185,7 +185,7 @@ def fleets() -> list[Fleet]:
 def table(into: Path) -> str:
     """What the runs came to, as Markdown."""
     head = ["devices on", "buffer", "copies are answered", "median", "90 %", "slowest", "requests failed"]
-    head += ["copies sent", "answers nobody needed", "downlink busy", "load", "lateness"]
+    head += ["transmissions", "answers nobody needed", "downlink busy", "load", "lateness"]
     rows = [f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
     for one in filter(None, (told(fleet, into) for fleet in fleets())):
         seconds = sorted(one.seconds)

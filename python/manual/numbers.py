@@ -115,7 +115,7 @@ Kept = Mapping[str, Sequence[Value]]
 
 
 def read(folder: Path, plan: Plan) -> dict[str, Number | Farthest]:
-    """The numbers of a study's page; none if it has no `page.toml`. Raises `UsageError`: file, key and mend."""
+    """The numbers of a study's page; none if it has no `page.toml`. Raises `UsageError`: file, key and fix."""
     file = folder / PAGE
     if not file.is_file():
         return {}

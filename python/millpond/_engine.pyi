@@ -87,7 +87,7 @@ class Controller:
         """The first copy of a confirmable message leaves. How long until the second?"""
 
     def on_timeout(self, exchange: Exchange, cx: Cx) -> Wait:
-        """The wait ran out and a further copy leaves. How long this time?"""
+        """The timer expired and a retransmission leaves. How long is the next wait?"""
 
     def on_reply(self, exchange: Exchange, sample: Sample, cx: Cx) -> None:
         """The exchange ended with an answer."""

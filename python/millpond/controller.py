@@ -70,7 +70,7 @@ class Controller(ABC):
 
     @abstractmethod
     def on_timeout(self, exchange: Exchange, cx: Cx) -> AnyWait:
-        """The wait ran out and a further copy leaves now. How long this time? Also asked for the last copy."""
+        """The timer expired and a retransmission leaves now. How long is the next wait? Asked for the last one, too."""
 
     @abstractmethod
     def on_reply(self, exchange: Exchange, sample: Sample, cx: Cx) -> None:

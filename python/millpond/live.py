@@ -44,7 +44,7 @@ def _handing_on(name: str, about: str) -> click.Command:
 
 
 def _laboratory() -> str:
-    """The verbs of this program that are not handed on, for those that tell of all."""
+    """The verbs of this program that are not passed to the other, for those that tell of all."""
     program = click.get_current_context().find_root().command
     assert isinstance(program, click.Group)
     own = [command for command in program.commands.values() if not isinstance(command, _AsTheyAre)]

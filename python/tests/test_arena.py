@@ -193,7 +193,7 @@ def test_where_requests_come_in_a_rhythm_times_are_those_from_birth_to_answer(
         ({"candidates": {"alone": "fasor-token"}}, "'alone' is the arena's own name"),
         ({"against": ("fasorr",)}, "--against: unknown preset 'fasorr': did you mean 'fasor'"),
         ({"cells_of": "draw"}, "--cells: unknown kind 'draw': did you mean 'drawn'"),
-        ({"seeds": "test"}, "--seeds: unknown lot 'test'"),
+        ({"seeds": "test"}, "--seeds: unknown split 'test'"),
         ({"drawn": 0}, "--drawn: 0: at least 1"),
         ({"drawn": "9..4"}, "--drawn: 9..4: no cells"),
         ({"drawn": "few"}, "--drawn: 'few' is no number of cells"),

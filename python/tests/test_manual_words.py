@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import re
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
@@ -12,8 +14,9 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 #: What is read as the manual. Studies, reports and the appendix are looked up, and mostly generated.
 COUNTED = sorted(DOCS.glob("*.md"))
-#: The appendix is lists, whose words and lines are those of the code.
 PAGES = sorted([*COUNTED, *DOCS.glob("studies/*.md"), *DOCS.glob("reports/*.md")])
+#: Lists, whose lines are those of the code.
+APPENDIX = sorted(DOCS.glob("appendix/*.md"))
 MOST_WORDS = 41_000
 
 #: Words that nobody outside this project knows, each with the field's.
@@ -37,7 +40,7 @@ PRIVATE = {
     r"one's own": "your own",
     r"needless copies|further cop(?:y|ies)|copies sent": "retransmissions, duplicates",
     r"let go|hush(?:ed)?": "cancel, ack only",
-    r"handed on|hands on": "forwarded",
+    r"hand(?:ed|s|ing)? on": "forward",
 }
 _PRIVATE = re.compile(rf"\b(?:{'|'.join(PRIVATE)})\b", re.IGNORECASE)
 
@@ -62,7 +65,7 @@ def test_the_manual_is_short_enough_to_be_read() -> None:
     assert sum(words.values()) <= MOST_WORDS, sorted(words.items(), key=lambda told: -told[1])[:10]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(DOCS)))
+@pytest.mark.parametrize("page", [*PAGES, *APPENDIX], ids=lambda page: str(page.relative_to(DOCS)))
 def test_a_page_uses_the_words_of_the_field(page: Path) -> None:
     assert private(page.read_text(encoding="utf-8")) == [], "instead: " + ", ".join(PRIVATE.values())
 
@@ -104,6 +107,43 @@ def test_comments_use_the_words_of_the_field(crate: Path) -> None:
         for file in sorted(crate.rglob("*.rs"))
         for comment in _COMMENT.findall(file.read_text(encoding="utf-8"))
         for word in _PRIVATE.finditer(_SPELT.sub(" ", comment))
+    ]
+    assert found == [], "instead: " + ", ".join(PRIVATE.values())
+
+
+#: A text of Rust, without the values that it shows.
+_TEXT = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
+_SHOWN = re.compile(r"\{[^{}]*\}")
+
+
+def _texts(file: Path) -> Iterator[str]:
+    """What a file says to somebody: the texts of a program that are more than a name, or all of another file."""
+    text = file.read_text(encoding="utf-8")
+    if file.suffix == ".py":
+        said = (node.value for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Constant))
+        yield from (one for one in said if isinstance(one, str) and " " in one)
+    elif file.suffix == ".rs":
+        without = _COMMENT.sub("", text)
+        yield from (_SHOWN.sub(" ", one) for one in _TEXT.findall(without) if " " in one)
+    else:
+        yield text
+
+
+SAID = {
+    **{f"crates/{crate.name}": sorted(crate.glob("src/**/*.rs")) for crate in CRATES},
+    "python/millpond": sorted((ROOT / "python/millpond").rglob("*.py")),
+    "scenarios": sorted((ROOT / "python/millpond/scenarios").rglob("*.toml")),
+    "crates/web/page": [*(ROOT / "crates/web/page").rglob("*.js"), *(ROOT / "crates/web/page").rglob("*.html")],
+}
+
+
+@pytest.mark.parametrize("files", SAID.values(), ids=SAID)
+def test_messages_use_the_words_of_the_field(files: list[Path]) -> None:
+    found = [
+        f"{file.relative_to(ROOT)}: {word[0]}"
+        for file in files
+        for text in _texts(file)
+        for word in _PRIVATE.finditer(_SPELT.sub(" ", text))
     ]
     assert found == [], "instead: " + ", ".join(PRIVATE.values())
 

@@ -59,7 +59,7 @@ def test_values_are_written_with_their_unit() -> None:
     assert METRICS["useful_share"].written(0.2) == "20 %"
     assert METRICS["fct"].written(2425.04) == "2425 s"
     assert (METRICS["fct"].axis, METRICS["useful_share"].axis) == (
-        "flow completion time (s)", "useful share of the bottleneck (%)",
+        "flow completion time (s)", "goodput ratio of the bottleneck (%)",
     )  # fmt: skip
     assert (METRICS["fct"].factor("ms"), METRICS["fct"].factor("percent")) == (1000, None)
 

@@ -184,7 +184,7 @@ def test_the_lead_is_computed(page: Page) -> None:
     assert "With 400 clients, random, infinite buffer, CoCoA sends each message" in page.words
     assert "only 15.9\N{NARROW NO-BREAK SPACE}% of the bytes" in page.words
     assert "In the same place it is prevented by" in page.words
-    assert "instead, the same CoCoA keeps a useful share of" in page.words
+    assert "instead, the same CoCoA keeps a goodput ratio of" in page.words
 
 
 def test_no_collapse_is_said_when_there_is_none(tmp_path: Path) -> None:

@@ -140,7 +140,7 @@ def test_the_queue_is_drawn_in_full(results: Results) -> None:
     run = next(c.first_run for c in results.cells if c.id == "default-continuous-400-1410000-fixed")
     peak = max(row["bytes"] for row in traced.to_pylist() if row["run"] == run and row["link"] == "downlink")
     assert max(float(str(row[4])) for row in rows if row[1] == "queue") == peak
-    shares = [float(str(row[4])) for row in rows if row[1] == "useful share"]
+    shares = [float(str(row[4])) for row in rows if row[1] == "goodput ratio"]
     assert min(shares) == pytest.approx(0.2, abs=0.01)
 
 

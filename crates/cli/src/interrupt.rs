@@ -34,7 +34,7 @@ impl Interrupt {
 
 /// What is said if the operating system does not let the program listen.
 pub(crate) fn no_signals(error: io::Error) -> Failure {
-    Failure::Failed(format!("signals cannot be heard: {error}"))
+    Failure::Failed(format!("signals cannot be received: {error}"))
 }
 
 /// Hears one signal of Unix, from when it is made; nothing where there is no such signal.

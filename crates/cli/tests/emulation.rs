@@ -83,7 +83,7 @@ fn blocks_larger_than_the_mtu_pass_in_fragments() {
 
 #[test]
 fn what_is_of_use_is_told_of_messages_inside_packets() {
-    if !possible("the useful share of links between namespaces") {
+    if !possible("the goodput ratio of links between namespaces") {
         return;
     }
     let (path, server) = (quick_path("useful"), format!("{PROGRAM} serve --quiet --bind 10.77.0.2 --bind fd77::2"));

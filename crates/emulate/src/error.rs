@@ -21,7 +21,7 @@ pub enum Error {
     #[error("{1} cannot be reached from {0}: {words}; choose an address of this machine that leads there", words = words(.2))]
     From(IpAddr, SocketAddr, io::Error),
     /// Both addresses are the same.
-    #[error("{0}: the relay would hand on to itself; listen at another port")]
+    #[error("{0}: the relay would forward to itself; listen at another port")]
     Itself(SocketAddr),
     /// There is no TUN device.
     #[cfg(target_os = "linux")]

@@ -137,7 +137,7 @@ impl fmt::Display for LatenessRow {
         let ms = |micros: u64| micros as f64 / 1e3;
         write!(
             f,
-            "{packets} packets handed on, half of them at most {:.3} ms late, 99 % {:.3} ms, all {:.3} ms",
+            "{packets} packets forwarded, half of them at most {:.3} ms late, 99 % {:.3} ms, all {:.3} ms",
             ms(p50_us),
             ms(p99_us),
             ms(max_us)

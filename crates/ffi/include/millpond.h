@@ -5,7 +5,7 @@
  * and random words are arguments. Your message layer calls it at these points:
  *
  *   a confirmable message leaves for the first time     millpond_on_start       arm your timer
- *   its timer runs out and a further copy leaves        millpond_on_timeout     arm it again
+ *   its timer expires and a retransmission leaves       millpond_on_timeout     arm it again
  *   its answer comes                                    millpond_on_reply
  *   it ends without one                                 millpond_on_end
  *

@@ -31,7 +31,7 @@ enum {
   MILLPOND_PRESET_COCOA_ECHO = 21,
   /* copies carry their number; an answer to the first one after retransmissions means congestion */
   MILLPOND_PRESET_COCOA_NUMBER = 22,
-  /* one bit tells a further copy from the first; congestion as in cocoa-number, else a guess */
+  /* one bit tells a retransmission from the first; congestion as in cocoa-number, else a guess */
   MILLPOND_PRESET_COCOA_FLAG = 23,
   /* cocoa-03 that keeps a backed-off wait until an answer comes without a retransmission */
   MILLPOND_PRESET_COCOA_FB1 = 24,

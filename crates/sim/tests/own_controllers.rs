@@ -144,9 +144,9 @@ fn bad_names_are_refused_in_one_line() {
     for (written, told) in [
         ("\"fixed\"", "unknown controller `fixed`"),
         ("\"fixed\"", "one of your own has a colon in its name"),
-        ("{ own = \"fixed\" }", "`fixed` is no controller of one's own: write two names with a colon"),
-        ("{ own = \" :fixed\" }", "is no controller of one's own"),
-        ("{ own = \"own:\" }", "is no controller of one's own"),
+        ("{ own = \"fixed\" }", "`fixed` is no controller of your own: write two names with a colon"),
+        ("{ own = \" :fixed\" }", "is no controller of your own"),
+        ("{ own = \"own:\" }", "is no controller of your own"),
         ("{ own = \"own:fixed\", preset = \"rfc7252\" }", "both `own` and `preset`: name one controller"),
         ("{ seconds = 7 }", "missing key `preset`"),
         ("{ preset = \"rfc7252\", max-wait = true }", "`true` does not fit: max-wait takes a length of time"),

@@ -227,7 +227,7 @@ fn what_a_scenario_may_not_say() {
         (
             "via = \"gateway\"",
             "via = \"gateway\"\ntransfer = { kind = \"blocks\", size = \"64 B\" }",
-            "clients[0].transfer: a proxy hands on requests over UDP whose bodies are whole",
+            "clients[0].transfer: a proxy forwards requests over UDP whose bodies are whole",
         ),
     ] {
         let line = change(from, to);

@@ -53,7 +53,7 @@ fn scenario(controller: &str) -> String {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    println!("{:44} {:>10} {:>14} {:>8}", "150 clients, 50 exchanges each", "median", "copies/client", "in vain");
+    println!("{:44} {:>10} {:>14} {:>8}", "150 clients, 50 exchanges each", "median", "copies/client", "spurious");
     for controller in [
         r#"{ preset = "rfc7252", max-wait = "60 s" }"#,
         r#""cocoa-03""#,

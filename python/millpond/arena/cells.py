@@ -1,4 +1,4 @@
-"""From candidates and cells to a program: candidates and published presets meet the same luck in every cell."""
+"""From candidates and cells to a program: candidates and presets meet the same random streams in every cell."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def places(
     readings: str = "first",
     families: Sequence[str] = (),
 ) -> list[Place]:
-    """The cells of a kind. Raises `UsageError` for a kind, a lot, readings or a family that there are not.
+    """The cells of a kind. Raises `UsageError` for a kind, a split, readings or a family that there are not.
 
     `chosen` are the numbers, from 0 on, of the cells that are drawn, of these families in turn.
     """
@@ -113,7 +113,7 @@ def places(
     if families and kind == "studies":
         raise UsageError("--families: studies' cells are of none: choose --cells drawn, or all")
     if lot not in drawn.LOTS:
-        raise UsageError(f"--seeds: {unknown('lot', lot, drawn.LOTS)}")
+        raise UsageError(f"--seeds: {unknown('split', lot, drawn.LOTS)}")
     if runs < 1:
         raise UsageError(f"--runs: {runs}: at least 1")
     found: list[Place] = []

@@ -1,6 +1,6 @@
 """Cells drawn from wide ranges, so that no candidate can be made for a few paths that are known beforehand.
 
-A cell is a pure function of lot, family and number. The lots `training` and `held-out` have no cell in common.
+A cell is a pure function of split, family and number. The splits `training` and `held-out` have no cell in common.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Drawn:
 
 
 def cells(lot: str, count: int, families: Sequence[str] = ()) -> list[Drawn]:
-    """So many cells of a lot, of these families in turn, or of the `USUAL`: every second one is `one-cell`."""
+    """So many cells of a split, of these families in turn, or of the `USUAL`: every second one is `one-cell`."""
     turns = cycle(families or USUAL)
     seen: dict[str, int] = {}
     found = []

@@ -34,20 +34,28 @@ _PATH = click.Path(path_type=Path)
 )
 @click.option("--cells", default="drawn", show_default=True, metavar="WHICH", help="studies, drawn or all.")
 @click.option(
-    "--readings", default="first", show_default=True, metavar="WHICH", help="Of studies' test beds: first, or all."
+    "--readings",
+    default="first",
+    show_default=True,
+    metavar="WHICH",
+    help="Interpretations of studies' test beds: first or all.",
 )
 @click.option(
-    "--seeds", default="training", show_default=True, metavar="LOT", help="training or held-out: paths and luck apart."
+    "--seeds",
+    default="training",
+    show_default=True,
+    metavar="SPLIT",
+    help="training or held-out: they have no path and no seed in common.",
 )
 @click.option(
-    "--drawn", default="120", show_default=True, metavar="N", help="So many drawn cells; 401..800: those alone."
+    "--drawn", default="120", show_default=True, metavar="N", help="How many drawn cells, or which: 401..800."
 )
 @click.option(
     "--families",
     multiple=True,
     callback=arguments.names,
     metavar="A,B",
-    help="Draw cells of these families in turn; windows and bursts only so. [the other six]",
+    help="Draw cells of these families in turn. [all but windows and bursts]",
 )
 @click.option("--runs", type=int, default=16, show_default=True, metavar="N", help="Runs of a cell, at most.")
 @arguments.sets("Set a key of every cell: server.duplicates=stored")
@@ -61,14 +69,14 @@ _PATH = click.Path(path_type=Path)
     metavar="S=A..B",
     help="Search settings of the one candidate, a preset, on training cells: 'patience=1 s..60 s'; may be repeated.",
 )
-@click.option("--draws", type=int, default=27, show_default=True, metavar="N", help="So many settings are drawn.")
+@click.option("--draws", type=int, default=27, show_default=True, metavar="N", help="How many settings are drawn.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON and nothing else.")
 def arena(
     as_json: bool, candidates: tuple[Any, ...], cells: str, ranges: tuple[str, ...], draws: int, **options: Any
 ) -> None:
     """Put candidates beside published presets, one of each family, on many paths.
 
-    Every cell is judged by the best preset of that very cell.
+    In each cell a candidate is judged against the best preset of that cell.
     """
     from millpond.arena import contest
     from millpond.cli.lab import bar

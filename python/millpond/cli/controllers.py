@@ -19,7 +19,7 @@ from millpond.errors import UsageError
         "millpond controllers mine.py:Mine --out mine.html",
     ),
 )
-@click.argument("name", metavar="CONTROLLER", required=False)
+@click.argument("name", metavar="[CONTROLLER]", required=False)
 @click.option(
     "--out",
     type=click.Path(path_type=Path),

@@ -37,9 +37,11 @@ _KEYS = {
         "millpond fleet --from cell",
     ),
 )
-@click.argument("file", metavar="FILE.toml", type=_PATH, required=False)
+@click.argument("file", metavar="[FILE.toml]", type=_PATH, required=False)
 @click.option("--example", is_flag=True, help="Print a description that runs, with every key explained.")
-@click.option("--from", "folder", type=_PATH, metavar="DIR", help="Those that `millpond diagnose --write DIR` wrote.")
+@click.option(
+    "--from", "folder", type=_PATH, metavar="DIR", help="The fleet that `millpond diagnose --write DIR` described."
+)
 @click.option("--devices", type=int, metavar="N", help="How many devices.")
 @click.option("--profile", metavar="PATH", help="Their cell: a path that `millpond paths` lists, or the file of one.")
 @click.option("--after", metavar="EVENT", help="What happens: power-cut, hourly, command, firmware.")

@@ -173,10 +173,13 @@ def sweep(plan: Path, **options: Any) -> None:
     callback=arguments.controllers,
     metavar="A[,B]",
     text="Another controller for all clients, or one for each group: a preset, with settings 'rfc7252?ack-timeout=3 s' "
-    "or as a table, or your own: mine.py:Mine.",
+    "or as a table, or your own: mine.py:Mine. [the file's]",
 )
 @_listing(
-    "--clients", callback=arguments.numbers, metavar="N[,M]", text="Other numbers of clients, one for each group."
+    "--clients",
+    callback=arguments.numbers,
+    metavar="N[,M]",
+    text="Other numbers of clients, one for each group. [the file's]",
 )
 @click.option("--replications", type=int, default=1, show_default=True, metavar="N", help="Runs, each with its seed.")
 @click.option("--seed", type=int, default=1, show_default=True, metavar="N", help="Seed of the first run.")

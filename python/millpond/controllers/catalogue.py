@@ -52,13 +52,13 @@ class Entry:
     summary: str
     readings: tuple[str, ...]
     state_bytes: int | None
-    """Bytes for each peer, parameters included; none for a controller of one's own."""
+    """Bytes for each peer, parameters included; none for a user's controller."""
     keeps: tuple[str, ...]
     """The numbers it shows that change as it learns."""
     naming: str
     """How it wishes copies to be told apart; `none` if it does not."""
     confirmable_every: int
-    """Among so many plain messages it wishes one to be confirmable; 0: no wish."""
+    """Among so many non-confirmable messages it wishes one to be confirmable; 0: no wish."""
     parameters: tuple[Parameter, ...]
     judgements: tuple[Judgement, ...]
 
@@ -87,7 +87,7 @@ def names() -> list[str]:
 
 @dataclass(frozen=True)
 class Choice:
-    """A controller by name, with settings: a built-in one, or one of one's own as `file.py:Class`."""
+    """A controller by name, with settings: a built-in one, or a user's as `file.py:Class`."""
 
     name: str
     settings: Mapping[str, object] = field(default_factory=dict)
@@ -119,7 +119,7 @@ class Choice:
 
 @contextmanager
 def in_one_line() -> Iterator[None]:
-    """A controller of one's own may fail in any call: that is told like wrong usage."""
+    """A user's controller may fail in any call: that is told like wrong usage."""
     try:
         yield
     except ValueError as error:
@@ -139,7 +139,7 @@ def waits(makes: Mapping[str, Make]) -> dict[str, Any]:
 
 
 def entry(choice: Choice) -> Entry:
-    """One controller, judged. Raises `UsageError` with one line if one of one's own fails."""
+    """One controller, judged. Raises `UsageError` with one line if a user's fails."""
     make = choice.maker()
     with in_one_line():
         made = make()
@@ -163,7 +163,7 @@ def entries() -> list[Entry]:
 
 
 def _told_by_itself(name: str) -> str:
-    """The first line of the text of one's own class."""
+    """The first line of the text of a user's class."""
     text = inspect.getdoc(OwnControllers().find(name).make) or ""
     return text.partition("\n")[0]
 

@@ -39,7 +39,7 @@ _NONE = "it has no controllers: write `class Mine(millpond.Controller)`"
 
 @dataclass(frozen=True)
 class Own:
-    """A controller of one's own."""
+    """A user's controller."""
 
     name: str
     make: Make
@@ -50,7 +50,7 @@ class Own:
 
 
 class OwnControllers:
-    """Finds controllers of one's own. Files are looked for in the folders in their order, each is loaded once."""
+    """Finds users' controllers. Files are looked for in the folders in their order, each is loaded once."""
 
     def __init__(self, *folders: Path) -> None:
         self.folders = folders or (Path(),)
@@ -111,7 +111,7 @@ class OwnControllers:
         return name
 
     def written(self, controller: AnyController) -> str | dict[str, object]:
-        """The controller as a scenario writes it. Its class, if it is one's own, is made known or loaded."""
+        """The controller as a scenario writes it. Its class, if it is a user's, is made known or loaded."""
         if isinstance(controller, Mapping):
             table = dict(controller)
             if callable(table.get("own")):
@@ -170,12 +170,12 @@ class _Kept(OwnControllers):
 
 
 def kept(name: str) -> str:
-    """Where results keep the source of a controller of one's own."""
+    """Where results keep the source of a user's controller."""
     return f"controllers/{re.sub(r'[^A-Za-z0-9_.-]+', '_', name)}"
 
 
 def is_own(name: str) -> bool:
-    """Whether a name is one of a controller of one's own."""
+    """Whether a name is that of a user's controller."""
     return ":" in name
 
 

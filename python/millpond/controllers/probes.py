@@ -124,12 +124,12 @@ def every_exchange(make: Make) -> Found:
 def ambiguous_samples(make: Make) -> Found:
     """C4: answers after retransmissions that name no copy: do the estimates move, and with the time they took?
 
-    With a controller that wishes for one bit ("a further copy"), also answers that leave several copies to choose from.
+    With a controller that wishes for one bit ("a retransmission"), also answers that fit several copies.
     """
     naming = Peer(make).controller.wishes().naming
     kinds = {"answers": False}
     if naming == "flag":
-        kinds["answers that tell a further copy from the first and no more,"] = True
+        kinds["answers that tell a retransmission from the first transmission and no more,"] = True
     for kind, named in kinds.items():
         moved = {
             lost: told
@@ -261,12 +261,13 @@ def plain_messages(make: Make) -> Found:
     unknown, known = Peer(make), measured(make)
     gaps = unknown.plain_gap_us(), known.plain_gap_us()
     every = unknown.controller.wishes().confirmable_every
-    told = f"a plain message of {LENGTH} bytes waits {seconds(gaps[0])} behind another to an unknown peer"
+    told = f"a non-confirmable message of {LENGTH} bytes waits {seconds(gaps[0])} behind another to an unknown peer"
     told += f", {seconds(gaps[1])} after answers of {seconds(RTT)}"
     told += f"; every {every}th is made confirmable" if every else "; none is made confirmable"
     if max(gaps) == 0:
         return "not met", (
-            "plain messages leave 0 s behind each other; of requests alone the endpoint lets one at a time be under way"
+            "non-confirmable messages leave 0 s behind each other; "
+            "of requests alone the endpoint lets one at a time be under way"
         )
     if gaps[1] < RTT:
         return "not met", told

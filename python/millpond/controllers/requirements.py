@@ -109,7 +109,7 @@ REQUIREMENTS = (
     ),
     Requirement(
         "C10",
-        "plain messages at most one per timeout",
+        "non-confirmable messages at most one per timeout",
         "Unacknowledged messages leave at most once per round trip; without any feedback at most once in 3 s.",
         "RFC 8085 §3.1.3, RFC 7252 §4.7",
     ),

@@ -66,7 +66,7 @@ def _course(answer: Answer) -> Section:
     beside = "" if best is None else f" Beside it: {best.outcome.change.title}."
     collapse = Picture(
         "collapse",
-        "Queue and useful share",
+        "Queue and goodput ratio",
         "Above, how much waits at the busiest link (left scale) and how long a new packet has to wait for it (right "
         f"scale); below, how much of what the link carries completes an exchange. One run.{beside}",
         partial(pictures.collapse, answer),

@@ -41,7 +41,7 @@ def done(answer: Answer) -> Plot:
 
 
 def collapse(answer: Answer) -> Plot:
-    """Queue of the bottleneck and the useful share of what it carries, over time, in the first run."""
+    """Queue of the bottleneck and the goodput ratio of what it carries, over time, in the first run."""
     found = {name: shown.link for name, shown in drawn(answer).items()}
     looks = {name: (name, look) for name, look in zip(found, LOOKS, strict=False)}
 

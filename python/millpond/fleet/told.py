@@ -118,7 +118,7 @@ def facts(answer: Answer) -> list[tuple[str, str]]:
         *done,
         ("transmissions of a message", spread(outcome, "copies", "")),
         ("spurious retransmissions, a device", spread(outcome, "spurious", "")),
-        (f"useful share of the {outcome.bottleneck}", labels.percent(outcome.median("useful"))),
+        (f"goodput ratio of the {outcome.bottleneck}", labels.percent(outcome.median("useful"))),
         (
             "longest queue",
             f"{labels.size(outcome.median('queue_bytes'))}, {time(outcome.median('queue_s'))} of waiting",

@@ -152,7 +152,7 @@ METRICS = (
             column("first_wait_mean_us", _MICRO), "", "first wait"),
     _metric("rto_in_rtts", "round trips", "median", "first wait over true round-trip time, means over exchanges",
             ratio(column("first_wait_mean_us"), column("rtt_true_mean_us")), "", "first wait in round trips"),
-    _metric("retransmissions_per_client", "retransmissions", "median", "copies sent beyond the first",
+    _metric("retransmissions_per_client", "retransmissions", "median", "transmissions beyond the first",
             _RETRANSMISSIONS, "less"),
     _metric("retx_per_exchange", "retransmissions", "median", "the same per completed exchange",
             ratio(_RETRANSMISSIONS, _COMPLETED), "less", "retransmissions per exchange"),

@@ -102,7 +102,7 @@ def _settling(measures: Measures, population: Population) -> tuple[Floats, Float
 
 
 def _event_delay(measures: Measures, population: Population) -> Sample:
-    """The mean delay of what was born within `BURST` seconds after any event: one value for each run."""
+    """The mean delay of what arrived within `BURST` seconds after any event: one value for each run."""
     cell = measures.cell(population)
     since, delivered, delay, runs = (
         measures.rows("births", population, name) for name in ("since_us", "delivered", "delay_us", "run")
@@ -147,10 +147,10 @@ METRICS = (
     ),
     Metric("settling_time", "s", "group", "mean",
            f"the first event of the timeline until requests of {SETTLING_WINDOW} s reach the far application in at "
-           f"most {SETTLED} times the mean one-way delay before it; where they never do, until the last was born",
+           f"most {SETTLED} times the mean one-way delay before it; where they never do, until the last arrived",
            _settling_time, "less"),
     Metric("event_delay", "s", "group", "mean",
-           f"mean one-way delay of a run's requests that were born within {BURST} s after an event of the timeline",
+           f"mean one-way delay of a run's requests that arrived within {BURST} s after an event of the timeline",
            _event_delay, "less"),
     Metric("settled", "1", "group", "mean", "runs in which they do before the run ends", _settled, "more",
            "runs that settle"),

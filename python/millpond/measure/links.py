@@ -33,7 +33,7 @@ OTHER_THRESHOLDS = (0.5, 0.6, 0.75)
 
 
 #: What stands above the columns of a table with a row for each link.
-HEADS = ("packets offered", "dropped at the queue", "lost on the air", "delivered", "useful share", "busy",
+HEADS = ("packets offered", "dropped at the queue", "lost on the air", "delivered", "goodput ratio", "busy",
          "mean queue", "95th percentile", "largest")  # fmt: skip
 _COLUMNS = ("offered_packets", "dropped_queue_packets", "dropped_radio_packets", "delivered_packets",
             "queue_mean_bytes", "queue_p95_bytes", "queue_max_bytes",
@@ -134,7 +134,7 @@ def _withheld(measures: Measures, population: Population) -> Sample:
 
 METRICS = (
     Metric("useful_share", "1", "link", "mean", "bytes of the bottleneck that completed an exchange, of all carried",
-           _sample(_useful), "more", "useful share of the bottleneck"),
+           _sample(_useful), "more", "goodput ratio of the bottleneck"),
     Metric("wasted_share", "1", "link", "mean", "bytes of the bottleneck that completed no exchange, of all carried",
            _sample(_wasted), "less", "share of the bottleneck wasted"),
     Metric("utilisation", "1", "link", "mean", "share of the time that the bottleneck is busy", _sample(_utilisation),

@@ -33,11 +33,11 @@ FIGURES = (
     Figure("proxy_answered", "answered", "answered", "requests", "those of them that the server answered", "more"),
     Figure("proxy_failed", "failed", "given up", "requests", "those that proxies gave up (5.04)"),
     Figure("proxy_refused", "refused", "refused", "requests", "those that proxies had no room for (5.03)"),
-    Figure("proxy_transmissions", "transmissions", "copies sent", "messages", "copies of requests that proxies sent "
+    Figure("proxy_transmissions", "transmissions", "sent", "messages", "transmissions of requests that proxies sent "
            "to the server"),
     Figure("proxy_retransmissions", "retransmissions", "retx", "retransmissions", "those of them after the first"),
-    Figure("proxy_unnecessary", "unnecessary", "in vain", "retransmissions", "copies behind the one whose answer the "
-           "proxy took"),
+    Figure("proxy_unnecessary", "unnecessary", "spurious", "retransmissions", "transmissions after the one whose "
+           "answer the proxy took"),
     Figure("proxy_held", "held_max", "most held", "requests", "the most requests that a proxy held at once",
            is_most=True),
 )  # fmt: skip

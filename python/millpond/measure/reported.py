@@ -107,7 +107,7 @@ class Outcome:
 
     @property
     def delivery_ratio(self) -> float | None:
-        """Delivered over born; None if it was not counted."""
+        """Delivered over arrived; None if it was not counted."""
         return self.delivered / self.born if self.delivered is not None and self.born else None
 
 

@@ -33,7 +33,7 @@ def _column(name: str, scale: float = 1.0) -> Compute:
 
 
 def _of_born(name: str) -> Compute:
-    """A column of the table `runs` over the requests that were born in the run."""
+    """A column of the table `runs` over the requests that arrived in the run."""
 
     def compute(measures: Measures, population: Population) -> Sample:
         cell = measures.cell(population)
@@ -144,7 +144,7 @@ METRICS = (
            _column("makespan_us", 1e-6), "less", "time until the last client finished"),
     Metric("unfinished", "flows", "run", "mean", "clients with more to ask, or a request open, when the run ended",
            _column("unfinished"), "less"),
-    Metric("requests_answered", "1", "run", "mean", "of a run's requests those that were answered, whoever made them",
+    Metric("requests_answered", "1", "run", "mean", "of the requests of all clients of a run those that were answered",
            _of_born("answered"), "more", "requests of a run answered"),
     Metric("requests_delivered", "1", "run", "mean", "of a run's requests those that reached the far application",
            _of_born("delivered"), "more", "requests of a run delivered"),

@@ -1,4 +1,4 @@
-"""One row for each population of clients: who got what it asked for, how long that took, what was in vain."""
+"""One row for each population of clients: who got what it asked for, how long that took, what was useless."""
 
 from __future__ import annotations
 

@@ -213,7 +213,7 @@ class Plan:
 
     @property
     def sites(self) -> bool:
-        """Whether its replications are sites of one fleet: each with luck of its own, and without rows of clients."""
+        """Whether its replications are sites of one fleet: each with its own streams, and without rows of clients."""
         return any(matrix.sites for matrix in self.matrices)
 
     @property

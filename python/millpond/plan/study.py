@@ -85,7 +85,7 @@ def seed(study: str, replication: int) -> int:
 
 
 def load(place: Path | Mapping[str, Any]) -> Plan:
-    """Read a plan, its file, its folder or its keys. Raises `UsageError` with one line: file, key and mend."""
+    """Read a plan, its file, its folder or its keys. Raises `UsageError` with one line: file, key and fix."""
     return reading.read(place, [preset.name for preset in presets()])
 
 

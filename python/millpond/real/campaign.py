@@ -272,7 +272,7 @@ def _started(command: Sequence[str]) -> subprocess.Popen[str]:
 
 
 def _heard(address: str) -> None:
-    """Waits until somebody listens at a UDP port of this machine; a second at the most, then whoever asks is told."""
+    """Waits until a program listens at a UDP port of this machine, or for a second: then the caller is told."""
     port = f":{int(address.rpartition(':')[2]):04X} "
     table = Path("/proc/net/udp")
     for _ in range(100):

@@ -56,7 +56,7 @@ class Programs(Protocol):
     """A kind of programs."""
 
     def missing(self) -> str:
-        """What is not installed, with the mend; empty if nothing is lacking."""
+        """What is not installed, with the fix; empty if nothing is lacking."""
 
     def lines(self, cell: Cell, folder: Path, server: str, /) -> Lines:
         """The commands of one run, which may keep files in a folder of their own; `server` is its address."""

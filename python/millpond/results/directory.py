@@ -106,7 +106,7 @@ class Cell:
         return self.first_run - self.first_seed
 
     def preset(self, group: Group) -> str:
-        """The preset, or controller of one's own, of a group's clients in the scenario; empty if none is said."""
+        """The preset, or user's controller, of a group's clients in the scenario; empty if none is said."""
         tables = self.scenario.get("clients", ())
         said = tables[group.index] if group.index < len(tables) else {}
         controller, transfer = said.get("controller"), said.get("transfer")
@@ -237,7 +237,7 @@ class Results:
 
     @property
     def kept(self) -> Path:
-        """The directory that holds the plan, its scenarios and the source of controllers of one's own."""
+        """The directory that holds the plan, its scenarios and the source of users' controllers."""
         return self.folders[0][0]
 
     @property

@@ -26,7 +26,7 @@ class Folder:
 
     @property
     def fault(self) -> str | None:
-        """Why it cannot be read, and the mend; None if it can."""
+        """Why it cannot be read, and the fix; None if it can."""
         try:
             check_whole(self.place, self.manifest)
         except MillpondError as error:

@@ -33,7 +33,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a run failed, in one line, and what a controller of one's own raised if that is known."""
+    """Why a run failed, in one line, and what a user's controller raised if that is known."""
 
     run: int
     told: str

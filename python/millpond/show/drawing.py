@@ -30,7 +30,7 @@ from millpond.show.report import style
 PIXELS_PER_INCH = 99
 """How large pictures are shown, where the window allows; type on them then has the size of the text around."""
 MANY_CELLS = 100
-"""A painter needs a second or two until it draws. Results of so many cells have a page that takes longer."""
+"""A render worker needs a second or two until it draws. Results of so many cells have a page that takes longer."""
 MOST_PAINTERS = 3
 """Each has its own copy of the columns that it draws."""
 
@@ -94,7 +94,7 @@ class Painters:
         self._programs = programs
 
     def draw(self, pictures: Sequence[Picture]) -> list[Drawn]:
-        """Draw all pictures of the page: from the first on here, from the last on by painters."""
+        """Draw all pictures of the page: from the first on here, from the last on by render workers."""
         waiting = deque(range(len(pictures)))
         found: dict[int, Drawn] = {}
         asking = [threading.Thread(target=_ask, args=(program, waiting, found)) for program in self._programs]
@@ -135,7 +135,7 @@ def painters(compose: Callable[[], Sequence[Section]], cells: int) -> Iterator[P
 
 
 def paint() -> None:
-    """What a painter does until nobody tells it anything more."""
+    """What a render worker does until nobody tells it anything more."""
     told, answers = sys.stdin.buffer, sys.stdout.buffer
     pictures = pictures_of(pickle.load(told)())
     while True:
@@ -151,7 +151,7 @@ def paint() -> None:
 
 
 def _begin(compose: Callable[[], Sequence[Section]]) -> subprocess.Popen[bytes]:
-    """A painter that knows what it will be asked about."""
+    """A render worker that knows what it will be asked about."""
     # it finds this very package wherever that was found
     places = os.pathsep.join(place for place in sys.path if place)
     program = subprocess.Popen(
@@ -171,7 +171,7 @@ def _begin(compose: Callable[[], Sequence[Section]]) -> subprocess.Popen[bytes]:
 
 
 def _ask(program: subprocess.Popen[bytes], waiting: deque[int], found: dict[int, Drawn]) -> None:
-    """Have a painter draw what waits, from the end on, as long as it answers."""
+    """Have a render worker draw what waits, from the end on, as long as it answers."""
     for number in _taken(waiting.pop):
         try:
             _tell(program.stdin, number)

@@ -78,7 +78,7 @@ def check(plan: Plan) -> None:
 
 
 def know_kept(plan: Plan, own: OwnControllers) -> None:
-    """Take the controllers of one's own that lie with a plan that results keep: it runs again as it lies."""
+    """Take the users' controllers that lie with a plan that results keep: it runs again as it lies."""
     home = plan.folder.resolve().parent
     if plan.folder.name == KEPT and (home / MANIFEST).is_file():
         for name in read_manifest(home).get("controllers", {}):

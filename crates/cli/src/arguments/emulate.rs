@@ -23,10 +23,10 @@ pub struct OverPath {
     /// 1ms up to 60 kbit/s, 0.1ms from 600 kbit/s on].
     #[arg(long, value_name = "TIME", value_parser = values::duration)]
     pub lateness: Option<Duration>,
-    /// Print what it came to as JSON.
+    /// Print the outcome as JSON.
     #[arg(long)]
     pub json: bool,
-    /// Write what it came to into this folder as report.json; the program that comes with Python also as Parquet, in the
+    /// Write the outcome into this folder as report.json; the program that comes with Python also as Parquet, in the
     /// simulator's tables links and flows.
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
@@ -47,8 +47,8 @@ pub struct Relay {
     /// Where the server is.
     #[arg(long, value_name = "HOST:PORT")]
     pub to: String,
-    /// As many clients have a way to the server at a time; one that is silent for 5 minutes loses it. Each takes an open
-    /// file, whose limit is raised as far as the system lets it (ulimit -Hn), and a port: 64512 of each address of --from.
+    /// The most clients at a time; one that is silent for 5 minutes is forgotten. Each takes an open file, whose limit is
+    /// raised as far as the system lets it (ulimit -Hn), and a port: 64512 of each address of --from.
     #[arg(long, default_value_t = millpond_emulate::MOST_CLIENTS, value_name = "N", value_parser = clients)]
     pub clients: usize,
     /// Reach the server from this address of this machine; may be repeated, for more ports [one that the system chooses; to
@@ -67,8 +67,8 @@ pub struct Relay {
     /// Metrics for Prometheus at http://ADDRESS/metrics.
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = crate::values::address_and_port)]
     pub metrics: Option<SocketAddr>,
-    /// Tell on standard error of each client that comes and goes, and each minute at most of what is dropped: as text or
-    /// json [only when there is no room].
+    /// Log on standard error each client that comes and goes, and once a minute what was dropped: as text or json [only
+    /// when there is no room].
     #[arg(long, value_name = "FORMAT", hide_possible_values = true, conflicts_with = "quiet")]
     pub log: Option<LogFormat>,
     /// End after this long [when it is stopped].

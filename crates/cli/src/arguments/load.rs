@@ -55,7 +55,7 @@ pub struct Load {
     /// Run the load so many times, and tell each: what differs between equal runs shows what a difference is worth.
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub runs: u16,
-    /// Requests of one client under way at a time before others wait (NSTART).
+    /// Requests that one client may have open at a time (NSTART).
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub nstart: u16,
     /// Copies and their timer.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
+use millpond_coap::Transmission;
 use millpond_live::{ClientBuilder, ControllerChoice, Transport};
 
 use crate::{failure::Failure, values};
@@ -10,8 +11,8 @@ use crate::{failure::Failure, values};
 /// Transmission parameters of RFC 7252 §4.8.
 #[derive(Clone, Debug, Default, Args)]
 pub struct Repeating {
-    /// Copies after the first, 0 to 250 (MAX_RETRANSMIT) [4 of them].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(..=250))]
+    /// Retransmissions of a message (MAX_RETRANSMIT).
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(..=250), help = max_retransmit_help())]
     pub max_retransmit: Option<u8>,
     /// First wait for an acknowledgement before the path is known, at least 1s [the controller's] (ACK_TIMEOUT).
     #[arg(long, value_name = "TIME", value_parser = values::duration)]
@@ -44,4 +45,9 @@ impl Repeating {
             None => builder,
         })
     }
+}
+
+fn max_retransmit_help() -> String {
+    let usual = Transmission::RFC7252.max_retransmit;
+    format!("Retransmissions of a message, 0 to {} (MAX_RETRANSMIT) [{usual}]", Transmission::MOST_RETRANSMISSIONS)
 }

@@ -39,7 +39,7 @@ pub struct Serve {
     /// Answer what is sent to this group, too; may be repeated.
     #[arg(long, value_name = "GROUP[%INTERFACE]", value_parser = group)]
     pub join: Vec<Group>,
-    /// Print what nobody asked for, each as JSON: responses to no request, which are acknowledged, and requests with a code
+    /// Print unsolicited messages, each as JSON: responses to no request, which are acknowledged, and requests with a code
     /// that is no method, by which some devices report to groups.
     #[arg(long, conflicts_with = "write")]
     pub unasked: bool,

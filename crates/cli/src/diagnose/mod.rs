@@ -26,7 +26,7 @@ pub async fn diagnose(flags: Diagnose, interrupt: &mut Interrupt) -> Result<(), 
     // A thread of its own, that the end of the program does not wait for.
     std::thread::spawn(move || done.send(whole(&flags)));
     tokio::select! {
-        told = result => told.unwrap_or_else(|_| Err(Failure::Failed("the diagnosis ended without a word".to_owned()))),
+        told = result => told.unwrap_or_else(|_| Err(Failure::Failed("the diagnosis ended without a result".to_owned()))),
         () = interrupt.heard() => Err(Failure::Stopped),
     }
 }

@@ -43,11 +43,11 @@ impl Gate for Calm {
         let Repeats { due, lost, third, unknown, withheld } = self.0.repeats();
         [
             ("withheld", "copies held back, their answers being on their way", withheld),
-            ("due", "copies handed on, the answer before being likely to be lost", due),
-            ("lost", "copies handed on, a later ping having come back", lost),
-            ("third", "copies handed on, being every third of their request", third),
-            ("unknown", "copies handed on, nothing being known of their answer or path", unknown),
-            ("unreadable", "datagrams handed on that cannot be read, such as those of DTLS", self.0.unreadable()),
+            ("due", "copies forwarded, the answer before being likely to be lost", due),
+            ("lost", "copies forwarded, a later ping having come back", lost),
+            ("third", "copies forwarded, being every third of their request", third),
+            ("unknown", "copies forwarded, nothing being known of their answer or path", unknown),
+            ("unreadable", "datagrams forwarded that cannot be read, such as those of DTLS", self.0.unreadable()),
         ]
         .map(|(name, what, datagrams)| GateRow { name, what, datagrams })
         .to_vec()

@@ -68,7 +68,7 @@ impl Collector for Figures {
         ] {
             family(&mut encoder, (name, help, unit), samples, gauge)?;
         }
-        let help = "How much later than by its links a packet was handed on, of so large a share at most";
+        let help = "How much later than by its links a packet was forwarded, of so large a share at most";
         let shares = [("0.5", lateness.p50_us), ("0.99", lateness.p99_us), ("1", lateness.max_us)];
         let late = shares.map(|(share, micros)| (vec![("share", share)], micros)).to_vec();
         let seconds = |micros: u64| ConstGauge::new(micros as f64 / 1e6);

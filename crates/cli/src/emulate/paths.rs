@@ -11,7 +11,7 @@ const USUAL_MTU: u32 = 1_500;
 
 /// What a relay is told for no path at all.
 pub(super) const NONE: &str = "none";
-/// The rate and the queue of none, bit/s and bytes: what a relay can hand on comes near neither.
+/// The rate and the queue of none, bit/s and bytes: what a relay can forward comes near neither.
 const UNNOTICED: (BitRate, QueueLimit) = (BitRate(100_000_000_000), QueueLimit::Bytes(64 << 20));
 
 /// A path that changes nothing.

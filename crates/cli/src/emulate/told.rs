@@ -166,7 +166,7 @@ fn table(report: &Report) -> String {
     let _ = writeln!(text, "{:.1} s, {who}; {}", report.elapsed_us as f64 / 1e6, report.lateness);
     let _ = writeln!(
         text,
-        "real-time priority: {}; {} packets handed on by the thread that stands by",
+        "real-time priority: {}; {} packets forwarded by the thread that stands by",
         if report.real_time_priority { "yes" } else { "no" },
         report.lateness.standby_packets
     );

@@ -289,7 +289,7 @@ fn announce(server: &Server, flags: &Serve) -> Result<(), Failure> {
         if let Some((_, address)) = server.local_addrs().iter().find(is_open).filter(|_| flags.write && !is_guarded) {
             writeln!(
                 anstream::stderr().lock(),
-                "WARNING: --write with {address}: whoever reaches this address may change and delete the files of {}, \
+                "WARNING: --write with {address}: anybody who reaches this address may change and delete the files of {}, \
                  without a password; leave out --bind or --write, or say who may (--rights, --psk-file, --client-ca)",
                 path.display()
             )?;

@@ -309,7 +309,7 @@ fn what_cannot_be_relayed_is_one_line() {
         (&mesh, "127.0.0.1:0", &taken, "one path is needed", 2),
         ("no/such.toml", "127.0.0.1:0", &taken, "no/such.toml: No such file or directory", 1),
         ("nbiot-anrw18", &taken, "127.0.0.1:9", "cannot be listened at: Address already in use", 1),
-        ("nbiot-anrw18", "127.0.0.1:9", "127.0.0.1:9", "hand on to itself", 1),
+        ("nbiot-anrw18", "127.0.0.1:9", "127.0.0.1:9", "forward to itself", 1),
         ("nbiot-anrw18", "127.0.0.1:0", "127.0.0.1", "the port is missing", 2),
         ("nbiot-anrw18", "127.0.0.1:0", "localhost:coap", "port", 2),
         ("nbiot-anrw18", "127.0.0.1:0", "nobody.invalid:9", "--to nobody.invalid:9 does not resolve", 7),

@@ -141,7 +141,7 @@ presets! { Cocoa {
         label: "CoCoA, echoed flag",
         source: "L. Aldana Parra: Advanced Congestion Control Mechanisms for Internet of Things (2019), section 7.2.2",
         readings: &["D1", "D2", "D3", "D4", "D5", "D9", "D10", "D12", "E1", "E7", "E8", "E14", "E15"],
-        summary: "one bit tells a further copy from the first; congestion as in cocoa-number, else a guess",
+        summary: "one bit tells a retransmission from the first; congestion as in cocoa-number, else a guess",
     };
     COCOA_FB1 = 24, Parts::FULL_BACKOFF_1, {
         name: "cocoa-fb1",

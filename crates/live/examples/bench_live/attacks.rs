@@ -38,7 +38,7 @@ pub(crate) fn attacks(arguments: &Arguments) -> Result<(), Failure> {
     println!("                                        requests a second    not        MB resident");
     println!("                                        before    during     answered   before   during");
     let attacks: [(&str, Attack); 4] = [
-        ("5,000 strangers ask a slow handler", slow),
+        ("5,000 unknown peers ask a slow handler", slow),
         ("so do 70 ports, 4,340 times", ports),
         ("64 ask for 16 MiB at once", large),
         ("20,000 silent TCP connections", silent),

@@ -26,7 +26,7 @@ const RATES: [u64; 4] = [0, 10_000, 40_000, u64::MAX];
 /// Known clients beside more and more datagrams of unvalidated peers, of ours and of the bare loop.
 pub(crate) fn flood(arguments: &Arguments) -> Result<(), Failure> {
     println!("{OUTSTANDING} known clients beside datagrams from forged addresses:");
-    println!("                     strangers  known clients' requests       ms to an answer      not        MB");
+    println!("                   unvalidated  known clients' requests       ms to an answer      not        MB");
     println!("                     a second   a second                      median     99 %      answered   resident");
     for side in [sides::floor()?, sides::ours()?] {
         let running = Running::start(&side)?;

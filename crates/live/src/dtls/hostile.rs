@@ -93,7 +93,7 @@ pub fn check(bytes: &[u8]) {
         path.extend(to_server.into_iter().map(|datagram| (true, datagram)));
         let (to_client, elsewhere) = server.sent(client.address);
         got += elsewhere;
-        assert!(got <= brought, "a stranger got {got} bytes for {brought}");
+        assert!(got <= brought, "an unvalidated address got {got} bytes for {brought}");
         path.extend(to_client.into_iter().map(|datagram| (false, datagram)));
         let at = Instant::from_micros(now);
         match step {

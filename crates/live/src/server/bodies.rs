@@ -55,7 +55,7 @@ impl Bodies {
     ///
     /// # Errors
     /// The response, if it does.
-    #[allow(clippy::result_large_err, reason = "it is handed on as it is")]
+    #[allow(clippy::result_large_err, reason = "it is passed on as it is")]
     pub(super) fn at_once(&self, response: Response) -> Result<Response, Response> {
         let bytes = response.payload();
         let known = self.known().places.get(&place(bytes)).and_then(WeakBody::upgrade);

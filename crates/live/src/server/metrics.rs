@@ -153,10 +153,10 @@ impl Collector for Figures {
         for (name, help, value) in [
             ("sent", "Datagrams that left", stats.sent),
             ("received", "Well-formed messages that came in", stats.received),
-            ("retransmissions", "Copies of confirmable messages after the first", stats.retransmissions),
+            ("retransmissions", "Retransmissions of confirmable messages", stats.retransmissions),
             (
                 "unnecessary_retransmissions",
-                "Copies that were not needed, of all peers",
+                "Spurious retransmissions, of all peers",
                 stats.unnecessary_retransmissions,
             ),
             ("duplicates", "Messages that came in once more", stats.duplicates),
@@ -251,10 +251,8 @@ impl Figures {
             }
         }
         let counts: [(&str, &str, Count); 2] = [
-            ("peer_retransmissions", "Copies after the first", |peer| peer.retransmissions),
-            ("peer_unnecessary_retransmissions", "Copies that were not needed", |peer| {
-                peer.unnecessary_retransmissions
-            }),
+            ("peer_retransmissions", "Retransmissions", |peer| peer.retransmissions),
+            ("peer_unnecessary_retransmissions", "Spurious retransmissions", |peer| peer.unnecessary_retransmissions),
         ];
         for (name, help, read) in counts {
             let kind = prometheus_client::metrics::MetricType::Counter;

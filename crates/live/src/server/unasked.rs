@@ -40,7 +40,7 @@ impl UnaskedHook {
         let unasked = Unasked { peer, code: message.code, options: options(message), payload };
         if catch_unwind(AssertUnwindSafe(|| (self.0)(&unasked))).is_err() {
             // It is the application's, and nobody else is harmed by it.
-            tracing::error!(target: "millpond_live", "the function that is told what nobody asked for panicked");
+            tracing::error!(target: "millpond_live", "the function that is told of unsolicited messages panicked");
         }
     }
 }

@@ -79,7 +79,7 @@ mod tests {
             let stranger = SocketAddr::from((std::net::Ipv4Addr::from(host), 7));
             assert!(!is(1_000_003, stranger, ours));
         }
-        assert_eq!(asked, 1, "nobody asks for strangers");
+        assert_eq!(asked, 1, "nobody asks for unvalidated addresses");
         assert!(choices.known.len() <= MOST);
     }
 }

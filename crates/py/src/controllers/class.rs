@@ -169,7 +169,7 @@ impl OwnClasses {
 
     fn load(py: Python<'_>, choice: &OwnChoice, find: Option<&Bound<'_, PyAny>>) -> PyResult<OwnClass> {
         let Some(find) = find else {
-            let told = format!("`{}` is not built in, and nobody here finds controllers of one's own", choice.name());
+            let told = format!("`{}` is not built in, and controllers of your own cannot be found here", choice.name());
             return Err(PyValueError::new_err(told));
         };
         let make = find.call1((choice.name(), as_dict(py, choice.settings())?))?;

@@ -208,7 +208,7 @@ impl Sample {
                 return refuse(format!("named: '{text}' is neither the number of a copy nor '{FURTHER}'"));
             }
             if retransmissions == 0 {
-                return refuse(format!("named: '{FURTHER}' makes no sense: there was no further copy"));
+                return refuse(format!("named: '{FURTHER}' makes no sense: nothing was retransmitted"));
             }
             return Ok(Self(sample.naming_a_further_copy()));
         }

@@ -169,7 +169,7 @@ impl OwnChoice {
                 Ok(Self { name: name.to_owned(), settings })
             }
             _ => Err(format!(
-                "`{name}` is no controller of one's own: write two names with a colon, such as `file:Class`"
+                "`{name}` is no controller of your own: write two names with a colon, such as `file:Class`"
             )),
         }
     }

@@ -63,7 +63,7 @@ impl Scenario {
                 ("notifications", group.notifications.is_none()),
             ];
             if let Some((key, _)) = other.iter().find(|(_, is_handed_on)| !is_handed_on) {
-                let problem = "a proxy hands on requests over UDP whose bodies are whole: leave this key or `via` out";
+                let problem = "a proxy forwards requests over UDP whose bodies are whole: leave this key or `via` out";
                 return refuse(format!("clients[{index}].{key}"), problem.to_owned());
             }
         }

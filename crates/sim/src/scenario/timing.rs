@@ -92,7 +92,7 @@ impl Scenario {
                     origin,
                     &format!("{}.workload{place}.phase", group.key()),
                     format!(
-                        "{phase} is not before the end of {whose} ({end}), so that nothing is born: write less than \
+                        "{phase} is not before the end of {whose} ({end}), so that no request arrives: write less than \
                          \"{end}\", or {mend}"
                     ),
                 ));

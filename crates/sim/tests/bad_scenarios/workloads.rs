@@ -128,7 +128,7 @@ fn what_never_comes_within_the_run_is_refused() {
     );
     let group = |keys: &str, run: &str| format!("{keys}\n[run]\n{run}\n[server]");
     let late = "{ kind = \"periodic\", period = \"1 min\", phase = \"1 h\" }";
-    let told = ["phase: 1 h is not before the end of the run (1 h)", "nothing is born", "or a longer run"];
+    let told = ["phase: 1 h is not before the end of the run (1 h)", "no request arrives", "or a longer run"];
     let both = |place: &'static str| [&[place], &told[..]].concat();
     tells("[server]", &group(&format!("workload = {late}"), "for = \"1 h\""), &both("clients[0].workload.phase"));
     let bounded = late.replace(" }", ", requests = 3 }");
@@ -145,7 +145,7 @@ fn what_never_comes_within_the_run_is_refused() {
         &group(&format!("workload = {}", late.replace(" }", ", for = \"30 min\" }")), "for = \"2 h\""),
         &[
             "clients[0].workload.phase: 1 d is not before the end of the workload's own `for` (30 min)",
-            "nothing is born",
+            "no request arrives",
         ],
     );
 }

@@ -1,4 +1,4 @@
-// The lines below the picture: queue, useful share, devices that are done.
+// The lines below the picture: queue, goodput ratio, devices that are done.
 
 import { clock, count } from "./words.js";
 

@@ -120,7 +120,7 @@ export class Film {
     return all === 0 ? NaN : part / all;
   }
 
-  /** The lowest useful share of half a minute since the event. */
+  /** The lowest goodput ratio of half a minute since the event. */
   lowest() {
     let least = 1;
     for (let at = (this.event ?? 0) + 15; at <= this.seconds; at += 5) {
@@ -160,7 +160,7 @@ function ordered(waits, devices) {
   return { starts, from, to, copies };
 }
 
-/** The useful share over time, of the last five seconds or three steps each; null where nothing was carried. */
+/** The goodput ratio over time, of the last five seconds or three steps each; null where nothing was carried. */
 function smoothed({ carried, useful }, step) {
   const window = Math.max(3, Math.round(5 / step));
   let [all, part] = [0, 0];

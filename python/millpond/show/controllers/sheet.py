@@ -124,7 +124,7 @@ def _facts(one: Entry) -> Listing:
         ("keeps", state(one)),
         ("bytes for each peer", size),
         ("copies told apart by", "" if one.naming == "none" else one.naming),
-        ("plain messages made confirmable", f"every {one.confirmable_every}th" if one.confirmable_every else ""),
+        ("NON made confirmable", f"every {one.confirmable_every}th" if one.confirmable_every else ""),
     ]
     return Listing("facts", ("", ""), tuple(row for row in rows if row[1]))
 

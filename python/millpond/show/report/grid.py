@@ -232,7 +232,7 @@ class Grid:
 
     @cached_property
     def looks(self) -> dict[str, style.Look]:
-        """How each algorithm is drawn wherever it appears: its preset's look, the accent for one of one's own."""
+        """How each algorithm is drawn wherever it appears: its preset's look, the accent for a user's."""
         return style.looks(
             {name: self.presets[name] for name in self.controllers()}, {n for n in self.presets if is_own(n)}
         )

@@ -8,7 +8,7 @@ from millpond.show.document import Listing, Row, Rows, Section
 
 LEAD = (
     "Real programs with real sockets over the very paths that were simulated, in real time: links, queues and losses "
-    "are the same state machine. Runs in which packets were handed on too late are not valid and not counted."
+    "are the same state machine. Runs in which packets were forwarded too late are not valid and not counted."
 )
 
 

@@ -22,7 +22,7 @@ def sections(grid: Grid) -> list[Section]:
     )
     over_time = Picture(
         "queue",
-        "Queue and useful share",
+        "Queue and goodput ratio",
         f"Above, how much waits at the busiest {kind}{figures.scales(grid, [cell])}; below, how much of what the "
         f"{kind} carries completes an exchange.",
         partial(figures.bottleneck_over_time, grid),

@@ -18,7 +18,7 @@ from millpond.show import labels
 from millpond.show.report.grid import Grid, only, rate
 
 LEAST = 1 - COLLAPSE
-"""A link whose useful share is below this has collapsed."""
+"""A link whose goodput ratio is below this has collapsed."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ def study_story(grid: Grid) -> list[str]:
     place = f", {worst.place}" if worst.place else ""
     if not worst.collapsed:
         return [
-            f"No link collapses in these runs. The lowest useful share of the bottleneck is "
+            f"No link collapses in these runs. The lowest goodput ratio of the bottleneck is "
             f"{labels.percent(worst.useful_share)}: {worst.controller}{place}. A link has collapsed when less than "
             f"{labels.percent(LEAST)} of the bytes it carries complete an exchange."
         ]
@@ -103,7 +103,7 @@ def study_story(grid: Grid) -> list[str]:
         factor, glance = other
         sentences.append(
             f"With {grid.factors[factor].say(glance.cell.columns[factor])} instead, the same {glance.controller} keeps "
-            f"a useful share of {labels.percent(glance.useful_share)}{_completion(glance)}."
+            f"a goodput ratio of {labels.percent(glance.useful_share)}{_completion(glance)}."
         )
     return [sentence for sentence in sentences if sentence]
 
@@ -233,7 +233,7 @@ def _who(same: Sequence[Glance]) -> str:
     safe = sorted((g for g in same if not g.collapsed), key=lambda g: -g.useful_share)
     gone = [g for g in same if g.collapsed]
     if safe:
-        told = [f"{g.controller} (useful share {labels.percent(g.useful_share)}{_median(g)})" for g in safe]
+        told = [f"{g.controller} (goodput ratio {labels.percent(g.useful_share)}{_median(g)})" for g in safe]
         sentences = [f"In the same place it is prevented by {_and(told)}."]
     else:
         sentences = ["None of the controllers that were run prevents it there."]

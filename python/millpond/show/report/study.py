@@ -78,18 +78,18 @@ def reported(grid: Grid, views: Sequence[Facet]) -> Section:
 
 
 def over_time(grid: Grid) -> Section:
-    """Queue and useful share of the traced runs."""
+    """Queue and goodput ratio of the traced runs."""
     return Section(
         "over-time",
         "The bottleneck over time",
         (
-            "One run of each controller (the first replication). The useful share is the part of the bytes carried "
+            "One run of each controller (the first replication). The goodput ratio is the part of the bytes carried "
             "that belongs to a copy which completes an exchange.",
         ),
         each_stage(
             grid,
             "queue",
-            "Queue and useful share",
+            "Queue and goodput ratio",
             f"Above, how much waits at the bottleneck{figures.scales(grid, grid.plain())}; below, how much of what "
             "the link carries is of use. A collapsed link is full above and near the ground below; a line ends when "
             "the last client has finished.",

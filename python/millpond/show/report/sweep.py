@@ -1,4 +1,4 @@
-"""What is shown of a sweep of one's own, in order."""
+"""What is shown of a user's sweep, in order."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ def at_a_glance(grid: Grid, found: Sequence[story.Glance]) -> Listing:
         (
             "controller",
             *POINTS,
-            "useful share of the bottleneck",
+            "goodput ratio of the bottleneck",
             "copies per exchange (mean)",
             "unnecessary retransmissions per client (median)",
         ),
@@ -142,7 +142,7 @@ def requests(grid: Grid) -> Listing:
         counts = (told.born, told.answered, told.failed, told.never_finished, told.delivered)
         ratio = labels.percent(told.delivery_ratio)
         rows.append((grid.label(group.algorithm), *(_count(value) for value in counts), ratio))
-    header = ("group", "requests born", "answered", "failed", "never finished", "delivered", "delivery ratio")
+    header = ("group", "requests arrived", "answered", "failed", "never finished", "delivered", "delivery ratio")
     caption = (
         "Every request ends in one way: answered, failed (given up by its client, or refused by the full queue of its "
         "own application), or never finished (open when the run ended). Delivered: it reached the far side, whatever "

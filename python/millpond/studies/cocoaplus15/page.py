@@ -29,7 +29,7 @@ def sections(grid: Grid, comparison: Comparison | None) -> list[Section]:
     settling = "How long messages take over 1.1 times what they took before."
     mixed = (
         by_place("delivery", "Messages delivered", "", curves.DELIVERY),
-        by_place("bursts", "Delay around bursts", "Of messages born within 10 s after a burst.", curves.BURSTS),
+        by_place("bursts", "Delay around bursts", "Of messages that arrive within 10 s after a burst.", curves.BURSTS),
         Picture(
             "delays",
             "Distribution of delays",

@@ -23,7 +23,7 @@ from millpond.show.report.grid import Grid, Spread
 from millpond.show.report.style import Look
 
 SERVERS = {"stored": "stored replies", "afresh": "answered afresh"}
-"""The kinds of servers, and what they do with further copies."""
+"""The kinds of servers, and what they do with duplicates."""
 TIMER = "fixed"
 """The algorithm whose first wait never changes."""
 SHOWN = (1.0, 5.0, 10.0, 30.0)

@@ -38,7 +38,7 @@ def sections(grid: Grid, comparison: Comparison | None) -> list[Section]:
 def _summary(grid: Grid) -> Section:
     told = [
         "A request that was sent again can carry something that tells its copies apart, and a reply that echoes it "
-        "seems to say which copy it answers. With a server that answers a further copy with the stored reply "
+        "seems to say which copy it answers. With a server that answers a duplicate with the stored reply "
         "(RFC 7252 §4.5) it says which copy was processed first. These runs count how often that misleads, and follow "
         "timers that believe it.",
     ]
@@ -238,7 +238,7 @@ def _early(grid: Grid) -> Section:
         (
             Picture(
                 "timers-early",
-                "Needless copies and first waits over the loss rate",
+                "Unnecessary retransmissions and first waits over the loss rate",
                 f"Above, unnecessary retransmissions; below, the first wait of every exchange of one run. {SPREADS}",
                 partial(timers.over_loss, grid, EARLY, (NEEDLESS, WAIT)),
             ),

@@ -1,4 +1,4 @@
-"""What becomes of timers that believe a reply which names a copy: first waits, completion times, needless copies."""
+"""What timers do that believe a reply which names a copy: first waits, completion times, spurious retransmissions."""
 
 from __future__ import annotations
 

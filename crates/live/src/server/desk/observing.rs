@@ -45,7 +45,7 @@ impl Desk {
     }
 
     /// A state whose body all observers are told without it being copied; itself if that takes longer than others are to wait.
-    #[allow(clippy::result_large_err, reason = "it is handed on as it is")]
+    #[allow(clippy::result_large_err, reason = "it is passed on as it is")]
     fn with_shared_body(&self, state: Response) -> Result<Response, Response> {
         if !state.is_success() || state.has_stream() || state.payload().len() <= self.limits.block {
             return Ok(state);

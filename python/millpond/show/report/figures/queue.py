@@ -25,12 +25,12 @@ from millpond.show.report.grid import Facet, Floats, Grid, only, rate
 POINTS = 240
 """At most this many points a line; more would not be seen."""
 WINDOWS = 90
-"""The longest run is cut into so many windows for the useful share."""
+"""The longest run is cut into so many windows for the goodput ratio."""
 
 
 @dataclass(frozen=True)
 class Course:
-    """One traced run: the queue of its bottleneck, and the useful share of what that carried, over time."""
+    """One traced run: the queue of its bottleneck, and the goodput ratio of what that carried, over time."""
 
     cell: Cell
     run: int
@@ -66,13 +66,13 @@ def queue_over_time(results: Results | Grid, stage: Facet | None = None, control
 
 
 def course_rows(found: Mapping[str, Course], header: tuple[str, ...] = ("controller",)) -> Rows:
-    """Such lines: of each run the queue and the useful share, point by point."""
+    """Such lines: of each run the queue and the goodput ratio, point by point."""
     rows: list[tuple[object, ...]] = []
     for name, course in found.items():
         told = (name,) if header else ()
         rows += [(*told, "queue", "B", float(t), float(v)) for t, v in zip(course.times, course.queue, strict=True)]
         rows += [
-            (*told, "useful share", "1", float(t), float(v))
+            (*told, "goodput ratio", "1", float(t), float(v))
             for t, v in zip(course.share_times, course.share, strict=True)
             if np.isfinite(v)
         ]
@@ -88,14 +88,14 @@ def courses(grid: Grid, stage: Facet | None = None) -> dict[str, Course]:
     traced = grid.traced(grid.plain(stage))
     if not traced:
         raise Missing(
-            "Queue and useful share over time are not drawn: no run was traced (the plan's [trace] says which)."
+            "Queue and goodput ratio over time are not drawn: no run was traced (the plan's [trace] says which)."
         )
     here = {only(cell): (cell, run) for cell, run in reversed(traced)}
     return follow(grid, {name: here[name] for name in grid.controllers() if name in here})
 
 
 def follow(grid: Grid, runs: dict[str, tuple[Cell, int]], until: float = math.inf) -> dict[str, Course]:
-    """Queue and useful share of each run at its bottleneck up to a time in s, thinned to what can be seen."""
+    """Queue and goodput ratio of each run at its bottleneck up to a time in s, thinned to what can be seen."""
     raw = {}
     for name, (cell, run) in runs.items():
         link = grid.bottleneck(cell)
@@ -117,7 +117,7 @@ def follow(grid: Grid, runs: dict[str, tuple[Cell, int]], until: float = math.in
 def panel_pair(
     queue_axes: Axes, share_axes: Axes, drawn: Mapping[str, Course], looks: Mapping[str, style.Look]
 ) -> None:
-    """Draw courses into a pair of panels: queue above, useful share below."""
+    """Draw courses into a pair of panels: queue above, goodput ratio below."""
     for place, (name, course) in enumerate(drawn.items()):
         look = looks[name]
         every = max(1, len(course.times) // 7)
@@ -161,7 +161,7 @@ def over_time(
     axis: str,
     time: str = "",
 ) -> Figure:
-    """Runs over time, a pair of panels for each title: queue above, useful share below; labels and looks by name."""
+    """Runs over time, a pair of panels for each title: queue above, goodput ratio below; labels and looks by name."""
     found = {name: course for _, members in shown for name, course in members.items()}
     longest = max((float(course.times[-1]) for course in found.values() if course.times.size), default=0.0)
     clock = Clock.of([longest])
@@ -176,7 +176,7 @@ def over_time(
             below.set_xlabel(time or clock.label("time since the start"))
             above.tick_params(axis="x", labelbottom=False)
         panels[0][0].set_ylabel(axis)
-        panels[1][0].set_ylabel("useful share of\nthe bytes carried")
+        panels[1][0].set_ylabel("goodput ratio")
         panels[0][0].set_ylim(bottom=0)
         panels[0][0].set_xlim(left=0)
         panels[1][0].set_ylim(0, 1.03)

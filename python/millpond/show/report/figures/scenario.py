@@ -34,7 +34,7 @@ def bottleneck_over_time(results: Results | Grid) -> Plot:
     traced = grid.traced([cell])
     if not traced:
         raise Missing(
-            "Queue and useful share over time are not drawn: the run was not traced (--trace queue,share does)."
+            "Queue and goodput ratio over time are not drawn: the run was not traced (--trace queue,share does)."
         )
     course = follow(grid, {"run": traced[0]})["run"]
 

@@ -207,7 +207,7 @@ def _timers(panel: Axes, timers: Timers) -> list[marks.Key]:
     keys: list[marks.Key] = []
     for which, colour, marker, words in (
         (timers.copies == 0, style.SENT, "o", "wait after the first copy"),
-        (timers.copies > 0, style.AGAIN, "^", "wait after a further copy"),
+        (timers.copies > 0, style.AGAIN, "^", "wait after a retransmission"),
     ):
         if which.any():
             size = 3.0 if marker == "o" else 4.5
