@@ -138,7 +138,7 @@ pub enum Verb {
         millpond load --rate 500/s --ramp 5s --method post --payload-size 100 coap://127.0.0.1/echo\n  \
         millpond load --compare rfc7252,cocoa-03,fasor --count 1000 coap://192.0.2.7/sensor")]
     Load(Load),
-    /// Run programs behind a slow or lossy path, with the links of the simulator in real time (Linux).
+    /// Run programs behind a slow or lossy path, emulated in real time (Linux).
     #[command(after_help = "Examples:\n  \
         millpond emulate nbiot-anrw18 --server 'millpond serve --bind 10.77.0.2' \\\n    \
         -- millpond get coap://server/hello\n  \
@@ -151,7 +151,7 @@ pub enum Verb {
         Exit code: the command's; 3 if that was 0 and the links were too late too often for the\n\
         run to be believed.")]
     Emulate(Emulate),
-    /// Forward UDP over a slow or lossy path, with the links of the simulator in real time.
+    /// Forward UDP over a slow or lossy path, emulated in real time.
     #[command(after_help = "Examples:\n  \
         millpond relay nbiot-anrw18 --listen 127.0.0.1:5684 --to 127.0.0.1:5683\n  \
         millpond relay none --calm --listen [::]:5683 --to 192.0.2.7:5683\n  \
