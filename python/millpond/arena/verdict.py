@@ -234,7 +234,7 @@ def halves(replications: int, clients: float) -> list[list[Ints]]:
 
 
 def best(measure: Measure, values: Values, rivals: Sequence[str]) -> str | None:
-    """Who does best among those that cost hardly more clients a request than whoever costs fewest."""
+    """Who does best among those that cost hardly more clients a request than the one that costs fewest."""
     fewest = min((values[name]["lost"] for name in rivals), default=0.0)
     safe = [name for name in rivals if values[name]["lost"] <= fewest + AS_SAFE] or list(rivals)
     among = rivals if measure.name == "lost" else safe
@@ -285,7 +285,7 @@ MEASURES = (
     Measure("messages", "messages sent for each request", "messages", less=True, ratio=True),
     Measure("lost", "clients that lost a request", "1", less=True, ratio=False),
     Measure("delivery", "requests that reached the application", "1", less=False, ratio=False),
-    Measure("in_vain", "copies in vain for each request", "messages", less=True, ratio=False),
+    Measure("in_vain", "spurious retransmissions for each request", "messages", less=True, ratio=False),
     Measure("harm", "neighbours' median, in parts of what they need among themselves", "1", less=True, ratio=False),
     Measure("fairness", "Jain's index of requests answered", "1", less=False, ratio=False),
 )

@@ -127,7 +127,7 @@ def explore(scenario: Path | None, port: int, no_open: bool) -> None:
         "millpond paths mine.toml",
     ),
 )
-@click.argument("name", metavar="PATH", required=False)
+@click.argument("name", metavar="[PATH]", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print it as JSON and nothing else.")
 def paths(name: str | None, as_json: bool) -> None:
     """List the paths that a scenario can name, with their sources, or print the file of one.

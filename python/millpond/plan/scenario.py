@@ -183,7 +183,7 @@ def in_full(scenario: Scenario) -> dict[str, Any]:
 
 
 def check_arrival(written: Any, place: str) -> None:
-    """When requests of an event are born."""
+    """When requests of an event arrive."""
     asking = [{"count": 1, "controller": "rfc7252", "workload": {"kind": "after-event", "arrival": written}}]
     timeline = [{"kind": "alarm", "at": "1 s"}]
     build({**SMALLEST, "clients": asking, "timeline": timeline, "run": {"for": "1 h"}}, place)

@@ -176,7 +176,7 @@ class Stack(Declared):
     resource: str = "hello"
 
     def missing(self) -> str:
-        """What is not installed, with the mend."""
+        """What is not installed, with the fix."""
         if self.name == "libcoap":
             return "" if _libcoap("client") and _libcoap("server") else "libcoap is missing (Debian: libcoap3-bin)"
         if self.name == "aiocoap":
