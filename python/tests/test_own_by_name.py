@@ -116,7 +116,9 @@ class Bare(Patient):
 
 
 def test_without_somebody_who_finds_them_they_are_refused() -> None:
-    with pytest.raises(_engine.ScenarioError, match=r"clients\[0\].controller: `a:B` is not built in, and controllers of your own"):
+    with pytest.raises(
+        _engine.ScenarioError, match=r"clients\[0\].controller: `a:B` is not built in, and controllers of"
+    ):
         _engine.Scenario.from_toml(text('"a:B"'), "test.toml")
 
 
