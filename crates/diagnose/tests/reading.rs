@@ -1,7 +1,7 @@
 //! What captures of every kind say before anything is judged: link layers, files that end too soon, and what is no CoAP.
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
-use millpond_diagnose::{DiagnoseError, Diagnosis, Options, Verdict, anonymise, diagnose};
+use millpond_diagnose::{DiagnoseError, Diagnosis, Health, Options, Verdict, anonymise, diagnose};
 
 /// Microseconds, the capture's link type and its frames.
 fn pcap(link: u32, frames: &[(u32, Vec<u8>)]) -> Vec<u8> {
@@ -233,4 +233,18 @@ fn copies_that_their_tokens_name_are_one_exchange() {
     }
     let other = [(0, ipv4(true, REQUEST)), (1, ipv4(true, &[0x41, 1, 0x12, 0x34, 8])), (2, ipv4(false, ANSWER))];
     assert_eq!(read(&pcap(101, &other)).unwrap().exchanges, 2, "another token is another request");
+}
+
+/// Three requests of which two come in turned order, and each is answered.
+#[test]
+fn few_requests_out_of_order_are_no_sign_of_a_full_uplink() {
+    let message = |first: u8, code: u8, id: u8| vec![first, code, 0x12, id, id];
+    let frames: Vec<_> = [(0, 0x34), (40_000, 0x36), (80_000, 0x35)]
+        .into_iter()
+        .flat_map(|(at, id)| {
+            let (asked, answered) = (message(0x41, 1, id), message(0x61, 0x45, id));
+            [(at, ipv4(true, &asked)), (at + 100, ipv4(false, &answered))]
+        })
+        .collect();
+    assert_eq!(read(&pcap(101, &frames)).unwrap().verdict, Health::Healthy);
 }

@@ -47,7 +47,7 @@ pub fn in_short(found: &Diagnosis) -> String {
         line(figure("  buffer", &link.buffer_bytes, |bytes| format!("{bytes:.0} B")));
         line(figure("  loss", &link.loss, |share| format!("{:.1} %", 100.0 * share)));
     }
-    line(figure("Round trip without queues", &found.path.base_rtt_s, |time| format!("{time:.3} s")));
+    line(figure("Round trip without queues", &found.path.base_rtt_s, round_trip));
     line("Devices' timers:".to_owned());
     line(figure("  ACK_TIMEOUT", &found.timers.ack_timeout_s, |time| format!("{time:.2} s")));
     line(figure("  ACK_RANDOM_FACTOR", &found.timers.random_factor, |factor| format!("{factor:.2}")));
@@ -92,6 +92,10 @@ fn seconds(time: f64) -> String {
     } else {
         format!("{time:.1} s")
     }
+}
+
+fn round_trip(time: f64) -> String {
+    if time < 0.01 { format!("{:.2} ms", 1000.0 * time) } else { format!("{time:.3} s") }
 }
 
 fn figure(name: &str, figure: &Figure, shown: impl Fn(f64) -> String) -> String {
