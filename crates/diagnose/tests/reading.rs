@@ -221,7 +221,7 @@ fn an_anonymised_capture_has_the_same_sizes_and_times_and_names_nobody() {
     }
 }
 
-/// Calm devices put a byte behind the token of each further copy, or of every one.
+/// Calm devices put a byte behind the token of each retransmission, or of every transmission.
 #[test]
 fn copies_that_their_tokens_name_are_one_exchange() {
     for tokens in [[&[7, 9][..], &[7, 9, 1], &[7, 9, 2]], [&[7, 9, 0], &[7, 9, 1], &[7, 9, 2]]] {
