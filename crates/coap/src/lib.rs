@@ -56,6 +56,7 @@ pub mod layer;
 mod long_tokens;
 mod memory;
 pub mod message;
+mod newest;
 pub mod quota;
 pub mod stream;
 pub mod transfer;
@@ -66,6 +67,7 @@ pub use endpoint::{
     RequestId, SleepReason, Transmission, Transmit, leisure,
 };
 pub use memory::{Memory, MemoryError};
+pub use newest::Newest;
 
 /// The first program of the README compiles.
 #[cfg(doctest)]

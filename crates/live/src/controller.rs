@@ -2,13 +2,12 @@
 
 use std::{fmt, str::FromStr, time::Duration};
 
-use millpond_control::{PeerController, Preset, Setting, SettingValue, Span};
-
-use crate::{
-    Error,
-    clock::span,
+use millpond_control::{
+    PeerController, Preset, Setting, SettingValue, Span,
     least_wait::{LEAST_WAIT, not_below},
 };
+
+use crate::{Error, clock::span};
 
 /// The preset of the controller that every peer gets unless another is chosen, [`ControllerChoice::default`]. docs/live.md
 /// says why this one.
@@ -184,7 +183,7 @@ fn distance(one: &str, other: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use millpond_coap::{Config, Endpoint, Event, Identities, Outgoing, Output, message::Code};
-    use millpond_control::{ChanceSeed, Instant};
+    use millpond_control::{AnyController, Calm, ChanceSeed, Instant, calm::Parts};
 
     use super::*;
 
@@ -204,6 +203,7 @@ mod tests {
         for (setting, value) in DEFAULT_SETTINGS {
             assert_eq!(controller.get(setting), Some(value), "{}", setting.name());
         }
+        assert_eq!(controller, AnyController::Calm(Calm::new(Parts::SHIPPED)));
         let [(setting, value)] = DEFAULT_SETTINGS;
         assert_eq!(name, format!("{} ({} {value})", DEFAULT_CONTROLLER.name(), setting.name()));
         let named = ControllerChoice::from(DEFAULT_CONTROLLER).with(setting, value);

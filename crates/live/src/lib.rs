@@ -46,7 +46,6 @@ mod error;
 #[cfg(feature = "server")]
 mod fair;
 mod invariant;
-mod least_wait;
 mod options;
 mod path_key;
 mod response;
@@ -81,11 +80,12 @@ pub use error::Error;
 pub use fair::{FairPermit, FairSemaphore};
 #[cfg(feature = "server")]
 pub use ipnet::IpNet;
-pub use least_wait::LEAST_WAIT as DEFAULT_LEAST_WAIT;
 pub use millpond_coap::message::{Code, Kind, MessageId, NoResponse, Token, number};
 pub use millpond_coap::{Duplicates, Memory, MemoryError, Repeats, leisure};
 /// The controllers themselves: presets, their parameters, and the calls that a custom one answers.
 pub use millpond_control as control;
+/// No wait of a preset is shorter than this unless another [least wait](ClientBuilder::least_wait) is chosen.
+pub use millpond_control::least_wait::LEAST_WAIT as DEFAULT_LEAST_WAIT;
 pub use millpond_control::{PeerController, Preset};
 pub use options::Options;
 pub use path_key::PathKey;

@@ -8,7 +8,15 @@ use crate::message::Code;
 /// Each request of a transfer is an exchange of its own and carries the same options apart from Block2.
 #[derive(Clone, Debug)]
 pub struct Download {
+    blocks: DownloadBlocks,
     body: Vec<u8>,
+}
+
+/// The blocks of a [`Download`] whose body stays with the caller.
+#[derive(Clone, Debug)]
+pub struct DownloadBlocks {
+    /// Bytes of the body so far.
+    received: usize,
     /// Code, Content-Format and ETag of what is there: those of one representation are the same.
     of: (Code, Option<u32>, Option<Vec<u8>>),
     /// The size that the client wished for.
@@ -45,6 +53,16 @@ pub enum Next {
     Ask(Block),
     /// The body is whole.
     Done,
+}
+
+/// What a response of success was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Taken {
+    /// Where in the body its payload begins. What was there from that byte on is no part of the body. `None` if all that came is to
+    /// be dropped, this payload too.
+    pub at: Option<usize>,
+    /// What comes next.
+    pub next: Next,
 }
 
 /// Why the body will not become whole.
@@ -122,25 +140,70 @@ impl BlockSize {
 }
 
 impl Download {
-    /// A changed body is fetched anew so many times.
-    const RESTARTS: u8 = 4;
-
     /// A body of at most `limit` bytes. With a size, the first request already asks for blocks of it (early
     /// negotiation); without, the server chooses (late negotiation).
     #[must_use]
     pub const fn new(size: Option<BlockSize>, limit: usize) -> Self {
-        Self { body: Vec::new(), of: (Code::CONTENT, None, None), wished: size, size, asked: size, limit, restarts: 0 }
+        Self { blocks: DownloadBlocks::new(size, limit), body: Vec::new() }
+    }
+
+    /// Block2 of the first request.
+    #[must_use]
+    pub fn first(&self) -> Option<Block> {
+        self.blocks.first()
+    }
+
+    /// The same from its beginning, in blocks of this size.
+    pub(crate) fn once_more(&self, size: Option<BlockSize>) -> Self {
+        let blocks = DownloadBlocks { wished: self.blocks.wished, ..DownloadBlocks::new(size, self.blocks.limit) };
+        Self { blocks, body: Vec::new() }
+    }
+
+    /// As [`DownloadBlocks::shrink_to`].
+    pub fn shrink_to(&mut self, size: BlockSize) {
+        self.blocks.shrink_to(size);
+    }
+
+    /// Bytes of the body so far.
+    #[must_use]
+    pub const fn received(&self) -> usize {
+        self.blocks.received
+    }
+
+    /// As [`DownloadBlocks::take`].
+    ///
+    /// # Errors
+    /// Why the body will not become whole.
+    pub fn take(&mut self, part: &Part<'_>) -> Result<Next, DownloadError> {
+        let Taken { at, next } = self.blocks.take(part)?;
+        self.body.truncate(at.unwrap_or(0));
+        if at.is_some() {
+            self.body.extend_from_slice(part.payload);
+        }
+        Ok(next)
+    }
+
+    /// The body so far; whole once [`Next::Done`] was told.
+    #[must_use]
+    pub fn into_body(self) -> Vec<u8> {
+        self.body
+    }
+}
+
+impl DownloadBlocks {
+    /// A changed body is fetched anew so many times.
+    const RESTARTS: u8 = 4;
+
+    /// As [`Download::new`].
+    #[must_use]
+    pub const fn new(size: Option<BlockSize>, limit: usize) -> Self {
+        Self { received: 0, of: (Code::CONTENT, None, None), wished: size, size, asked: size, limit, restarts: 0 }
     }
 
     /// Block2 of the first request.
     #[must_use]
     pub fn first(&self) -> Option<Block> {
         self.size.and_then(|size| Block::at(0, false, size))
-    }
-
-    /// The same from its beginning, in blocks of this size.
-    pub(crate) fn once_more(&self, size: Option<BlockSize>) -> Self {
-        Self { wished: self.wished, ..Self::new(size, self.limit) }
     }
 
     /// Asks for smaller blocks from the next request on. Larger ones than at present are not asked for: what was
@@ -152,7 +215,7 @@ impl Download {
     /// Bytes of the body so far.
     #[must_use]
     pub const fn received(&self) -> usize {
-        self.body.len()
+        self.received
     }
 
     /// A response of success came. A changed ETag, Content-Format or code means that the server has something else by now: what
@@ -160,65 +223,61 @@ impl Download {
     ///
     /// # Errors
     /// Why the body will not become whole.
-    pub fn take(&mut self, part: &Part<'_>) -> Result<Next, DownloadError> {
+    pub fn take(&mut self, part: &Part<'_>) -> Result<Taken, DownloadError> {
         let limit = self.limit;
         // Some servers answer the blocks before the last with 2.31, which is for those of a request's body.
         let code = if part.code == Code::CONTINUE { Code::CONTENT } else { part.code };
         if part.total.is_some_and(|total| total as usize > limit) {
             return Err(DownloadError::TooLarge { limit });
         }
-        let has_begun = !self.body.is_empty();
+        let has_begun = self.received > 0;
         let Some(block) = part.block else {
             // What is valid is not what was asked for (RFC 7252 §5.9.1.3).
             if has_begun && code != self.of.0 {
                 self.begin_anew()?;
-                return self.ask();
+                return Ok(Taken { at: None, next: self.ask()? });
             }
             // The whole body in one message, whatever was asked for.
-            self.body.clear();
-            return self.append(part.payload).map(|()| Next::Done);
+            self.received = 0;
+            return Ok(Taken { at: Some(self.append(part.payload)?), next: Next::Done });
         };
-        let (got, wanted) = (block.offset(), self.body.len() as u64);
+        let (got, wanted) = (block.offset(), self.received as u64);
         let (of, format, etag) = &self.of;
         // Some servers tell the format with the first block alone.
         let is_of_another_format = format.zip(part.format).is_some_and(|(here, theirs)| here != theirs);
         if has_begun && (is_of_another_format || (*of, etag.as_deref()) != (code, part.etag)) {
             self.begin_anew()?;
             if got > 0 {
-                return self.ask();
+                return Ok(Taken { at: None, next: self.ask()? });
             }
         } else if got != wanted {
             return Err(DownloadError::OutOfOrder { got, wanted });
         }
         block.check_answer(self.asked, part.payload.len())?;
-        if self.body.is_empty() {
+        if self.received == 0 {
             self.of = (code, part.format, part.etag.map(<[u8]>::to_vec));
         }
-        self.append(part.payload)?;
+        let at = Some(self.append(part.payload)?);
         if !block.more {
-            return Ok(Next::Done);
+            return Ok(Taken { at, next: Next::Done });
         }
         let size = self.size.map_or(block.size, |size| size.min(block.size));
         self.size = Some(size);
         if self.wished.is_none_or(|wished| size < wished) {
-            size.check_count(self.body.len(), limit)?;
+            size.check_count(self.received, limit)?;
         }
-        self.ask()
+        Ok(Taken { at, next: self.ask()? })
     }
 
-    /// The body so far; whole once [`Next::Done`] was told.
-    #[must_use]
-    pub fn into_body(self) -> Vec<u8> {
-        self.body
-    }
-
-    fn append(&mut self, payload: &[u8]) -> Result<(), DownloadError> {
-        let limit = self.limit;
-        if self.body.len().saturating_add(payload.len()) > limit {
+    /// Where a payload stands that follows what came.
+    fn append(&mut self, payload: &[u8]) -> Result<usize, DownloadError> {
+        let (at, limit) = (self.received, self.limit);
+        let end = at.saturating_add(payload.len());
+        if end > limit {
             return Err(DownloadError::TooLarge { limit });
         }
-        self.body.extend_from_slice(payload);
-        Ok(())
+        self.received = end;
+        Ok(at)
     }
 
     fn begin_anew(&mut self) -> Result<(), DownloadError> {
@@ -226,13 +285,13 @@ impl Download {
         if self.restarts > Self::RESTARTS {
             return Err(DownloadError::Unstable(Self::RESTARTS));
         }
-        self.body.clear();
+        self.received = 0;
         Ok(())
     }
 
     fn ask(&mut self) -> Result<Next, DownloadError> {
         let size = self.size.unwrap_or(BlockSize::B1024);
         self.asked = Some(size);
-        Block::at(self.body.len() as u64, false, size).map(Next::Ask).ok_or(DownloadError::TooManyBlocks)
+        Block::at(self.received as u64, false, size).map(Next::Ask).ok_or(DownloadError::TooManyBlocks)
     }
 }

@@ -40,7 +40,7 @@ mod serve;
 mod upload;
 
 pub use assembly::{Assemblies, AssemblyLimits, Verdict};
-pub use download::{Download, DownloadError, Next, Part};
+pub use download::{Download, DownloadBlocks, DownloadError, Next, Part, Taken};
 pub use option::{BadBlock, Block, BlockSize};
 pub use serve::{PastEnd, Piece, slice, slice_of_blocks};
 pub use upload::{Answer, Upload, UploadError, UploadNext, UploadPiece};

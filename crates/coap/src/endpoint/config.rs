@@ -64,6 +64,9 @@ impl Config {
         limits: Limits::DEFAULT,
     };
 
+    /// For a device that talks to a server or two: as [`DEFAULT`](Self::DEFAULT) within [`Limits::SMALL`].
+    pub const SMALL: Self = Self { limits: Limits::SMALL, ..Self::DEFAULT };
+
     /// Tokens that are longer leave no room for anything else in a datagram.
     const MOST_TOKEN: u16 = 65_000;
 
@@ -290,6 +293,22 @@ impl Limits {
         received: 1_452,
     };
 
+    /// 8 peers with 4 exchanges, 4 subscriptions and 4 waiting messages each, 4 unanswered requests, 4 messages that may be rejected,
+    /// 24 KiB of which twice 4 KiB for duplicates, datagrams of 576 bytes. A judgement: a client with a few servers holds some
+    /// hundred bytes of it, and nobody who sends to it makes it hold more than the rest.
+    pub const SMALL: Self = Self {
+        peers: 8,
+        exchanges_per_peer: 4,
+        subscriptions_per_peer: 4,
+        waiting_per_peer: 4,
+        rejectable: 4,
+        requests: 4,
+        bytes: 24 << 10,
+        duplicate_bytes: 4 << 10,
+        datagram: 576,
+        received: 576,
+    };
+
     /// The smallest datagram that can be asked for: header, token and a little more.
     const LEAST_DATAGRAM: usize = 32;
     /// The smallest budget in which replies can be stored at all.
@@ -424,6 +443,7 @@ mod tests {
     #[test]
     fn the_defaults_can_be_used() {
         assert_eq!(Config::default().check(), Ok(()));
+        assert_eq!(Config::SMALL.check(), Ok(()));
         assert_eq!(with(|config| config.limits = config.limits.for_peers(1_000_000)), Ok(()));
     }
 

@@ -11,6 +11,7 @@ use crate::block::{
 use crate::endpoint::{ExchangeId, Outgoing, Patience};
 use crate::layer::Room;
 use crate::message::{Code, Kind, Message, NoResponse, OptionList, Token, Uint, number};
+use crate::newest::Newest;
 
 /// An ask that is not over.
 #[derive(Debug)]
@@ -82,22 +83,9 @@ enum Fit {
 pub(super) struct Watch {
     pub(super) subscription: ExchangeId,
     pub(super) token: Token,
-    /// Observe of the newest notification, and when it came.
-    pub(super) newest: (u32, Instant),
+    pub(super) newest: Newest,
     /// When to register again.
     pub(super) renew_at: Instant,
-}
-
-impl Watch {
-    /// Whether a notification is newer than the newest so far (RFC 7641 §3.4).
-    pub(super) fn is_news(&self, sequence: u32, now: Instant) -> bool {
-        const HALF: u32 = 1 << 23;
-        const LIFETIME: u64 = 128_000_000;
-        let (newest, at) = self.newest;
-        (newest < sequence && sequence.saturating_sub(newest) < HALF)
-            || (newest > sequence && newest.saturating_sub(sequence) > HALF)
-            || now.as_micros() > at.as_micros().saturating_add(LIFETIME)
-    }
 }
 
 /// What a response leads to.

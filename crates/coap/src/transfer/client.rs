@@ -16,6 +16,7 @@ use crate::endpoint::{ExchangeId, Failure};
 use crate::invariant::Sure;
 use crate::layer::{InAsk, MessageLayer, Reason};
 use crate::message::Token;
+use crate::newest::Newest;
 
 /// Freshness of a representation that does not tell it, seconds (RFC 7252 §5.10.5).
 const MAX_AGE: u32 = 60;
@@ -179,7 +180,9 @@ impl<L: MessageLayer> Host<L> {
             // A notification may have overtaken it (RFC 7641 §3.4). If none came, an older number means a server that
             // has begun anew.
             let newer = asked.watch.filter(|watch| {
-                asked.was_notified && is_success && observe.is_some_and(|sequence| !watch.is_news(sequence, now))
+                asked.was_notified
+                    && is_success
+                    && observe.is_some_and(|sequence| !watch.newest.is_before(sequence, now))
             });
             if let Some(watch) = newer {
                 let renew_at = self.renewal(now, max_age.unwrap_or(MAX_AGE));
@@ -200,7 +203,8 @@ impl<L: MessageLayer> Host<L> {
             match observe.filter(|_| is_success) {
                 Some(sequence) => {
                     let renew_at = self.renewal(now, max_age.unwrap_or(MAX_AGE));
-                    asked.watch = Some(Watch { subscription: exchange, token, newest: (sequence, now), renew_at });
+                    asked.watch =
+                        Some(Watch { subscription: exchange, token, newest: Newest { sequence, at: now }, renew_at });
                     self.owners.set(exchange, Owner::Ask(slot));
                 }
                 None => self.acts.push_back(Act::Cancel(exchange)),
@@ -230,14 +234,14 @@ impl<L: MessageLayer> Host<L> {
         let is_success = message.code.class() == 2;
         match observe.filter(|_| is_success) {
             // A stream brings them in their order.
-            Some(sequence) if !L::IS_RELIABLE && !watch.is_news(sequence, now) => {
+            Some(sequence) if !L::IS_RELIABLE && !watch.newest.is_before(sequence, now) => {
                 self.counts.stale = self.counts.stale.saturating_add(1);
                 self.asks.put_back(slot, asked);
                 return None;
             }
             Some(sequence) => {
                 let renew_at = self.renewal(now, max_age.unwrap_or(MAX_AGE));
-                asked.watch = Some(Watch { newest: (sequence, now), renew_at, ..watch });
+                asked.watch = Some(Watch { newest: Newest { sequence, at: now }, renew_at, ..watch });
                 asked.was_notified = true;
             }
             // The last one (RFC 7641 §4.2).

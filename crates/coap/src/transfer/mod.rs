@@ -167,6 +167,7 @@ pub use config::{Config, ConfigError, Limits};
 pub use counters::Counters;
 pub use groups::GroupId;
 pub use host::Host;
+pub use options::Read;
 pub use output::{Asleep, Event, Output, Refused};
 pub(crate) use pieces::InPieces;
 pub use pieces::TakesPieces;

@@ -33,23 +33,33 @@ pub(super) fn merge<'o>(
     all
 }
 
-/// What a host reads of a message's options.
+/// What a client or server of whole bodies reads of a message's options.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Read<'m> {
-    pub(super) observe: Option<u32>,
-    pub(super) block1: Option<Result<Block, BadBlock>>,
-    pub(super) block2: Option<Result<Block, BadBlock>>,
-    pub(super) size1: Option<u32>,
-    pub(super) size2: Option<u32>,
-    pub(super) etag: Option<&'m [u8]>,
-    pub(super) format: Option<u32>,
-    pub(super) max_age: Option<u32>,
-    pub(super) echo: Option<&'m [u8]>,
+pub struct Read<'m> {
+    /// Observe (RFC 7641 §2).
+    pub observe: Option<u32>,
+    /// Block1, if it is a block.
+    pub block1: Option<Result<Block, BadBlock>>,
+    /// Block2, if it is a block.
+    pub block2: Option<Result<Block, BadBlock>>,
+    /// Size1: bytes of a request's whole body, or the most that are taken.
+    pub size1: Option<u32>,
+    /// Size2: bytes of a response's whole body.
+    pub size2: Option<u32>,
+    /// The first ETag.
+    pub etag: Option<&'m [u8]>,
+    /// Content-Format.
+    pub format: Option<u32>,
+    /// Max-Age, seconds.
+    pub max_age: Option<u32>,
+    /// Echo (RFC 9175 §2).
+    pub echo: Option<&'m [u8]>,
 }
 
 impl<'m> Read<'m> {
     /// What it holds; in a stream of this room, several blocks may be in a message.
-    pub(super) fn of(message: &Message<'m>, room: Option<Room>) -> Self {
+    #[must_use]
+    pub fn of(message: &Message<'m>, room: Option<Room>) -> Self {
         let mut read = Self::default();
         let takes = room.is_some_and(|room| room.takes_bert);
         // What an answer says of our own blocks was agreed to when these left.

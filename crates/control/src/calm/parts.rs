@@ -62,6 +62,10 @@ impl Parts {
         without: Without::Nothing,
     };
 
+    /// As the live stack, the C library's page and the embedded client have it: from 4 s on a wait no more than doubles, so that a
+    /// host that is gone is noticed about as soon as with the timer of RFC 7252.
+    pub const SHIPPED: Self = Self { patience: Span::from_secs(4), ..Self::CALM };
+
     pub(super) const SETTINGS: &[Setting] = &[
         Setting::AckTimeout,
         Setting::MaxWait,

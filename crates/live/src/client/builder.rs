@@ -7,12 +7,12 @@ use millpond_coap::{
     block::BlockSize,
     message::{MAX_DATAGRAM, Token},
 };
-use millpond_control::Span;
+use millpond_control::{Span, least_wait::LEAST_WAIT};
 
 use super::{Client, block_size};
 use crate::{
-    ControllerChoice, Error, Interface, PathKey, TraceEvent, clock::span, least_wait::LEAST_WAIT,
-    security::ClientSecurity, trace::Hook, transfer, udp::canonical,
+    ControllerChoice, Error, Interface, PathKey, TraceEvent, clock::span, security::ClientSecurity, trace::Hook,
+    transfer, udp::canonical,
 };
 
 /// Sets up a [`Client`].

@@ -6,7 +6,7 @@ use std::{
 };
 
 use millpond_coap::{Config, Endpoint, Limits, block::robust::BurstParameters};
-use millpond_control::ChanceSeed;
+use millpond_control::{ChanceSeed, least_wait::LEAST_WAIT};
 use tokio::sync::mpsc;
 
 use super::{
@@ -27,7 +27,6 @@ use crate::{
     client::{Settings, block_size, datagram_with},
     clock::{Clock, span},
     dtls::{ClientKeys, Keys, ServerKeys, Sessions},
-    least_wait::LEAST_WAIT,
     secrets,
     security::{ClientSecurity, Other, ServerSecurity},
     socket::{DatagramHost, Lane, Order, Serving, SocketTask, keep_running},
