@@ -21,6 +21,7 @@ CRATES: dict[str, set[str]] = {
     "path": {"control", "link"},
     "sim": {"control", "link", "coap", "path"},
     "live": {"control", "coap"},
+    "embedded": {"control", "coap"},
     "emulate": {"control", "link", "path"},
     "diagnose": {"coap"},
     "cli": {"control", "coap", "live", "path", "emulate", "diagnose"},

@@ -1,0 +1,339 @@
+use alloc::{collections::VecDeque, vec::Vec};
+use core::{
+    fmt,
+    net::{Ipv4Addr, Ipv6Addr, SocketAddr},
+};
+
+use embassy_futures::select::{Either, select};
+use embedded_nal_async::UnconnectedUdp;
+use millpond_coap::{
+    Config, Endpoint, Event, ExchangeId, Limits, Outgoing, Output, Refused,
+    block::{Assemblies, AssemblyLimits, BlockSize, Verdict},
+    message::{Code, Message, number},
+    transfer::Read,
+};
+use millpond_control::{ChanceSeed, Instant, Purpose, Span};
+
+use crate::{
+    Clock, Error, Observation, Request, Resource, Response, Setup, SetupError,
+    observation::Notified,
+    resource::{Answered, Asked, Owed, Reply},
+    transfer::{Head, Step, Transfer},
+};
+
+/// Names a body that comes in blocks: whose it is, and the options that tell one resource from another.
+type BodyKey = (SocketAddr, Vec<u8>);
+
+/// Client and server over one UDP socket. See the [crate](crate).
+pub struct Node<'b, U, C> {
+    pub(crate) endpoint: Endpoint<SocketAddr>,
+    udp: U,
+    local: SocketAddr,
+    pub(crate) clock: C,
+    /// Where datagrams come in, and where an answer's payload is made.
+    buffer: &'b mut [u8],
+    resource: Option<&'b mut dyn Resource>,
+    pub(crate) block: BlockSize,
+    bodies: Assemblies<BodyKey>,
+    owed: Option<Owed>,
+    /// What a call waits for. A call that was dropped leaves it here.
+    under_way: Option<ExchangeId>,
+    /// The newest state of each observation that was not taken yet.
+    pub(crate) notified: VecDeque<Notified>,
+    chance: ChanceSeed,
+    renewals: u32,
+    unsent: u32,
+}
+
+impl<U, C> fmt::Debug for Node<'_, U, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Node").field("endpoint", &self.endpoint).finish_non_exhaustive()
+    }
+}
+
+impl<'b, U: UnconnectedUdp, C: Clock> Node<'b, U, C> {
+    /// Bytes of a message beside its payload, with a token of 8 bytes and some options.
+    const OVERHEAD: usize = 64;
+    /// Of the shortest buffer: blocks of 16 bytes, and one byte by which a datagram is seen to be too long.
+    pub const SHORTEST_BUFFER: usize = 16 + Self::OVERHEAD + 1;
+
+    /// Over a socket that is bound. `local` is the address that [`bind_single`](embedded_nal_async::UdpStack::bind_single) gave, or an
+    /// unspecified one. Datagrams have a byte less than the buffer at most.
+    ///
+    /// # Errors
+    /// What cannot work, with its fix.
+    pub fn new(udp: U, local: SocketAddr, clock: C, setup: Setup, buffer: &'b mut [u8]) -> Result<Self, SetupError> {
+        let (length, least) = (buffer.len(), Self::SHORTEST_BUFFER);
+        if length < least {
+            return Err(SetupError::Buffer { length, least });
+        }
+        let Setup { config, controller, chance, identities, block, longest_upload } = setup;
+        let longest = u16::try_from(length.saturating_sub(1)).unwrap_or(u16::MAX);
+        let Limits { datagram, received, .. } = config.limits;
+        let limits = Limits { datagram: datagram.min(longest), received: received.min(longest), ..config.limits };
+        let endpoint = Endpoint::new(Config { limits, ..config }, controller, chance, 0, identities)?;
+        let fits = usize::from(limits.datagram.min(limits.longest_received())).saturating_sub(Self::OVERHEAD);
+        let block = block.min(BlockSize::at_most(fits)).min(BlockSize::B1024);
+        let of_bodies = AssemblyLimits { body: longest_upload, bodies: 2, size: block, ..AssemblyLimits::default() };
+        Ok(Self {
+            endpoint,
+            udp,
+            local,
+            clock,
+            buffer,
+            resource: None,
+            block,
+            bodies: Assemblies::new(of_bodies),
+            owed: None,
+            under_way: None,
+            notified: VecDeque::new(),
+            chance,
+            renewals: 0,
+            unsent: 0,
+        })
+    }
+
+    /// The same node as a server: whatever it waits for, requests are answered by this. Without it they are answered with 4.04.
+    #[must_use]
+    pub fn serving(mut self, resource: &'b mut dyn Resource) -> Self {
+        self.resource = Some(resource);
+        self
+    }
+
+    /// Asks a server and returns its whole response, whose body is written to `body`. A call that is dropped is cancelled by the
+    /// next one.
+    ///
+    /// # Errors
+    /// There is no response, or its body is longer than `body`. A response with an error code is no error.
+    pub async fn request<'o>(
+        &mut self,
+        server: SocketAddr,
+        request: &Request<'_>,
+        body: &'o mut [u8],
+    ) -> Result<Response<'o>, Error<U::Error>> {
+        self.settle().await;
+        let mut transfer = Transfer::new(request, &mut *body, self.block);
+        let head = self.carry(server, &mut transfer, Step::Next, None).await?;
+        Ok(head.response(body))
+    }
+
+    /// Serves, and does nothing else, until this point in time.
+    ///
+    /// # Errors
+    /// The socket can no longer receive.
+    pub async fn serve_until(&mut self, at: Instant) -> Result<(), Error<U::Error>> {
+        self.settle().await;
+        while self.clock.now() < at {
+            let until = self.turn(None).await;
+            self.wait(until.min(at)).await?;
+        }
+        Ok(())
+    }
+
+    /// The base round trip that was measured to a server, for [`recall`](Self::recall) after a restart.
+    #[must_use]
+    pub fn base_rtt(&self, server: SocketAddr) -> Option<Span> {
+        self.endpoint.base_rtt(server)
+    }
+
+    /// Tells what was measured to a server before a restart, a week ago at most.
+    ///
+    /// # Errors
+    /// There is no room for another peer.
+    pub fn recall(&mut self, server: SocketAddr, base_rtt: Span) -> Result<(), Refused> {
+        self.endpoint.recall(self.clock.now(), server, base_rtt)
+    }
+
+    /// The message layer, for what it knows and has counted.
+    #[must_use]
+    pub const fn endpoint(&self) -> &Endpoint<SocketAddr> {
+        &self.endpoint
+    }
+
+    /// Datagrams that the socket did not take. They are repeated as if they were lost on their way.
+    #[must_use]
+    pub const fn unsent(&self) -> u32 {
+        self.unsent
+    }
+
+    /// Exchanges message after message, from this step on, until the response is whole. The first message registers if
+    /// `observation` says so.
+    pub(crate) async fn carry(
+        &mut self,
+        server: SocketAddr,
+        transfer: &mut Transfer<'_, U::Error>,
+        first: Step<U::Error>,
+        observation: Option<&mut Observation<'_>>,
+    ) -> Result<Head, Error<U::Error>> {
+        let mut observation = observation;
+        let mut step = first;
+        loop {
+            match step {
+                Step::Next => {}
+                Step::Done => return transfer.head.ok_or(Error::BadBlock),
+                Step::Failed(why) => return Err(why),
+            }
+            let (now, endpoint) = (self.clock.now(), &mut self.endpoint);
+            let exchange = match observation.as_deref_mut().filter(|_| transfer.head.is_none()) {
+                Some(observation) => {
+                    let token = transfer.token.or(observation.token);
+                    let exchange = transfer
+                        .message(true, |message| endpoint.subscribe(now, server, &Outgoing { token, ..*message }))?;
+                    observation.exchange = Some(exchange);
+                    exchange
+                }
+                None => transfer.message(false, |message| endpoint.request(now, server, message))?,
+            };
+            (transfer.exchange, self.under_way) = (Some(exchange), Some(exchange));
+            step = loop {
+                let until = self.turn(Some(transfer)).await;
+                if let Some(step) = transfer.step.take() {
+                    break step;
+                }
+                self.wait(until).await?;
+            };
+            self.under_way = None;
+        }
+    }
+
+    /// Ends what a call began that was dropped.
+    pub(crate) async fn settle(&mut self) {
+        self.turn(None).await;
+        if let Some(exchange) = self.under_way.take() {
+            self.endpoint.cancel(self.clock.now(), exchange);
+            self.turn(None).await;
+        }
+    }
+
+    /// Sends what is to leave, and takes down what is told. Says until when there is nothing more.
+    pub(crate) async fn turn(&mut self, mut transfer: Option<&mut Transfer<'_, U::Error>>) -> Instant {
+        loop {
+            let now = self.clock.now();
+            let until = match self.endpoint.poll(now) {
+                Output::Transmit(datagram) => {
+                    // From the address of the same family that the socket has.
+                    let local = match (datagram.to, self.local) {
+                        (SocketAddr::V4(_), local @ SocketAddr::V4(_)) => local,
+                        (SocketAddr::V6(_), local @ SocketAddr::V6(_)) => local,
+                        (SocketAddr::V4(_), local) => SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), local.port()),
+                        (SocketAddr::V6(_), local) => SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), local.port()),
+                    };
+                    if self.udp.send(local, datagram.to, datagram.bytes).await.is_err() {
+                        self.unsent = self.unsent.saturating_add(1);
+                    }
+                    continue;
+                }
+                Output::Event(event) => {
+                    let transfer = transfer.as_deref_mut();
+                    match event {
+                        Event::Response { exchange, message, copies, .. } => {
+                            if let Some(transfer) = transfer.filter(|transfer| transfer.exchange == Some(exchange)) {
+                                transfer.answered(&message, copies);
+                            }
+                        }
+                        Event::Failed { exchange, why, copies, .. } => {
+                            if let Some(transfer) = transfer.filter(|transfer| transfer.exchange == Some(exchange)) {
+                                transfer.failed(why, copies);
+                            }
+                        }
+                        Event::Further { exchange, message, .. } => {
+                            self.notified.retain(|other| other.exchange != exchange);
+                            self.notified.push_back(Notified::new(exchange, now, &message));
+                        }
+                        Event::Request { from, id, message } => {
+                            let (bodies, buffer) = (&mut self.bodies, &mut *self.buffer);
+                            let resource = self.resource.as_deref_mut();
+                            let answer = answer(now, from, &message, resource, bodies, buffer, self.block);
+                            self.owed = Some(Owed { to: id, kind: message.kind, answer });
+                        }
+                        _ => {}
+                    }
+                    continue;
+                }
+                Output::Sleep(until, _) => until,
+                Output::Idle => Instant::NEVER,
+            };
+            let Some(Owed { to, kind, answer }) = self.owed.take() else { return until };
+            let payload = self.buffer.get(..answer.length).unwrap_or_default();
+            // What cannot be answered any more was dropped by its sender, or by the message layer.
+            let _ = answer.message(kind, payload, |message| self.endpoint.respond(now, to, message));
+        }
+    }
+
+    /// Until a datagram came, or this point in time.
+    pub(crate) async fn wait(&mut self, until: Instant) -> Result<(), Error<U::Error>> {
+        match select(self.udp.receive_into(self.buffer), self.clock.until(until)).await {
+            Either::First(Ok((length, _, from))) => {
+                let datagram = self.buffer.get(..length).unwrap_or(self.buffer);
+                self.endpoint.receive(self.clock.now(), from, datagram);
+                Ok(())
+            }
+            Either::First(Err(error)) => Err(Error::Udp(error)),
+            Either::Second(()) => Ok(()),
+        }
+    }
+
+    /// When to renew what is fresh for so many seconds: 5 to 15 s later (RFC 7641 §3.3.1).
+    pub(crate) fn renewal(&mut self, now: Instant, max_age: u32) -> Instant {
+        self.renewals = self.renewals.wrapping_add(1);
+        let drawn = self.chance.at(Purpose::Dither, [0, u32::MAX, self.renewals, 0]);
+        let jitter = drawn.between(Span::from_secs(5), Span::from_secs(15));
+        let fresh = u64::from(max_age).saturating_mul(1_000_000);
+        Instant::from_micros(now.as_micros().saturating_add(fresh)).after(jitter)
+    }
+}
+
+/// The answer to a request, with its payload at the beginning of the buffer.
+fn answer<'r>(
+    now: Instant,
+    from: SocketAddr,
+    message: &Message<'_>,
+    resource: Option<&mut (dyn Resource + 'r)>,
+    bodies: &mut Assemblies<BodyKey>,
+    buffer: &mut [u8],
+    size: BlockSize,
+) -> Answered {
+    // Preconditions and proxies are left out.
+    const KNOWN: [u16; 7] = [
+        number::URI_HOST,
+        number::URI_PORT,
+        number::URI_PATH,
+        number::URI_QUERY,
+        number::ACCEPT,
+        number::BLOCK1,
+        number::BLOCK2,
+    ];
+    if message.options().refused(|number| KNOWN.contains(&number)).is_some() {
+        return Answered::new(Code::BAD_OPTION);
+    }
+    let Some(resource) = resource else { return Answered::new(Code::NOT_FOUND) };
+    let read = Read::of(message, None);
+    let (Ok(block1), Ok(block2)) = (read.block1.transpose(), read.block2.transpose()) else {
+        return Answered::new(Code::BAD_REQUEST);
+    };
+    let mut hand_up = |body: &[u8]| {
+        let mut reply = Reply::new(buffer, block2, size);
+        resource.answer(&Asked { from, message: *message, body }, &mut reply);
+        reply.into_head()
+    };
+    let Some(block1) = block1 else { return hand_up(message.payload()) };
+    match bodies.take(now, (from, key(message)), block1, read.size1, message.payload()) {
+        Verdict::Whole(body, block) => hand_up(&body).with_block1(Some(block)),
+        Verdict::Continue(block) => Answered::new(Code::CONTINUE).with_block1(Some(block)),
+        // Its answer is not kept: copies of the message itself are answered by the message layer.
+        Verdict::Repeated(_) | Verdict::Incomplete => Answered::new(Code::REQUEST_ENTITY_INCOMPLETE),
+        Verdict::TooLarge(most) => Answered::new(Code::REQUEST_ENTITY_TOO_LARGE).with_size1(most),
+        Verdict::WrongLength => Answered::new(Code::BAD_REQUEST),
+    }
+}
+
+/// Code and options of a request, as far as they tell one resource from another (RFC 7252 §5.4.6).
+fn key(message: &Message<'_>) -> Vec<u8> {
+    let mut key = Vec::from([message.code.to_byte()]);
+    for option in message.options().filter(millpond_coap::message::Opt::is_cache_key) {
+        key.extend_from_slice(&option.number.to_be_bytes());
+        key.extend_from_slice(&(option.value.len() as u16).to_be_bytes());
+        key.extend_from_slice(option.value);
+    }
+    key
+}
