@@ -14,7 +14,7 @@ export PYO3_BUILD_EXTENSION_MODULE := 1
 RUST_SOURCES := Cargo.toml Cargo.lock $(wildcard crates/*/Cargo.toml) $(shell find crates/*/src -name '*.rs' 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help build web demo install install-c sizes header miri test test-rust test-c test-python test-web peers interop traces bench
+.PHONY: help build web demo install install-c sizes header miri test test-rust test-c test-firmware firmware test-python test-web peers interop traces bench
 .PHONY: bench-live dist try-dist docs lint lint-rust lint-actions lint-packages lint-semver lint-c lint-python lint-deps advisories clean
 
 help: ## this list
@@ -145,7 +145,7 @@ $(TOOLS)/bin/mdbook:
 
 # ---------------------------------------------------------------- checks
 
-test: test-rust test-c test-python test-web interop ## every test
+test: test-rust test-c test-firmware test-python test-web interop ## every test
 
 # The same random cases every time; looking for others is the fuzzers' work (fuzz/README.md).
 test-rust: export PROPTEST_RNG_SEED ?= 7252
@@ -166,6 +166,13 @@ test-c:
 	$(C_RUSTC) --crate-type staticlib --no-default-features --features calm
 	$(CC) $(C_FLAGS) -Icrates/ffi/tests/c crates/ffi/tests/c/calm_alone.c $(C_BUILT)/libmillpond.a -o $(C_TRIAL)/calm_alone
 	$(C_TRIAL)/calm_alone
+
+# The example in QEMU, and its sizes; what is not here is named.
+firmware: $(VENV)/.package ## firmware for a Cortex-M3 in QEMU, reporting under calm through a narrow cell
+	$(BIN)/python examples/firmware/run
+
+test-firmware: firmware
+	$(BIN)/python examples/firmware/run --check
 
 # On every core: tests share nothing but what they read.
 test-python: $(VENV)/.dev peers
@@ -289,8 +296,8 @@ advisories: $(CARGO_DENY) ## known security advisories of the dependencies (need
 	$(CARGO_DENY) --locked check advisories
 
 lint-python: $(VENV)/.dev
-	$(BIN)/ruff check python interop crates/py/benches crates/web c/sizes ports examples/python-client
-	$(BIN)/ruff format --check python interop crates/py/benches crates/web c/sizes ports examples/python-client
+	$(BIN)/ruff check python interop crates/py/benches crates/web c/sizes ports examples/firmware/run examples/python-client
+	$(BIN)/ruff format --check python interop crates/py/benches crates/web c/sizes ports examples/firmware/run examples/python-client
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest millpond._engine
 	$(BIN)/codespell
