@@ -1,8 +1,8 @@
 //! What a [`Host`](crate::transfer::Host) stands on: something that carries messages.
 //!
 //! An [`Endpoint`] does over datagrams and a [`Connection`](crate::stream::Connection) over a stream. A host asks and answers
-//! by the calls of [`MessageLayer`] alone, and learns of both in one shape, [`News`]; so bodies, observations and requests are
-//! driven once. What one of them has and the other has not, a layer says:
+//! by the calls of [`MessageLayer`] alone, and [hears](MessageLayer::hear) of both by the same; so bodies, observations and requests
+//! are driven once. What one of them has and the other has not, a layer says:
 //!
 //! | | datagrams | a stream |
 //! |---|---|---|
@@ -16,19 +16,19 @@
 
 use core::{fmt::Debug, hash::Hash};
 
-use millpond_control::{Instant, Sample, Span};
+use millpond_control::{Instant, Span};
 
 use crate::{
-    Endpoint, ExchangeId, Failure, Outgoing, RequestId,
+    Endpoint, ExchangeId, Outgoing, RequestId,
     block::{BlockSize, Upload},
-    endpoint,
     message::{Code, Kind, Message, Token},
-    transfer::{AskFailure, Asleep, Gone, Output, Refused},
+    output::Step,
+    transfer::{AskFailure, Host, HostOutput, Refused},
 };
 
 /// Carries messages to peers and back. Driven like the host above it: one input, then [`step`](Self::step) until it says to
 /// sleep or that it is idle.
-pub trait MessageLayer: Debug {
+pub trait MessageLayer: Debug + Sized {
     /// What is sent arrives, once and in order, or the layer ends. There are no copies of a message then, nobody rejects one
     /// by a reset, and what is answered is answered at once, before anything else is looked at.
     const IS_RELIABLE: bool;
@@ -115,21 +115,19 @@ pub trait MessageLayer: Debug {
     fn hold_token(&mut self, _token: Token, _is_held: bool) {}
 
     /// The next output. Also does what is due.
-    fn step(&mut self, now: Instant) -> Step<Self>;
+    fn step(&mut self, now: Instant) -> Step<Self::Entry, Self::Closing>;
 
     /// Whom an output is for, or from.
     fn peer(&self, entry: &Self::Entry) -> Self::Peer;
 
-    /// What an output means to the client and the server.
-    fn news(&self, entry: &Self::Entry) -> News;
+    /// The client and the server of a host take in what an output means to them. What follows from it stands ready.
+    fn hear(host: &mut Host<Self>, now: Instant, entry: Self::Entry);
 
     /// The message of an output that has one.
     fn message(&self, entry: &Self::Entry) -> Option<Message<'_>>;
 
     /// An output as it is forwarded.
-    fn show(&self, entry: &Self::Entry) -> Output<'_, Self>
-    where
-        Self: Sized;
+    fn show(&self, entry: &Self::Entry) -> HostOutput<'_, Self>;
 
     /// What a refusal is about.
     fn reason(why: &Self::Refused) -> Reason;
@@ -144,11 +142,6 @@ pub trait MessageLayer: Debug {
 
     /// The layer, where it is one of datagrams: groups and bursts are for these alone.
     fn datagrams(&mut self) -> Option<&mut Endpoint<Self::Peer>> {
-        None
-    }
-
-    /// What such a layer says of an output.
-    fn of_datagrams(&self, _entry: &Self::Entry) -> Option<endpoint::Event<'_, Self::Peer>> {
         None
     }
 
@@ -205,90 +198,6 @@ pub enum InAsk {
     Next,
     /// One on whose token further responses may come.
     Subscription,
-}
-
-/// What comes next.
-#[derive(Debug)]
-pub enum Step<L: MessageLayer + ?Sized> {
-    /// An output.
-    Said(L::Entry),
-    /// The layer has ended, and why. It is said once.
-    Closed(L::Closing),
-    /// Nothing until then, unless there is input.
-    Sleep(Instant, Asleep),
-    /// Nothing until there is input.
-    Idle,
-}
-
-/// What an output means to the client and the server, whatever carried it.
-#[derive(Clone, Copy, Debug)]
-pub enum News {
-    /// A request came.
-    Request {
-        /// By which to answer it.
-        id: RequestId,
-    },
-    /// A request of ours was answered.
-    Response {
-        /// Which one.
-        exchange: ExchangeId,
-        /// What that says about the path, if anything.
-        sample: Option<Sample>,
-        /// Copies of the request that had been sent.
-        copies: u8,
-    },
-    /// A further response came on a token.
-    Further {
-        /// The exchange that began it.
-        exchange: ExchangeId,
-    },
-    /// A request of ours ended without an answer.
-    Failed {
-        /// Which one.
-        exchange: ExchangeId,
-        /// Why.
-        why: AskFailure,
-        /// Copies of it that had been sent.
-        copies: u8,
-    },
-    /// The first copy of a confirmable message leaves.
-    Confirmable {
-        /// Which one.
-        exchange: ExchangeId,
-    },
-    /// A non-confirmable notification leaves, or a request that wants no response (RFC 7967) and that nobody acknowledges.
-    Left {
-        /// Which one.
-        exchange: ExchangeId,
-    },
-    /// A confirmable one of either was acknowledged.
-    Delivered {
-        /// Which one.
-        exchange: ExchangeId,
-    },
-    /// A confirmable notification was not.
-    Undelivered {
-        /// Which one.
-        exchange: ExchangeId,
-        /// Why.
-        why: Failure,
-    },
-    /// A non-confirmable one was rejected.
-    Rejected {
-        /// Which one.
-        exchange: ExchangeId,
-    },
-    /// The observation with this token is over.
-    Unobserved {
-        /// Its token.
-        token: Token,
-        /// Why.
-        why: Gone,
-    },
-    /// What had to wait, as it did not fit or for its token, may leave now.
-    Room,
-    /// Nothing to the client and the server.
-    Other,
 }
 
 /// What a refusal is about.

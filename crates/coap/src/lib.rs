@@ -57,17 +57,19 @@ mod long_tokens;
 mod memory;
 pub mod message;
 mod newest;
+mod output;
 pub mod quota;
 pub mod stream;
 pub mod transfer;
 
 pub use endpoint::{
-    CalmGate, Cause, Config, ConfigError, Counters, DEFAULT_LEISURE, Duplicates, Endpoint, Event, ExchangeId, Failure,
-    Identities, Ignored, Lifetimes, Limits, NamingOption, NamingOptions, Outgoing, Output, Patience, Refused, Repeats,
-    RequestId, SleepReason, Transmission, Transmit, leisure,
+    CalmGate, Cause, Config, ConfigError, Counters, DEFAULT_LEISURE, Duplicates, Endpoint, EndpointOutput, Event,
+    ExchangeId, Failure, Identities, Ignored, Lifetimes, Limits, NamingOption, NamingOptions, Outgoing, Patience,
+    Refused, Repeats, RequestId, Transmission, Transmit, leisure,
 };
 pub use memory::{Memory, MemoryError};
 pub use newest::Newest;
+pub use output::{Output, SleepReason};
 
 /// The first program of the README compiles.
 #[cfg(doctest)]

@@ -13,7 +13,7 @@ use std::{cell::Cell, fmt::Debug, hash::Hash};
 
 use millpond_coap::block::{Block, BlockSize, slice};
 use millpond_coap::message::{Code, Fault, Kind, Message, MessageId, Token, WriteError, Writer, number};
-use millpond_coap::stream::{Connection, Options as Settings, Output as StreamOutput};
+use millpond_coap::stream::{Connection, Options as Settings};
 use millpond_coap::transfer::{self, Answer, Host};
 use millpond_coap::{Config, Endpoint, Event, Identities, Outgoing, Output, RequestId};
 use millpond_control::{ChanceSeed, Instant, Preset};
@@ -138,10 +138,10 @@ mod classes {
         let (mut code, mut asked) = (None, None);
         loop {
             match host.poll(at(0)) {
-                transfer::Output::Transmit(transmit) => code = Some(Message::parse(transmit.bytes).unwrap().code),
-                transfer::Output::Event(transfer::Event::Request { id, .. }) => asked = Some(id),
-                transfer::Output::Event(_) | transfer::Output::Trace(_) => {}
-                transfer::Output::Sleep(..) | transfer::Output::Idle => match asked.take() {
+                Output::Transmit(transmit) => code = Some(Message::parse(transmit.bytes).unwrap().code),
+                Output::Event(transfer::Event::Request { id, .. }) => asked = Some(id),
+                Output::Event(_) | Output::Trace(_) => {}
+                Output::Sleep(..) | Output::Idle => match asked.take() {
                     Some(id) => host.answer(at(0), id, &Answer::new(Code::CONTENT, &[]).with_body(b"short")).unwrap(),
                     None => return code,
                 },
@@ -277,8 +277,8 @@ mod published {
             let mut is_closed = false;
             while !is_closed {
                 is_closed = match server.poll(at(0)) {
-                    StreamOutput::Close(_) => true,
-                    StreamOutput::Sleep(_) | StreamOutput::Idle => panic!("{frame:x?} is taken"),
+                    Output::Close(_) => true,
+                    Output::Sleep(..) | Output::Idle => panic!("{frame:x?} is taken"),
                     _ => false,
                 };
             }

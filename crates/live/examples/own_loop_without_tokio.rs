@@ -8,9 +8,9 @@ use std::{
 };
 
 use millpond_coap::{
-    Endpoint, Identities,
+    Endpoint, Identities, Output,
     message::{Code, number},
-    transfer::{Ask, Config, Event, Host, Output},
+    transfer::{Ask, Config, Event, Host},
 };
 use millpond_control::{ChanceSeed, Instant, Preset};
 use rustix::time::{ClockId, clock_gettime};

@@ -119,15 +119,12 @@ impl Below {
     #[inline(never)]
     fn poll_host(host: &mut Host<Endpoint<u32>>, now: Instant) -> Said<'_> {
         match host.poll(now) {
-            transfer::Output::Transmit(transmit) => Said::Transmit(transmit),
-            transfer::Output::Event(transfer::Event::Request { id, from, message, .. }) => {
-                Said::Request { id, from, message }
-            }
-            transfer::Output::Event(_) => Said::Nothing,
-            transfer::Output::Trace(event) => Said::Told(event),
-            transfer::Output::Sleep(until, _) => Said::Sleep(until),
-            transfer::Output::Idle => Said::Sleep(Instant::NEVER),
-            transfer::Output::Close(never) => match never {},
+            Output::Transmit(transmit) => Said::Transmit(transmit),
+            Output::Event(transfer::Event::Request { id, from, message, .. }) => Said::Request { id, from, message },
+            Output::Event(_) => Said::Nothing,
+            Output::Trace(event) => Said::Told(event),
+            Output::Sleep(until, _) => Said::Sleep(until),
+            Output::Idle => Said::Sleep(Instant::NEVER),
         }
     }
 }

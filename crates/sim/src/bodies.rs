@@ -2,10 +2,10 @@
 //! for them and puts them together.
 
 use millpond_coap::{
-    Cause, Endpoint, ExchangeId, Transmit,
+    Cause, Endpoint, ExchangeId, Output, Transmit,
     block::{Block, robust::Q_BLOCK2},
     message::{Code, Message},
-    transfer::{Ask, AskId, Config, Event, Host, Output},
+    transfer::{Ask, AskId, Config, Event, Host},
 };
 use millpond_control::{ChanceSeed, Instant, Span};
 

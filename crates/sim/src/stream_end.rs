@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use millpond_coap::{
-    RequestId, stream,
-    transfer::{self, AskId, Event, Host, Output},
+    Output, RequestId, stream,
+    transfer::{self, AskId, Event, Host},
 };
 use millpond_control::Instant;
 

@@ -149,7 +149,7 @@ impl Count {
             Self::Received(Kind::Reset) => 7,
             Self::Failed(Failure::GaveUp) => 8,
             Self::Failed(Failure::Reset) => 9,
-            Self::Failed(Failure::Cancelled) => 10,
+            Self::Failed(Failure::Cancelled | Failure::ConnectionClosed) => 10,
             Self::Failed(Failure::NoResponse) => 11,
             Self::Ignored(Ignored::Malformed(_)) => 12,
             Self::Ignored(Ignored::TooLong { .. } | Ignored::LongToken { .. }) => 13,

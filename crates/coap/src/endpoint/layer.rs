@@ -5,13 +5,14 @@ use core::{convert::Infallible, fmt::Debug, hash::Hash};
 use millpond_control::{Instant, Span};
 
 use super::{
-    Endpoint, Event, ExchangeId, Outgoing, Output, Refused, RequestId, Transmit, polling,
+    Endpoint, Event, ExchangeId, Outgoing, Refused, RequestId, Transmit,
     queue::{Entry, What},
 };
 use crate::{
-    layer::{InAsk, MessageLayer, News, Reason, Step},
+    layer::{InAsk, MessageLayer, Reason},
     message::{Kind, Message, Token},
-    transfer::{self, AskFailure, Asleep},
+    output::{Output, Step},
+    transfer::{AskFailure, Exchanged, Host, HostOutput},
 };
 
 impl<A: Copy + Eq + Hash + Debug> MessageLayer for Endpoint<A> {
@@ -87,11 +88,11 @@ impl<A: Copy + Eq + Hash + Debug> MessageLayer for Endpoint<A> {
         }
     }
 
-    fn step(&mut self, now: Instant) -> Step<Self> {
+    fn step(&mut self, now: Instant) -> Step<Entry<A>> {
         match Self::step(self, now) {
-            polling::Step::Said(place) => self.entry(place).map_or(Step::Idle, Step::Said),
-            polling::Step::Sleep(until, why) => Step::Sleep(until, Asleep::Endpoint(why)),
-            polling::Step::Idle => Step::Idle,
+            Output::Event(place) => self.entry(place).map_or(Output::Idle, Output::Event),
+            Output::Sleep(until, why) => Output::Sleep(until, why),
+            Output::Idle => Output::Idle,
         }
     }
 
@@ -99,18 +100,23 @@ impl<A: Copy + Eq + Hash + Debug> MessageLayer for Endpoint<A> {
         entry.peer
     }
 
-    fn news(&self, entry: &Entry<A>) -> News {
+    fn hear(host: &mut Host<Self>, now: Instant, entry: Entry<A>) {
+        if !matches!(entry.what, What::Request { .. }) && host.is_of_burst(now, &entry) {
+            return;
+        }
         match entry.what {
-            What::Request { id } => News::Request { id },
-            What::Response { exchange, sample, copies } => News::Response { exchange, sample, copies },
-            What::Further { exchange } => News::Further { exchange },
-            What::Failed { exchange, why, copies } => News::Failed { exchange, why: AskFailure::Exchange(why), copies },
-            What::Copy { id: exchange, copy: 0, .. } => News::Confirmable { exchange },
-            What::PlainFurther { exchange } => News::Left { exchange },
-            What::Delivered { exchange, .. } => News::Delivered { exchange },
-            What::Undelivered { exchange, why, .. } => News::Undelivered { exchange, why },
-            What::Rejected { exchange } => News::Rejected { exchange },
-            _ => News::Other,
+            What::Request { id } => host.request_came(now, entry, id),
+            What::Response { exchange, sample, copies } => {
+                host.response_came(now, entry, exchange, Exchanged { sample, copies });
+            }
+            What::Further { exchange } => host.further_came(now, entry, exchange),
+            What::Failed { exchange, why, copies } => host.request_failed(exchange, AskFailure::Exchange(why), copies),
+            What::Copy { id, copy: 0, .. } => host.notification_is_confirmable(id),
+            What::PlainFurther { exchange } => host.message_left(now, exchange),
+            What::Delivered { exchange, .. } => host.message_delivered(now, exchange),
+            What::Undelivered { exchange, why, .. } => host.notification_ended(now, exchange, Some(why)),
+            What::Rejected { exchange } => host.notification_rejected(entry.peer, exchange),
+            _ => {}
         }
     }
 
@@ -118,11 +124,11 @@ impl<A: Copy + Eq + Hash + Debug> MessageLayer for Endpoint<A> {
         Self::message(self, entry)
     }
 
-    fn show(&self, entry: &Entry<A>) -> transfer::Output<'_, Self> {
+    fn show(&self, entry: &Entry<A>) -> HostOutput<'_, Self> {
         match Self::show(self, entry) {
-            Output::Transmit(transmit) => transfer::Output::Transmit(transmit),
-            Output::Event(event) => transfer::Output::Trace(event),
-            Output::Sleep(..) | Output::Idle => transfer::Output::Idle,
+            Output::Transmit(transmit) => Output::Transmit(transmit),
+            Output::Event(event) => Output::Trace(event),
+            Output::Sleep(..) | Output::Idle => Output::Idle,
         }
     }
 
@@ -140,13 +146,6 @@ impl<A: Copy + Eq + Hash + Debug> MessageLayer for Endpoint<A> {
 
     fn datagrams(&mut self) -> Option<&mut Self> {
         Some(self)
-    }
-
-    fn of_datagrams(&self, entry: &Entry<A>) -> Option<Event<'_, A>> {
-        match Self::show(self, entry) {
-            Output::Event(event) => Some(event),
-            _ => None,
-        }
     }
 
     fn node(&self) -> u32 {

@@ -129,7 +129,8 @@ pub use incoming::calm::Repeats;
 pub use input::{ExchangeId, Outgoing, Patience, Refused, RequestId};
 pub use lifetimes::Lifetimes;
 
-pub use output::{Cause, Event, Failure, Ignored, Output, SleepReason, Transmit};
+pub use crate::output::SleepReason;
+pub use output::{Cause, EndpointOutput, Event, Failure, Ignored, Transmit};
 
 // Files below name these by what they are, wherever they lie.
 use incoming::{calm, duplicates, inbox, ping, requests};

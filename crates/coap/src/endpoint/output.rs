@@ -1,20 +1,11 @@
-use millpond_control::{Instant, Sample, Wait};
+use millpond_control::{Sample, Wait};
 
 use super::{ExchangeId, RequestId};
 use crate::message::{Message, ParseError};
+use crate::output::Output;
 
-/// What the endpoint wants next.
-#[derive(Clone, Copy, Debug)]
-pub enum Output<'e, A> {
-    /// A datagram leaves.
-    Transmit(Transmit<'e, A>),
-    /// The application learns something.
-    Event(Event<'e, A>),
-    /// Nothing until this point, which lies after `now`, unless there is input. What for is told for traces.
-    Sleep(Instant, SleepReason),
-    /// Nothing until there is input.
-    Idle,
-}
+/// What an endpoint wants next.
+pub type EndpointOutput<'e, A> = Output<Transmit<'e, A>, Event<'e, A>>;
 
 /// A datagram that leaves now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -219,6 +210,8 @@ pub enum Failure {
     LongResponse,
     /// As [`GaveUp`](Self::GaveUp), and what came had the message ID of the request and another token, or none.
     WrongToken,
+    /// The connection ended (RFC 8323); an endpoint has none.
+    ConnectionClosed,
 }
 
 /// Why a datagram was not processed.
@@ -252,31 +245,6 @@ pub enum Ignored {
     BadOption,
 }
 
-/// What the endpoint sleeps for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum SleepReason {
-    /// The next copy of a confirmable message, or giving it up.
-    Retransmission,
-    /// Giving up a request whose last copy has waited as long as a copy does ([`Event::Overdue`]).
-    Overdue,
-    /// Giving up on a response.
-    Response,
-    /// The controller lets the next message leave.
-    Admission,
-    /// A message ID may be used again.
-    MessageId,
-    /// A token may be used again by a request that wants a response.
-    Token,
-    /// PROBING_RATE lets the next message leave to a peer that has never answered, or the pause is over after a request that does
-    /// not want all responses (RFC 7967).
-    Probing,
-    /// A request must be acknowledged, answered or not.
-    Acknowledgement,
-    /// The answer to a request that came to a group may leave.
-    Leisure,
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -286,7 +254,7 @@ mod tests {
     fn an_output_is_no_larger_than_a_response_asks_for() {
         let of_a_response = size_of::<Message<'_>>() + size_of::<(ExchangeId, u32, Option<Sample>, u8)>();
         assert_eq!(size_of::<Event<'_, u32>>(), of_a_response.next_multiple_of(8));
-        assert_eq!(size_of::<Output<'_, u32>>(), size_of::<Event<'_, u32>>());
+        assert_eq!(size_of::<EndpointOutput<'_, u32>>(), size_of::<Event<'_, u32>>());
         assert_eq!((size_of::<Event<'_, u32>>(), size_of::<Transmit<'_, u32>>()), (88, 40));
         assert_eq!(size_of::<crate::endpoint::queue::Entry<u32>>(), 56);
     }

@@ -5,23 +5,17 @@ use core::{fmt::Debug, hash::Hash};
 use millpond_control::Instant;
 
 use super::{
-    Endpoint, Output, SleepReason,
+    Endpoint, EndpointOutput, SleepReason,
     further::Beyond,
     queue::{Entry, Place},
 };
 use crate::message::Message;
-
-/// What comes next: an output by its place.
-pub(crate) enum Step {
-    Said(Place),
-    Sleep(Instant, SleepReason),
-    Idle,
-}
+use crate::output::{Output, Step};
 
 impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// The next output. Also fires timers that are due.
     #[inline]
-    pub fn poll(&mut self, now: Instant) -> Output<'_, A> {
+    pub fn poll(&mut self, now: Instant) -> EndpointOutput<'_, A> {
         self.advance(now);
         if !self.queue.is_empty() {
             return self.queue.take();
@@ -47,9 +41,9 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
 
     /// The same when there may be something to do.
     #[inline(never)]
-    fn say(&mut self, now: Instant) -> Output<'_, A> {
+    fn say(&mut self, now: Instant) -> EndpointOutput<'_, A> {
         match self.step(now) {
-            Step::Said(place) => self.queue.at(place).map_or(Output::Idle, |entry| self.queue.output(entry)),
+            Step::Event(place) => self.queue.at(place).map_or(Output::Idle, |entry| self.queue.output(entry)),
             Step::Sleep(until, reason) => Output::Sleep(until, reason),
             Step::Idle => Output::Idle,
         }
@@ -57,7 +51,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
 
     /// The same when nothing but the timer of this message has run out, which nearly always sends a copy.
     #[inline(never)]
-    fn say_what_fires(&mut self, slot: u32) -> Output<'_, A> {
+    fn say_what_fires(&mut self, slot: u32) -> EndpointOutput<'_, A> {
         self.fire(slot, self.now);
         if self.queue.is_empty() { self.say(self.now) } else { self.queue.take() }
     }
@@ -84,11 +78,11 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
 
     /// The next output, to be looked at before anything else is done.
     #[inline]
-    pub(crate) fn step(&mut self, now: Instant) -> Step {
+    pub(crate) fn step(&mut self, now: Instant) -> Step<Place> {
         let now = self.advance(now);
         loop {
             if let Some(place) = self.queue.pop() {
-                return Step::Said(place);
+                return Step::Event(place);
             }
             let timer = self.timers.earliest();
             let owed = self.inbox.as_deref_mut().and_then(|inbox| inbox.requests.first_due());
@@ -120,7 +114,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     }
 
     /// An output that was just taken, with its bytes.
-    pub(crate) fn show(&self, entry: &Entry<A>) -> Output<'_, A> {
+    pub(crate) fn show(&self, entry: &Entry<A>) -> EndpointOutput<'_, A> {
         self.queue.output(entry)
     }
 

@@ -5,13 +5,13 @@ use alloc::{collections::VecDeque, vec::Vec};
 use millpond_control::{Instant, Span};
 
 use crate::{
-    ExchangeId, Identities, Outgoing, RequestId,
+    ExchangeId, Failure, Identities, Outgoing, RequestId,
     long_tokens::padded,
     message::{Code, NoResponse, Token, WriteError, number},
 };
 
 use super::{
-    Closing, FrameReader, Lost, Signal, StreamRefused,
+    Closing, FrameReader, Signal, StreamRefused,
     pending::{Asked, Owed},
     resting::Resting,
     write_extended,
@@ -157,7 +157,7 @@ enum Due {
 enum What {
     /// The bytes that were lent last.
     Bytes,
-    Failed(ExchangeId, Lost),
+    Failed(ExchangeId, Failure),
     Unobserved(RequestId, Token),
     Left(ExchangeId),
     TokenFree,
@@ -338,7 +338,7 @@ impl Connection {
     pub fn cancel(&mut self, request: ExchangeId) -> bool {
         let known = self.asked.remove(request);
         if known {
-            self.notices.push_back(What::Failed(request, Lost::Cancelled));
+            self.notices.push_back(What::Failed(request, Failure::Cancelled));
             self.after_answer();
         }
         known

@@ -7,8 +7,8 @@
 //!
 //! ```
 //! use millpond_coap::message::{Code, number};
-//! use millpond_coap::stream::{Connection, Event, Options, Output};
-//! use millpond_coap::Outgoing;
+//! use millpond_coap::stream::{Connection, Event, Options};
+//! use millpond_coap::{Outgoing, Output};
 //! use millpond_control::Instant;
 //!
 //! let now = Instant::ORIGIN;
@@ -53,7 +53,7 @@ mod write;
 
 pub use connection::{Connection, Options, Settings};
 pub use frame::{Frame, FrameError, FrameFault};
-pub use output::{Closing, Event, Lost, Output, StreamRefused};
+pub use output::{Closing, ConnectionOutput, Event, StreamRefused};
 pub use reader::FrameReader;
 pub use signal::{BadSignal, Signal};
 pub use write::{write_extended, write_frame};

@@ -1,25 +1,14 @@
-use millpond_control::Instant;
+use core::convert::Infallible;
 
 use super::{Frame, FrameError, Settings, signal::BadSignal};
 use crate::{
-    ExchangeId, RequestId,
+    ExchangeId, Failure, RequestId,
     message::{Code, WriteError},
+    output::Output,
 };
 
-/// What the driver is to do.
-#[derive(Debug)]
-pub enum Output<'a> {
-    /// Write these bytes to the stream.
-    Transmit(&'a [u8]),
-    /// Tell the application.
-    Event(Event<'a>),
-    /// Close the stream; it is the last output. Bytes handed out before are to be written first.
-    Close(Closing),
-    /// Nothing until then, unless something comes in.
-    Sleep(Instant),
-    /// Nothing, unless something comes in.
-    Idle,
-}
+/// What a connection wants next: bytes that are to be written to the stream leave.
+pub type ConnectionOutput<'a> = Output<&'a [u8], Event<'a>, Infallible, Closing>;
 
 /// What the application should know.
 #[derive(Debug)]
@@ -46,7 +35,7 @@ pub enum Event<'a> {
         /// The request.
         id: ExchangeId,
         /// Why.
-        why: Lost,
+        why: Failure,
     },
     /// A request of ours that wants no response (RFC 7967) is among the bytes handed out before, and is over with that.
     Left {
@@ -86,16 +75,6 @@ pub enum Event<'a> {
         /// Its code.
         code: Code,
     },
-}
-
-/// Why a request will not be answered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Lost {
-    /// The application no longer wants it.
-    Cancelled,
-    /// The connection ended.
-    ConnectionClosed,
 }
 
 /// Why the connection ends.

@@ -6,7 +6,7 @@ use crate::block::{Block, BlockSize, DownloadError, UploadError, robust::BurstFa
 use crate::endpoint::{self, Failure, Patience};
 use crate::layer::Room;
 use crate::message::{Code, Kind, Token};
-use crate::stream::{Lost, StreamRefused};
+use crate::stream::StreamRefused;
 
 /// A request with its whole body, and what is wanted for it.
 #[derive(Clone, Copy, Debug)]
@@ -166,9 +166,6 @@ pub enum AskFailure {
     /// The host holds as many bytes as it may.
     #[error("the host may not hold more (limits.bytes)")]
     OutOfBytes,
-    /// Over a stream: the connection ended, or the request was lost with it.
-    #[error("the connection ended before the answer")]
-    Lost(Lost),
     /// Over a stream: one of its messages could not be sent.
     #[error(transparent)]
     Connection(#[from] StreamRefused),

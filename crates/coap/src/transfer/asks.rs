@@ -9,9 +9,9 @@ use crate::endpoint::{slots::Slots, timers::Timers};
 
 /// What an ask's message exchange that just ended was like.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Exchanged {
-    pub(super) sample: Option<Sample>,
-    pub(super) copies: u8,
+pub(crate) struct Exchanged {
+    pub(crate) sample: Option<Sample>,
+    pub(crate) copies: u8,
 }
 
 /// All asks that are not over.

@@ -13,10 +13,11 @@ use crate::block::robust::{
     Asker, BurstClient, BurstFailure, BurstId, BurstLimits, BurstOptions, BurstParameters, BurstServer, End, Next,
     is_robust,
 };
-use crate::endpoint::{self, RequestId};
+use crate::endpoint::{self, Endpoint, RequestId, queue::Entry};
 use crate::invariant::Sure;
 use crate::layer::MessageLayer;
 use crate::message::{Code, Message, number};
+use crate::output::Output;
 use crate::quota::Source;
 
 /// Asks in bursts at a time.
@@ -152,13 +153,16 @@ impl RequestId {
     }
 }
 
-impl<L: MessageLayer> Host<L> {
+impl<A: Copy + Eq + Hash + Debug> Host<Endpoint<A>> {
     /// Whether an output that is no request is of a body in bursts.
-    pub(super) fn is_of_burst(&mut self, now: Instant, entry: &L::Entry) -> bool {
+    pub(crate) fn is_of_burst(&mut self, now: Instant, entry: &Entry<A>) -> bool {
         let Self { bursts, layer, .. } = self;
-        bursts.take(now, || layer.of_datagrams(entry))
+        let event = || if let Output::Event(event) = layer.show(entry) { Some(event) } else { None };
+        bursts.take(now, event)
     }
+}
 
+impl<L: MessageLayer> Host<L> {
     /// Whether a peer may take bursts, as far as is known. Over a stream nobody does.
     pub(super) fn may_burst(&mut self, to: L::Peer) -> bool {
         if self.layer.datagrams().is_none() {

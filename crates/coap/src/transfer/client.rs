@@ -101,7 +101,7 @@ impl<L: MessageLayer> Host<L> {
     }
 
     /// Something ended, or is known now: of the asks that wait for that so many are tried again.
-    pub(super) fn try_again(&mut self, most: usize) {
+    pub(crate) fn try_again(&mut self, most: usize) {
         for _ in 0..most {
             let Some(slot) = self.asks.next_held() else { return };
             self.acts.push_back(Act::Send(slot));
@@ -161,17 +161,12 @@ impl<L: MessageLayer> Host<L> {
         Instant::from_micros(now.as_micros().saturating_add(fresh)).after(jitter)
     }
 
-    /// A request of an ask was answered.
-    pub(super) fn response_came(
-        &mut self,
-        now: Instant,
-        entry: L::Entry,
-        exchange: ExchangeId,
-        exchanged: Exchanged,
-    ) -> Option<Told<L::Entry, L::Peer>> {
-        let Some(Owner::Ask(slot)) = self.owners.take(exchange) else { return None };
-        let mut asked = self.asks.take(slot).sure("ask that has an exchange")?;
-        let message = self.layer.message(&entry).sure("message of a response")?;
+    /// A request of ours was answered.
+    pub(crate) fn response_came(&mut self, now: Instant, entry: L::Entry, exchange: ExchangeId, exchanged: Exchanged) {
+        self.try_again(1);
+        let Some(Owner::Ask(slot)) = self.owners.take(exchange) else { return };
+        let Some(mut asked) = self.asks.take(slot).sure("ask that has an exchange") else { return };
+        let Some(message) = self.layer.message(&entry).sure("message of a response") else { return };
         let Read { observe, max_age, .. } = Read::of(&message, self.layer.room());
         let (token, is_success) = (message.token, message.code.class() == 2);
         let is_renewal = asked.renewal == Some(exchange);
@@ -190,8 +185,7 @@ impl<L: MessageLayer> Host<L> {
                 self.owners.take(watch.subscription);
                 self.owners.set(exchange, Owner::Ask(slot));
                 self.counts.stale = self.counts.stale.saturating_add(1);
-                self.asks.put_back(slot, asked);
-                return None;
+                return self.asks.put_back(slot, asked);
             }
             self.stop_fetching(&mut asked);
         } else {
@@ -210,34 +204,27 @@ impl<L: MessageLayer> Host<L> {
                 None => self.acts.push_back(Act::Cancel(exchange)),
             }
         }
-        self.take_message(slot, asked, entry, exchanged)
+        self.take_message(slot, asked, entry, exchanged);
     }
 
     /// A notification came, or something else on the token of an observation.
-    pub(super) fn further_came(
-        &mut self,
-        now: Instant,
-        entry: L::Entry,
-        exchange: ExchangeId,
-    ) -> Option<Told<L::Entry, L::Peer>> {
-        if let Some(told) = self.group_answer_came(entry, exchange) {
-            return told;
+    pub(crate) fn further_came(&mut self, now: Instant, entry: L::Entry, exchange: ExchangeId) {
+        if self.groups.is_one(exchange) {
+            return self.group_answer_came(entry, exchange);
         }
-        let Some(Owner::Ask(slot)) = self.owners.get(exchange) else { return None };
-        let mut asked = self.asks.take(slot).sure("ask that has a subscription")?;
+        let Some(Owner::Ask(slot)) = self.owners.get(exchange) else { return };
+        let Some(mut asked) = self.asks.take(slot).sure("ask that has a subscription") else { return };
         let Some(watch) = asked.watch.filter(|watch| watch.subscription == exchange) else {
-            self.asks.put_back(slot, asked);
-            return None;
+            return self.asks.put_back(slot, asked);
         };
-        let message = self.layer.message(&entry).sure("message of a response")?;
+        let Some(message) = self.layer.message(&entry).sure("message of a response") else { return };
         let Read { observe, max_age, .. } = Read::of(&message, self.layer.room());
         let is_success = message.code.class() == 2;
         match observe.filter(|_| is_success) {
             // A stream brings them in their order.
             Some(sequence) if !L::IS_RELIABLE && !watch.newest.is_before(sequence, now) => {
                 self.counts.stale = self.counts.stale.saturating_add(1);
-                self.asks.put_back(slot, asked);
-                return None;
+                return self.asks.put_back(slot, asked);
             }
             Some(sequence) => {
                 let renew_at = self.renewal(now, max_age.unwrap_or(MAX_AGE));
@@ -256,7 +243,7 @@ impl<L: MessageLayer> Host<L> {
             }
         }
         self.stop_fetching(&mut asked);
-        self.take_message(slot, asked, entry, Exchanged::default())
+        self.take_message(slot, asked, entry, Exchanged::default());
     }
 
     /// What was being fetched is out of date.
@@ -269,39 +256,25 @@ impl<L: MessageLayer> Host<L> {
     }
 
     /// An ask has got a message, and is in no slot.
-    fn take_message(
-        &mut self,
-        slot: u32,
-        mut asked: Box<Asked<L::Peer>>,
-        entry: L::Entry,
-        exchanged: Exchanged,
-    ) -> Option<Told<L::Entry, L::Peer>> {
-        let message = self.layer.message(&entry).sure("message of a response")?;
+    fn take_message(&mut self, slot: u32, mut asked: Box<Asked<L::Peer>>, entry: L::Entry, exchanged: Exchanged) {
+        let Some(message) = self.layer.message(&entry).sure("message of a response") else { return };
         let then = asked.take(&message, &Read::of(&message, self.layer.room()));
         let has_room = match (&then, asked.gathers) {
             (Then::Send, Some(_)) => self.has_room_for_rest(&asked),
             _ => self.waiting_bytes().saturating_add(asked.memory()) <= self.config.limits.bytes,
         };
         match then {
-            Then::Send if !has_room => {
-                self.fail(slot, *asked, AskFailure::OutOfBytes, 0);
-                None
-            }
+            Then::Send if !has_room => self.fail(slot, *asked, AskFailure::OutOfBytes, 0),
             Then::Send => {
                 asked.has_next = true;
                 self.acts.push_back(Act::Send(slot));
                 self.asks.put_back(slot, asked);
-                None
             }
-            Then::Fail(why) => {
-                self.fail(slot, *asked, why, exchanged.copies);
-                None
-            }
+            Then::Fail(why) => self.fail(slot, *asked, why, exchanged.copies),
             Then::Done(body) => {
                 if let Some(group) = asked.gathers {
                     self.asks.forget(slot);
-                    self.group_answer_ended(group, Told::GroupAnswer { entry, group, body });
-                    return None;
+                    return self.group_answer_ended(group, Told::GroupAnswer { entry, group, body });
                 }
                 let (ask, goes_on) = (self.asks.name(slot), asked.watch.is_some());
                 if goes_on {
@@ -311,8 +284,16 @@ impl<L: MessageLayer> Host<L> {
                 } else {
                     self.asks.forget(slot);
                 }
-                Some(Told::Answer { entry, ask, body, goes_on, exchanged })
+                self.told.push_back(Told::Answer { entry, ask, body, goes_on, exchanged });
             }
+        }
+    }
+
+    /// A request of ours ended without an answer.
+    pub(crate) fn request_failed(&mut self, exchange: ExchangeId, why: AskFailure, copies: u8) {
+        self.try_again(1);
+        if let Some(Owner::Ask(slot)) = self.owners.take(exchange) {
+            self.exchange_failed(slot, why, copies);
         }
     }
 

@@ -5,23 +5,18 @@ use core::ops::ControlFlow;
 
 use millpond_control::Instant;
 
-use super::{
-    AskFailure, Asleep, Event, Host, Output,
-    act::{Act, Owner},
-    asks::Exchanged,
-    kept::Shelf,
-    told::Told,
-};
+use super::{AskFailure, Event, Host, HostOutput, act::Act, asks::Exchanged, kept::Shelf, told::Told};
 use crate::block::{Assemblies, AssemblyLimits};
+use crate::endpoint::Failure;
 use crate::endpoint::beside::Beside;
 use crate::invariant::Sure;
-use crate::layer::{MessageLayer, News, Step};
+use crate::layer::MessageLayer;
 use crate::message::Message;
-use crate::stream::Lost;
+use crate::output::{Output, SleepReason};
 
 impl<L: MessageLayer> Host<L> {
     /// The next output. Also does what is due.
-    pub fn poll(&mut self, now: Instant) -> Output<'_, L> {
+    pub fn poll(&mut self, now: Instant) -> HostOutput<'_, L> {
         loop {
             if let Some(told) = self.told.pop_front() {
                 if let Told::BurstRequest { whole, .. } | Told::BurstAnswer { whole, .. } = &told {
@@ -41,19 +36,22 @@ impl<L: MessageLayer> Host<L> {
                 continue;
             }
             match self.layer.step(now) {
-                Step::Said(entry) => return self.said(now, entry),
-                Step::Closed(why) => {
+                Output::Event(entry) => {
+                    L::hear(self, now, entry);
+                    return self.layer.show(&entry);
+                }
+                Output::Close(why) => {
                     self.ended();
                     self.closing = Some(why);
                 }
-                Step::Sleep(until, why) => {
+                Output::Sleep(until, why) => {
                     if let ControlFlow::Break(next) = self.work(now) {
-                        let (at, asleep) = next.unwrap_or((Instant::NEVER, Asleep::Expiry));
+                        let (at, asleep) = next.unwrap_or((Instant::NEVER, SleepReason::Expiry));
                         let (at, asleep) = if at < until { (at, asleep) } else { (until, why) };
                         return Output::Sleep(at, asleep);
                     }
                 }
-                Step::Idle => {
+                Output::Idle => {
                     if let ControlFlow::Break(next) = self.work(now) {
                         return next.map_or(Output::Idle, |(at, asleep)| Output::Sleep(at, asleep));
                     }
@@ -65,7 +63,7 @@ impl<L: MessageLayer> Host<L> {
     /// The layer has ended, and all that it carried.
     fn ended(&mut self) {
         self.acts.clear();
-        self.fail_all(AskFailure::Lost(Lost::ConnectionClosed));
+        self.fail_all(AskFailure::Exchange(Failure::ConnectionClosed));
         self.all_gone();
         self.acts.clear();
         let limits = AssemblyLimits { body: 0, bodies: 0, lifetime: self.config.lifetime, size: self.config.block };
@@ -74,62 +72,8 @@ impl<L: MessageLayer> Host<L> {
         self.pending = Beside::new();
     }
 
-    /// The layer said something: it is passed on, and what follows from it stands ready.
-    fn said(&mut self, now: Instant, entry: L::Entry) -> Output<'_, L> {
-        let told = match self.layer.news(&entry) {
-            News::Request { id } => self.request_came(now, entry, id),
-            _ if self.is_of_burst(now, &entry) => None,
-            News::Response { exchange, sample, copies } => {
-                self.try_again(1);
-                self.response_came(now, entry, exchange, Exchanged { sample, copies })
-            }
-            News::Further { exchange } => self.further_came(now, entry, exchange),
-            News::Failed { exchange, why, copies } => {
-                self.try_again(1);
-                if let Some(Owner::Ask(slot)) = self.owners.take(exchange) {
-                    self.exchange_failed(slot, why, copies);
-                }
-                None
-            }
-            News::Confirmable { exchange } => {
-                self.notification_is_confirmable(exchange);
-                None
-            }
-            News::Left { exchange } => {
-                self.was_left_unanswered(exchange, false);
-                self.groups.left(now, exchange);
-                self.notification_left(now, exchange);
-                None
-            }
-            News::Delivered { exchange } => {
-                self.was_left_unanswered(exchange, true);
-                self.notification_ended(now, exchange, None);
-                None
-            }
-            News::Undelivered { exchange, why } => {
-                self.notification_ended(now, exchange, Some(why));
-                None
-            }
-            News::Rejected { exchange } => {
-                self.notification_rejected(self.layer.peer(&entry), exchange);
-                None
-            }
-            News::Unobserved { token, why } => {
-                self.observer_is_gone(self.layer.peer(&entry), token, why);
-                None
-            }
-            News::Room => {
-                self.try_again(usize::MAX);
-                None
-            }
-            News::Other => None,
-        };
-        self.told.extend(told);
-        self.layer.show(&entry)
-    }
-
     /// Does one thing that is to be done now that the endpoint is drained. If there is none, gives what is due first.
-    fn work(&mut self, now: Instant) -> ControlFlow<Option<(Instant, Asleep)>> {
+    fn work(&mut self, now: Instant) -> ControlFlow<Option<(Instant, SleepReason)>> {
         if let Some(act) = self.acts.pop_front() {
             self.act(now, act);
             return ControlFlow::Continue(());
@@ -139,19 +83,19 @@ impl<L: MessageLayer> Host<L> {
         }
         let next = self.next();
         match next {
-            Some((at, Asleep::Ask)) if at <= now => {
+            Some((at, SleepReason::Ask)) if at <= now => {
                 if let Some((_, slot)) = self.asks.timers.earliest() {
                     self.ask_is_due(now, slot);
                 }
             }
-            Some((at, Asleep::Notification)) if at <= now => {
+            Some((at, SleepReason::Notification)) if at <= now => {
                 if let Some((_, slot)) = self.observers.timers.earliest() {
                     self.observers.timers.clear(slot);
                     self.send_waiting(now, slot);
                 }
             }
-            Some((at, Asleep::Group)) if at <= now => self.group_is_due(now),
-            Some((at, Asleep::Expiry)) if at <= now => {
+            Some((at, SleepReason::Group)) if at <= now => self.group_is_due(now),
+            Some((at, SleepReason::Expiry)) if at <= now => {
                 self.bodies.expire(now);
                 let layer = &self.layer;
                 self.shelf.expire(now, |key| layer.hash(&key));
@@ -183,8 +127,8 @@ impl<L: MessageLayer> Host<L> {
     }
 
     /// What of the host's own is due first.
-    fn next(&self) -> Option<(Instant, Asleep)> {
-        let mut first: Option<(Instant, Asleep)> = None;
+    fn next(&self) -> Option<(Instant, SleepReason)> {
+        let mut first: Option<(Instant, SleepReason)> = None;
         let mut consider = |at: Option<Instant>, why| {
             if let Some(at) = at
                 && first.is_none_or(|(earliest, _)| at < earliest)
@@ -192,17 +136,17 @@ impl<L: MessageLayer> Host<L> {
                 first = Some((at, why));
             }
         };
-        consider(self.asks.timers.earliest().map(|(at, _)| at), Asleep::Ask);
-        consider(self.observers.timers.earliest().map(|(at, _)| at), Asleep::Notification);
-        consider(self.shelf.next_expiry(), Asleep::Expiry);
-        consider(self.bodies.next_expiry(), Asleep::Expiry);
-        consider(self.groups.next_end(), Asleep::Group);
-        consider(self.bursts.wakes(), Asleep::Burst);
+        consider(self.asks.timers.earliest().map(|(at, _)| at), SleepReason::Ask);
+        consider(self.observers.timers.earliest().map(|(at, _)| at), SleepReason::Notification);
+        consider(self.shelf.next_expiry(), SleepReason::Expiry);
+        consider(self.bodies.next_expiry(), SleepReason::Expiry);
+        consider(self.groups.next_end(), SleepReason::Group);
+        consider(self.bursts.wakes(), SleepReason::Burst);
         first
     }
 
     /// An event for the application.
-    fn show(&self, told: Told<L::Entry, L::Peer>) -> Output<'_, L> {
+    fn show(&self, told: Told<L::Entry, L::Peer>) -> HostOutput<'_, L> {
         let message = |entry: &L::Entry| self.layer.message(entry);
         let event = match told {
             Told::Request { entry, id, body, wants_to_observe } => message(&entry).map(|message| {

@@ -79,9 +79,19 @@ impl Gatherings {
         self.all.iter_mut().find(|gathering| gathering.id == id)
     }
 
+    /// The one whose request this message is.
+    fn of(&mut self, exchange: ExchangeId) -> Option<&mut Gathering> {
+        self.all.iter_mut().find(|gathering| gathering.exchange == exchange)
+    }
+
+    /// Whether this message is the request of one of them.
+    pub(super) fn is_one(&self, exchange: ExchangeId) -> bool {
+        self.all.iter().any(|gathering| gathering.exchange == exchange)
+    }
+
     /// A message left that might be the request of one of them.
     pub(super) fn left(&mut self, now: Instant, exchange: ExchangeId) {
-        if let Some(gathering) = self.all.iter_mut().find(|gathering| gathering.exchange == exchange) {
+        if let Some(gathering) = self.of(exchange) {
             gathering.until = Some(now.after(gathering.period));
         }
     }
@@ -151,44 +161,44 @@ impl<L: MessageLayer> Host<L> {
         true
     }
 
-    /// Whether an exchange is a request to a group, and an answer to it came.
-    pub(super) fn group_answer_came(
-        &mut self,
-        entry: L::Entry,
-        exchange: ExchangeId,
-    ) -> Option<Option<Told<L::Entry, L::Peer>>> {
-        let gathering = self.groups.all.iter_mut().find(|gathering| gathering.exchange == exchange)?;
+    /// An answer to this request to a group came.
+    pub(super) fn group_answer_came(&mut self, entry: L::Entry, exchange: ExchangeId) {
+        let Some(gathering) = self.groups.of(exchange) else { return };
         let (group, from) = (gathering.id, self.layer.peer(&entry));
-        let lost = |why| Some(Some(Told::GroupAnswerLost { group, from, why }));
+        let lost = |why| Told::GroupAnswerLost { group, from, why };
         // What was asked of the group need not be what is asked of one member.
         let options = gathering.options.iter().filter(|(number, _)| *number != number::NO_RESPONSE);
         let options: Vec<_> = options.collect();
         let ask = Ask { body: &gathering.body, longest: gathering.longest, ..Ask::new(gathering.code, &options) };
-        let Ok(mut asked) = Asked::new(from, &ask, None, false) else { return lost(AskFailure::OutOfBytes) };
+        let Ok(mut asked) = Asked::new(from, &ask, None, false) else {
+            return self.told.push_back(lost(AskFailure::OutOfBytes));
+        };
         asked.gathers = Some(group);
-        let message = self.layer.message(&entry)?;
-        match asked.take(&message, &Read::of(&message, None)) {
-            Then::Done(body) => Some(Some(Told::GroupAnswer { entry, group, body })),
+        let Some(message) = self.layer.message(&entry) else { return };
+        let then = asked.take(&message, &Read::of(&message, None));
+        let told = match then {
+            Then::Done(body) => Told::GroupAnswer { entry, group, body },
             Then::Fail(why) => lost(why),
-            Then::Send => {
-                let limits = self.config.limits;
-                if !self.has_room_for_rest(&asked) {
-                    return lost(AskFailure::OutOfBytes);
-                }
-                let gathering = self.groups.get_mut(group).sure("group that an answer came of")?;
-                let is_full = gathering.fetching >= MOST_FETCHED || self.asks.len() >= limits.asks;
-                if is_full {
-                    return lost(AskFailure::OutOfBytes);
-                }
-                gathering.fetching = gathering.fetching.saturating_add(1);
-                asked.deadline = gathering.until.map(|until| until.after(REST));
-                asked.has_next = true;
-                let slot = self.asks.slots.put(None);
-                self.asks.put_back(slot, Box::new(asked));
-                self.acts.push_back(Act::Send(slot));
-                Some(None)
-            }
-        }
+            Then::Send if self.fetches_rest(group, asked) => return,
+            Then::Send => lost(AskFailure::OutOfBytes),
+        };
+        self.told.push_back(told);
+    }
+
+    /// The rest of an answer of a group is fetched, if there is room for that.
+    fn fetches_rest(&mut self, group: GroupId, mut asked: Asked<L::Peer>) -> bool {
+        let has_room = self.has_room_for_rest(&asked) && self.asks.len() < self.config.limits.asks;
+        let gathering = self.groups.get_mut(group).sure("group that an answer came of");
+        let Some(gathering) = gathering.filter(|gathering| has_room && gathering.fetching < MOST_FETCHED) else {
+            return false;
+        };
+        gathering.fetching = gathering.fetching.saturating_add(1);
+        asked.deadline = gathering.until.map(|until| until.after(REST));
+        asked.has_next = true;
+        let slot = self.asks.slots.put(None);
+        self.asks.put_back(slot, Box::new(asked));
+        self.acts.push_back(Act::Send(slot));
+        true
     }
 
     /// Whether an answer of a group, which is in no slot, may be fetched on. If need be those end that hold more than it does.

@@ -26,7 +26,7 @@ const MOST_BODIES: usize = 1_024;
 /// Client and server of whole bodies and observations over one [`MessageLayer`]. See the [module](super) for how to drive it.
 #[derive(Debug)]
 pub struct Host<L: MessageLayer> {
-    pub(super) layer: L,
+    pub(crate) layer: L,
     pub(super) config: Config,
     pub(super) chance: ChanceSeed,
     /// Whose each message of ours is that is not over.
@@ -167,7 +167,7 @@ impl<A: Copy + Eq + Hash + Debug> Host<Endpoint<A>> {
     }
 
     /// The endpoint below, to set what is the endpoint's and to send what a host has no word for. What becomes of that is told as
-    /// a [trace](super::Output::Trace). To poll it, to hand it what came and to answer requests is the host's.
+    /// a [trace](crate::Output::Trace). To poll it, to hand it what came and to answer requests is the host's.
     pub const fn endpoint_mut(&mut self) -> &mut Endpoint<A> {
         &mut self.layer
     }

@@ -6,8 +6,8 @@
 //!
 //! ```
 //! use millpond_coap::message::{Code, number};
-//! use millpond_coap::transfer::{Answer, Ask, Config, Event, Host, Output};
-//! use millpond_coap::{Endpoint, Identities};
+//! use millpond_coap::transfer::{Answer, Ask, Config, Event, Host};
+//! use millpond_coap::{Endpoint, Identities, Output};
 //! use millpond_control::{ChanceSeed, Instant, Preset};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -82,12 +82,13 @@
 //! # Over a stream
 //!
 //! [`Host::over_stream`] does the same over a connection (RFC 8323); what else there is to a connection, its settings and
-//! pongs, is told as a [trace](Output::Trace), and its end as [`Output::Close`]:
+//! pongs, is told as a [trace](crate::Output::Trace), and its end as [`Output::Close`](crate::Output::Close):
 //!
 //! ```
 //! use millpond_coap::message::{Code, number};
+//! use millpond_coap::Output;
 //! use millpond_coap::stream::{Connection, Options};
-//! use millpond_coap::transfer::{Answer, Ask, Config, Event, Host, Output};
+//! use millpond_coap::transfer::{Answer, Ask, Config, Event, Host};
 //! use millpond_control::Instant;
 //!
 //! let now = Instant::ORIGIN;
@@ -163,12 +164,13 @@ mod unvalidated;
 pub use crate::body::{SharedBody, WeakBody};
 pub use answer::{Answer, Gone, ObserverId};
 pub use ask::{Ask, AskFailure, AskId, Piece, Progress};
+pub(crate) use asks::Exchanged;
 pub use config::{Config, ConfigError, Limits};
 pub use counters::Counters;
 pub use groups::GroupId;
 pub use host::Host;
 pub use options::Read;
-pub use output::{Asleep, Event, Output, Refused};
+pub use output::{Event, HostOutput, Refused};
 pub(crate) use pieces::InPieces;
 pub use pieces::TakesPieces;
 pub use refusal::Refusal;

@@ -212,7 +212,7 @@ impl<L: MessageLayer> Host<L> {
     }
 
     /// A notification that was asked for as a non-confirmable one left as a confirmable one.
-    pub(super) fn notification_is_confirmable(&mut self, exchange: ExchangeId) {
+    pub(crate) fn notification_is_confirmable(&mut self, exchange: ExchangeId) {
         let Some(Owner::Observer(slot)) = self.owners.get(exchange) else { return };
         if let Some(observer) = self.observers.get_mut(slot) {
             observer.is_held = false;
@@ -220,7 +220,7 @@ impl<L: MessageLayer> Host<L> {
     }
 
     /// A confirmable notification was acknowledged, or not.
-    pub(super) fn notification_ended(&mut self, now: Instant, exchange: ExchangeId, failure: Option<Failure>) {
+    pub(crate) fn notification_ended(&mut self, now: Instant, exchange: ExchangeId, failure: Option<Failure>) {
         let Some(Owner::Observer(slot)) = self.owners.take(exchange) else { return };
         let Some(observer) = self.observers.get_mut(slot).sure("observer") else { return };
         observer.under_way = None;
@@ -250,7 +250,7 @@ impl<L: MessageLayer> Host<L> {
     }
 
     /// A non-confirmable message was answered with a reset.
-    pub(super) fn notification_rejected(&mut self, from: L::Peer, exchange: ExchangeId) {
+    pub(crate) fn notification_rejected(&mut self, from: L::Peer, exchange: ExchangeId) {
         let hash = self.layer.hash(&from);
         let is_it = |observer: &Observer<L::Peer>| observer.left.contains(&Some(exchange));
         let mut found = self.observers.of_peer(from, hash).filter(|(_, observer)| is_it(observer));
@@ -261,7 +261,7 @@ impl<L: MessageLayer> Host<L> {
     }
 
     /// The observer with this token is no more, if there is one.
-    pub(super) fn observer_is_gone(&mut self, peer: L::Peer, token: Token, why: Gone) {
+    pub(crate) fn observer_is_gone(&mut self, peer: L::Peer, token: Token, why: Gone) {
         if let Some(slot) = self.observer_of(peer, token) {
             self.gone(slot, why);
         }

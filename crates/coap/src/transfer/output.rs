@@ -1,50 +1,21 @@
 use alloc::borrow::Cow;
 
-use millpond_control::{Instant, Sample};
+use millpond_control::Sample;
 
 use super::{AskFailure, AskId, Gone, GroupId, ObserverId, Refusal};
-use crate::endpoint::{self, RequestId, SleepReason};
+use crate::endpoint::{self, RequestId};
 use crate::layer::MessageLayer;
 use crate::message::{Code, Message, WriteError};
+use crate::output::Output;
 use crate::stream::StreamRefused;
 
-/// What the host wants next.
-#[derive(Debug)]
-pub enum Output<'h, L: MessageLayer + 'h> {
-    /// A datagram leaves, or bytes of the stream.
-    Transmit(L::Transmit<'h>),
-    /// The application learns something.
-    Event(Event<'h, L::Peer>),
-    /// What the layer told, for traces and figures: samples, single blocks, what came late and what was ignored; of a stream
-    /// its settings, pongs and what else is about itself. Whatever matters to asks and answers follows as an event.
-    Trace(L::Event<'h>),
-    /// The layer has ended; it is the last output but [`Idle`](Self::Idle). Bytes handed out before are to be written first.
-    Close(L::Closing),
-    /// Nothing until this point, which lies after `now`, unless there is input.
-    Sleep(Instant, Asleep),
-    /// Nothing until there is input.
-    Idle,
-}
-
-/// What the host sleeps for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Asleep {
-    /// The endpoint sleeps for this.
-    Endpoint(SleepReason),
-    /// The connection waits for a pong, or for an end in order.
-    Connection,
-    /// The deadline of an ask, or renewing a registration.
-    Ask,
-    /// A notification may leave.
-    Notification,
-    /// Something that is kept for later blocks is dropped.
-    Expiry,
-    /// The answers of a group have had their time.
-    Group,
-    /// A body in bursts goes on, or waits no longer.
-    Burst,
-}
+/// What a host wants next, by what carries its messages.
+pub type HostOutput<'h, L> = Output<
+    <L as MessageLayer>::Transmit<'h>,
+    Event<'h, <L as MessageLayer>::Peer>,
+    <L as MessageLayer>::Event<'h>,
+    <L as MessageLayer>::Closing,
+>;
 
 /// What the application learns.
 #[derive(Clone, Debug)]

@@ -43,14 +43,9 @@ pub(super) struct Pending<A> {
 
 impl<L: MessageLayer> Host<L> {
     /// A request came in one message.
-    pub(super) fn request_came(
-        &mut self,
-        now: Instant,
-        entry: L::Entry,
-        id: RequestId,
-    ) -> Option<Told<L::Entry, L::Peer>> {
+    pub(crate) fn request_came(&mut self, now: Instant, entry: L::Entry, id: RequestId) {
         let from = self.layer.peer(&entry);
-        let message = self.layer.message(&entry).sure("message of a request")?;
+        let Some(message) = self.layer.message(&entry).sure("message of a request") else { return };
         let room = self.layer.room();
         let read = Read::of(&message, room);
         let standing = self.validation.as_mut().map_or(Standing::Shown, |validation| {
@@ -70,7 +65,8 @@ impl<L: MessageLayer> Host<L> {
             let echo = self.validation.as_mut().and_then(|validation| validation.echo(now, from));
             let asker = Asker { standing, echo };
             let taken = self.bursts.request_came(now, (from, self.source_of(from), asker), id, &message);
-            return taken.err().map(|code| Told::Refused { entry, id, why: Refusal::Burst(code) });
+            self.told.extend(taken.err().map(|code| Told::Refused { entry, id, why: Refusal::Burst(code) }));
+            return;
         }
         let (Ok(block1), Ok(block2)) = (read.block1.transpose(), read.block2.transpose()) else {
             return self.refuse(entry, id, Refusal::NoBlock);
@@ -98,10 +94,7 @@ impl<L: MessageLayer> Host<L> {
             pending.asked = self.hash_of_body(&message, message.payload());
             let has_body = !message.payload().is_empty();
             match self.serve(now, &pending, has_body, id) {
-                Some(Ok(act)) => {
-                    self.acts.push_back(act);
-                    return None;
-                }
+                Some(Ok(act)) => return self.acts.push_back(act),
                 Some(Err(why)) => return self.refuse(entry, id, why),
                 None => {}
             }
@@ -112,8 +105,7 @@ impl<L: MessageLayer> Host<L> {
             return self.hand_up(entry, id, pending, None, deregisters);
         };
         if by_group {
-            self.acts.push_back(Act::Drop(id));
-            return None;
+            return self.acts.push_back(Act::Drop(id));
         }
         let limits = &self.config.limits;
         if block1.number == 0 {
@@ -128,10 +120,10 @@ impl<L: MessageLayer> Host<L> {
                 pending.asked = self.hash_of_body(&message, &body);
                 // What is observed is kept as long as that goes on: it is no more than one message brings.
                 pending.wants_to_observe &= block1.number == 0;
-                return self.hand_up(entry, id, pending, Some(body), deregisters);
+                self.hand_up(entry, id, pending, Some(body), deregisters);
             }
             // Nothing is delivered twice by a stream: who sends it again begins in the middle.
-            Verdict::Repeated(_) if L::IS_RELIABLE => return self.refuse(entry, id, Refusal::Incomplete),
+            Verdict::Repeated(_) if L::IS_RELIABLE => self.refuse(entry, id, Refusal::Incomplete),
             Verdict::Repeated(block1) => {
                 // Its answer is kept, or the application has yet to give it to the copy that came first.
                 let key = Key { peer: from, request: key };
@@ -147,17 +139,16 @@ impl<L: MessageLayer> Host<L> {
                 self.acts.push_back(act);
             }
             Verdict::Continue(block) => self.acts.push_back(Act::Continue(id, block)),
-            Verdict::Incomplete => return self.refuse(entry, id, Refusal::Incomplete),
-            Verdict::TooLarge(most) => return self.refuse(entry, id, Refusal::TooLarge(most)),
-            Verdict::WrongLength => return self.refuse(entry, id, Refusal::WrongLength),
+            Verdict::Incomplete => self.refuse(entry, id, Refusal::Incomplete),
+            Verdict::TooLarge(most) => self.refuse(entry, id, Refusal::TooLarge(most)),
+            Verdict::WrongLength => self.refuse(entry, id, Refusal::WrongLength),
         }
-        None
     }
 
     /// A request is answered with an error once the layer is drained, and that is told.
-    fn refuse(&mut self, entry: L::Entry, id: RequestId, why: Refusal) -> Option<Told<L::Entry, L::Peer>> {
+    fn refuse(&mut self, entry: L::Entry, id: RequestId, why: Refusal) {
         self.acts.push_back(Act::Refuse(id, why));
-        Some(Told::Refused { entry, id, why })
+        self.told.push_back(Told::Refused { entry, id, why });
     }
 
     /// Whose a body is that comes from there.
@@ -205,18 +196,13 @@ impl<L: MessageLayer> Host<L> {
         pending: Pending<L::Peer>,
         body: Option<Vec<u8>>,
         deregisters: bool,
-    ) -> Option<Told<L::Entry, L::Peer>> {
+    ) {
         self.pending.set(id, pending);
         self.counts.requests = self.counts.requests.saturating_add(1);
         if deregisters {
             self.observer_is_gone(pending.from, pending.token, Gone::Deregistered);
         }
-        let told = Told::Request { entry, id, body, wants_to_observe: pending.wants_to_observe };
-        if self.told.is_empty() {
-            return Some(told);
-        }
-        self.told.push_back(told);
-        None
+        self.told.push_back(Told::Request { entry, id, body, wants_to_observe: pending.wants_to_observe });
     }
 
     /// The application, or what is kept for it, answers.

@@ -22,7 +22,7 @@ impl Host<Connection> {
     }
 
     /// Input: bytes came in, cut in whatever way. Events that stand ready are to be taken before, which they are after
-    /// [`Transmit`](super::Output::Transmit), [`Sleep`](super::Output::Sleep) and [`Idle`](super::Output::Idle).
+    /// [`Transmit`](crate::Output::Transmit), [`Sleep`](crate::Output::Sleep) and [`Idle`](crate::Output::Idle).
     pub fn receive(&mut self, now: Instant, bytes: &[u8]) {
         debug_assert!(self.told.is_empty(), "bytes before all events were taken");
         self.layer.receive(now, bytes);

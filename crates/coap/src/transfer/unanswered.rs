@@ -21,8 +21,21 @@ impl<L: MessageLayer> Host<L> {
         true
     }
 
+    /// A message of ours left of which nothing more is awaited, but for a reset.
+    pub(crate) fn message_left(&mut self, now: Instant, exchange: ExchangeId) {
+        self.was_left_unanswered(exchange, false);
+        self.groups.left(now, exchange);
+        self.notification_left(now, exchange);
+    }
+
+    /// A confirmable message of ours was acknowledged, and no response to it is awaited.
+    pub(crate) fn message_delivered(&mut self, now: Instant, exchange: ExchangeId) {
+        self.was_left_unanswered(exchange, true);
+        self.notification_ended(now, exchange, None);
+    }
+
     /// A request that wants no response has done what it can.
-    pub(super) fn was_left_unanswered(&mut self, exchange: ExchangeId, is_acknowledged: bool) {
+    fn was_left_unanswered(&mut self, exchange: ExchangeId, is_acknowledged: bool) {
         let Some(Owner::Ask(slot)) = self.owners.get(exchange) else { return };
         self.owners.take(exchange);
         let Some(asked) = self.asks.take(slot).sure("ask that has an exchange") else { return };

@@ -3,10 +3,11 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
+use millpond_coap::Failure;
 use millpond_coap::block::{BlockSize, DownloadError};
 use millpond_coap::message::Token;
 use millpond_coap::message::{Code, number};
-use millpond_coap::stream::{Closing, Lost, Options, Signal, StreamRefused, write_frame};
+use millpond_coap::stream::{Closing, Options, Signal, StreamRefused, write_frame};
 use millpond_coap::transfer::{Answer, Ask, AskFailure, Config, Refused};
 use millpond_control::{Instant, Span};
 
@@ -240,7 +241,10 @@ fn a_peer_that_does_not_begin_with_its_settings_is_left() {
         }
     };
     assert_eq!(why, Closing::NoSettings);
-    assert!(matches!(told[..], [Event::Failed { why: AskFailure::Lost(Lost::ConnectionClosed), .. }]), "{told:?}");
+    assert!(
+        matches!(told[..], [Event::Failed { why: AskFailure::Exchange(Failure::ConnectionClosed), .. }]),
+        "{told:?}"
+    );
     assert!(matches!(poll(&mut client, Instant::ORIGIN), Output::Idle));
     assert!(client.ask(Instant::ORIGIN, (), &get()).is_err());
 }
@@ -341,7 +345,7 @@ fn what_a_peer_does_not_finish_is_dropped() {
     assert!(hosts.server.memory() < 40_000, "{}", hosts.server.memory());
     hosts.client.stream_ended();
     hosts.run();
-    assert_eq!(hosts.failure(), AskFailure::Lost(Lost::ConnectionClosed));
+    assert_eq!(hosts.failure(), AskFailure::Exchange(Failure::ConnectionClosed));
     assert_eq!(hosts.client.asks(), 0);
 }
 

@@ -1,8 +1,8 @@
 //! Requests, responses and signals between two connections.
 
-use millpond_coap::Outgoing;
 use millpond_coap::message::{Code, Token, number};
-use millpond_coap::stream::{Closing, Connection, Lost, Options, Settings, StreamRefused};
+use millpond_coap::stream::{Closing, Connection, Options, Settings, StreamRefused};
+use millpond_coap::{Failure, Outgoing};
 
 use crate::side::{Both, Told, asked, drain};
 
@@ -153,7 +153,7 @@ fn a_release_that_is_not_followed_by_a_close_ends_by_itself() {
     both.exchange();
     both.later(5);
     let (_, told) = drain(&mut both.server, both.now);
-    assert!(matches!(told[..], [Told::Failed(_, Lost::ConnectionClosed), Told::Close(Closing::ReleaseTimedOut)]));
+    assert!(matches!(told[..], [Told::Failed(_, Failure::ConnectionClosed), Told::Close(Closing::ReleaseTimedOut)]));
 }
 
 #[test]
@@ -164,7 +164,7 @@ fn an_abort_ends_everything_at_once() {
     both.server.abort("out of memory");
     let (told, at_server) = both.exchange();
     let why = Told::Aborted(b"out of memory".to_vec());
-    assert_eq!(told, [why, Told::Failed(mine, Lost::ConnectionClosed), Told::Close(Closing::AbortedByPeer)]);
+    assert_eq!(told, [why, Told::Failed(mine, Failure::ConnectionClosed), Told::Close(Closing::AbortedByPeer)]);
     assert_eq!(at_server, [Told::Close(Closing::Aborted)]);
     assert_eq!(both.client.request(both.now, &get()), Err(StreamRefused::Closed));
 }
@@ -190,7 +190,7 @@ fn an_observation_is_notified_until_it_is_cancelled() {
     let stop = Outgoing { token: Some(token), ..Outgoing::confirmable(Code::GET, stop) };
     let last = both.client.request(both.now, &stop).unwrap();
     let (told, at_server) = both.exchange();
-    assert_eq!(told, [Told::Failed(mine, Lost::Cancelled)]);
+    assert_eq!(told, [Told::Failed(mine, Failure::Cancelled)]);
     let [Told::Request(fresh, ..), Told::Unobserved(gone)] = at_server[..] else { panic!("{at_server:?}") };
     assert_eq!(gone, id);
     both.server.respond(both.now, fresh, &content(b"3")).unwrap();
@@ -205,7 +205,7 @@ fn a_stream_that_ends_fails_what_is_under_way() {
     both.exchange();
     both.client.stream_ended();
     let (sent, told) = drain(&mut both.client, both.now);
-    assert_eq!(told, [Told::Failed(mine, Lost::ConnectionClosed), Told::Close(Closing::StreamEnded)]);
+    assert_eq!(told, [Told::Failed(mine, Failure::ConnectionClosed), Told::Close(Closing::StreamEnded)]);
     assert!(sent.is_empty());
 }
 

@@ -1,7 +1,8 @@
 //! Releases that cross or come in the middle of something, and settings that leave no room for anything.
 
+use millpond_coap::Failure;
 use millpond_coap::message::{Code, Token};
-use millpond_coap::stream::{Closing, Lost, Options, Signal, write_frame};
+use millpond_coap::stream::{Closing, Options, Signal, write_frame};
 use millpond_coap::transfer::{self, Answer, Ask, AskFailure, Config};
 use millpond_control::Instant;
 
@@ -45,7 +46,7 @@ fn a_release_that_crosses_ours_takes_none_of_its_time_away() {
         both.later(5);
         let (_, told) = drain(&mut both.server, both.now);
         assert!(
-            matches!(told[..], [Told::Failed(_, Lost::ConnectionClosed), Told::Close(Closing::ReleaseTimedOut)]),
+            matches!(told[..], [Told::Failed(_, Failure::ConnectionClosed), Told::Close(Closing::ReleaseTimedOut)]),
             "{told:?}"
         );
     }
@@ -67,7 +68,7 @@ fn an_observation_does_not_outlast_the_release_of_its_server() {
     hosts.client.receive(hosts.now, &signal(RELEASE));
     hosts.drain_client();
     assert_eq!(hosts.closed[0], Some(Closing::Released));
-    let lost = AskFailure::Lost(Lost::ConnectionClosed);
+    let lost = AskFailure::Exchange(Failure::ConnectionClosed);
     assert!(hosts.told.contains(&Event::Failed { ask: observes, why: lost }), "{:?}", hosts.told);
 }
 
@@ -80,7 +81,7 @@ fn what_is_given_up_after_a_release_holds_the_connection_no_longer() {
     drain(&mut both.client, both.now);
     assert!(both.client.cancel(mine));
     let told = drain(&mut both.client, both.now).1;
-    assert_eq!(told, [Told::Failed(mine, Lost::Cancelled), Told::Close(Closing::Released)]);
+    assert_eq!(told, [Told::Failed(mine, Failure::Cancelled), Told::Close(Closing::Released)]);
 }
 
 #[test]
@@ -104,8 +105,8 @@ fn left(hosts: &mut Hosts) -> u8 {
     let mut failed = Vec::new();
     loop {
         match hosts.client.poll(hosts.now) {
-            transfer::Output::Event(transfer::Event::Failed { copies, .. }) => failed.push(copies),
-            transfer::Output::Sleep(..) | transfer::Output::Idle => break,
+            millpond_coap::Output::Event(transfer::Event::Failed { copies, .. }) => failed.push(copies),
+            millpond_coap::Output::Sleep(..) | millpond_coap::Output::Idle => break,
             _ => {}
         }
     }

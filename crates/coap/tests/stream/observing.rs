@@ -1,5 +1,6 @@
 //! Observations over a connection, of bodies of any length.
 
+use millpond_coap::Failure;
 use millpond_coap::message::{Code, number};
 use millpond_coap::stream::{Closing, Options};
 use millpond_coap::transfer::{Answer, Ask, AskFailure};
@@ -122,7 +123,10 @@ fn the_end_of_the_connection_is_the_end_of_observations() {
     hosts.server.stream_ended();
     hosts.client.stream_ended();
     hosts.run();
-    assert!(matches!(hosts.told.last(), Some(Event::Failed { why: AskFailure::Lost(_), .. })));
+    assert!(matches!(
+        hosts.told.last(),
+        Some(Event::Failed { why: AskFailure::Exchange(Failure::ConnectionClosed), .. })
+    ));
     assert!(matches!(hosts.server_told.last(), Some(Event::ObserverGone { .. })));
     assert_eq!((hosts.client.asks(), hosts.server.observers()), (0, 0));
 }

@@ -43,14 +43,14 @@ pub(crate) enum Event {
 pub(crate) fn poll(host: &mut Host, now: Instant) -> Output {
     loop {
         let event = match host.poll(now) {
-            transfer::Output::Transmit(bytes) => return Output::Transmit(bytes.to_vec()),
-            transfer::Output::Close(why) => return Output::Close(why),
-            transfer::Output::Sleep(until, _) => return Output::Sleep(until),
-            transfer::Output::Idle => return Output::Idle,
-            transfer::Output::Trace(stream::Event::Settings(settings)) => Event::Settings(settings),
-            transfer::Output::Trace(stream::Event::Pong { custody }) => Event::Pong { custody },
-            transfer::Output::Trace(_) => continue,
-            transfer::Output::Event(event) => match event {
+            millpond_coap::Output::Transmit(bytes) => return Output::Transmit(bytes.to_vec()),
+            millpond_coap::Output::Close(why) => return Output::Close(why),
+            millpond_coap::Output::Sleep(until, _) => return Output::Sleep(until),
+            millpond_coap::Output::Idle => return Output::Idle,
+            millpond_coap::Output::Trace(stream::Event::Settings(settings)) => Event::Settings(settings),
+            millpond_coap::Output::Trace(stream::Event::Pong { custody }) => Event::Pong { custody },
+            millpond_coap::Output::Trace(_) => continue,
+            millpond_coap::Output::Event(event) => match event {
                 transfer::Event::Request { id, message, body, wants_to_observe, .. } => {
                     Event::Request { id, code: message.code, body: body.into_owned(), wants_to_observe }
                 }

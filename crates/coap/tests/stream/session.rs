@@ -1,9 +1,10 @@
 //! What must hold of any stream at all. Also the body of the fuzz target `stream`.
 
 use millpond_coap::Outgoing;
+use millpond_coap::Output;
 use millpond_coap::RequestId;
 use millpond_coap::message::Code;
-use millpond_coap::stream::{Connection, Event, Options, Output};
+use millpond_coap::stream::{Connection, Event, Options};
 use millpond_coap::transfer::{self, Answer, Ask, Config, Host, Limits};
 use millpond_control::{Instant, Span};
 
@@ -79,7 +80,7 @@ impl State {
         for _ in 0..8_192 {
             match connection.poll(now) {
                 Output::Idle => return,
-                Output::Sleep(until) => return assert!(until > now, "a sleep lies ahead"),
+                Output::Sleep(until, _) => return assert!(until > now, "a sleep lies ahead"),
                 Output::Close(_) => assert!(self.closed.replace(()).is_none(), "the end is told once"),
                 Output::Transmit(bytes) => assert!(!bytes.is_empty()),
                 Output::Event(event) => {
@@ -150,14 +151,14 @@ impl HostState {
     fn drain(&mut self, host: &mut Host<Connection>, now: Instant) {
         for _ in 0..8_192 {
             match host.poll(now) {
-                transfer::Output::Idle => return,
-                transfer::Output::Sleep(until, _) => return assert!(until > now, "a sleep lies ahead"),
-                transfer::Output::Close(_) => {
+                Output::Idle => return,
+                Output::Sleep(until, _) => return assert!(until > now, "a sleep lies ahead"),
+                Output::Close(_) => {
                     assert!(!core::mem::replace(&mut self.closed, true), "the end is told once")
                 }
-                transfer::Output::Transmit(bytes) => assert!(!bytes.is_empty()),
-                transfer::Output::Trace(_) => {}
-                transfer::Output::Event(event) => match event {
+                Output::Transmit(bytes) => assert!(!bytes.is_empty()),
+                Output::Trace(_) => {}
+                Output::Event(event) => match event {
                     transfer::Event::Request { id, .. } => {
                         let answer = Answer::new(Code::CONTENT, &[]).with_body(&[7; 3_000]);
                         match host.accept_observer(now, id, &answer) {

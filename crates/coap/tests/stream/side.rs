@@ -1,8 +1,9 @@
 //! Two connections that talk, and what they told.
 
+use millpond_coap::Output;
 use millpond_coap::message::Code;
-use millpond_coap::stream::{Closing, Connection, Event, Lost, Options, Output, Settings};
-use millpond_coap::{ExchangeId, RequestId};
+use millpond_coap::stream::{Closing, Connection, Event, Options, Settings};
+use millpond_coap::{ExchangeId, Failure, RequestId};
 use millpond_control::{Instant, Span};
 
 /// What a connection told, without what it borrows.
@@ -10,7 +11,7 @@ use millpond_control::{Instant, Span};
 pub(crate) enum Told {
     Request(RequestId, Code, Vec<u8>),
     Response(ExchangeId, Code, Vec<u8>, bool),
-    Failed(ExchangeId, Lost),
+    Failed(ExchangeId, Failure),
     Unobserved(RequestId),
     Settings(Settings),
     Pong(bool),
@@ -32,7 +33,7 @@ pub(crate) fn drain(connection: &mut Connection, now: Instant) -> (Vec<u8>, Vec<
                 sent.extend_from_slice(bytes);
                 continue;
             }
-            Output::Sleep(_) | Output::Idle => return (sent, told),
+            Output::Sleep(..) | Output::Idle => return (sent, told),
             Output::Close(why) => Told::Close(why),
             Output::Event(event) => match event {
                 Event::Request { id, frame } => Told::Request(id, frame.code, frame.payload().to_vec()),

@@ -1,9 +1,9 @@
 //! Requests that do not want all responses (No-Response, RFC 7967): over a stream nothing acknowledges them.
 
-use millpond_coap::Outgoing;
 use millpond_coap::message::{Code, NoResponse, Token, number};
 use millpond_coap::stream::{Options, StreamRefused};
 use millpond_coap::transfer::{Ask, AskFailure};
+use millpond_coap::{Failure, Outgoing};
 
 use crate::hosts::{Hosts, body, taking};
 use crate::owned::Event;
@@ -154,5 +154,7 @@ fn one_that_wants_some_is_let_go_and_fails_with_its_connection() {
     hosts.drain_client();
     hosts.client.stream_ended();
     hosts.drain_client();
-    assert!(matches!(hosts.told[..], [Event::Failed { ask: lost, why: AskFailure::Lost(_) }] if lost == ask));
+    assert!(
+        matches!(hosts.told[..], [Event::Failed { ask: lost, why: AskFailure::Exchange(Failure::ConnectionClosed) }] if lost == ask)
+    );
 }

@@ -1,9 +1,10 @@
 //! Bodies in bursts (RFC 9177) between two hosts.
 
+use millpond_coap::Output;
 use millpond_coap::block::BlockSize;
 use millpond_coap::block::robust::BurstParameters;
 use millpond_coap::message::{Code, Kind, Message, MessageId, Token, Writer, number};
-use millpond_coap::transfer::{Answer, Ask, AskFailure, Config, Host, Output};
+use millpond_coap::transfer::{Answer, Ask, AskFailure, Config, Host};
 use millpond_coap::{Endpoint, Identities};
 use millpond_control::{ChanceSeed, Instant, Preset};
 use proptest::prelude::*;

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use millpond_coap::Output;
 use millpond_coap::block::BlockSize;
 use millpond_coap::message::{Code, Kind, Message, number};
-use millpond_coap::transfer::{Answer, Ask, AskFailure, Config, Event, Host, Output, Refused};
+use millpond_coap::transfer::{Answer, Ask, AskFailure, Config, Event, Host, Refused};
 use millpond_coap::{Endpoint, Identities};
 use millpond_control::{ChanceSeed, Instant, Span};
 

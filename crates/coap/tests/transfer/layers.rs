@@ -1,10 +1,11 @@
 //! One story over datagrams and over a stream: an application is told the same.
 
+use millpond_coap::Output;
 use millpond_coap::block::{Block, BlockSize};
 use millpond_coap::layer::MessageLayer;
 use millpond_coap::message::{Code, number};
 use millpond_coap::stream::{Connection, Options};
-use millpond_coap::transfer::{Answer, Ask, AskId, Config, Event, Host, ObserverId, Output, Piece};
+use millpond_coap::transfer::{Answer, Ask, AskId, Config, Event, Host, ObserverId, Piece};
 use millpond_coap::{Endpoint, RequestId};
 use millpond_control::{Instant, Span};
 

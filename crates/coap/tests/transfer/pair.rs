@@ -2,11 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use millpond_coap::Output;
 use millpond_coap::block::BlockSize;
 use millpond_coap::message::{Code, Kind, Message, number};
-use millpond_coap::transfer::{
-    Answer, Ask, AskFailure, AskId, Config, Event, Gone, Host, ObserverId, Output, SharedBody,
-};
+use millpond_coap::transfer::{Answer, Ask, AskFailure, AskId, Config, Event, Gone, Host, ObserverId, SharedBody};
 use millpond_coap::{Endpoint, Identities, RequestId};
 use millpond_control::{AnyController, ChanceSeed, Instant, Preset, SettingValue, Span};
 

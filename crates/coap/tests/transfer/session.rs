@@ -6,10 +6,11 @@
 
 use std::collections::BTreeSet;
 
+use millpond_coap::Output;
 use millpond_coap::block::BlockSize;
 use millpond_coap::block::robust::BurstParameters;
 use millpond_coap::message::{Code, Kind, number};
-use millpond_coap::transfer::{Answer, Ask, AskId, Config, Event, Host, ObserverId, Output};
+use millpond_coap::transfer::{Answer, Ask, AskId, Config, Event, Host, ObserverId};
 use millpond_coap::{Duplicates, Endpoint, Identities, RequestId};
 use millpond_control::{ChanceSeed, Instant, Preset};
 

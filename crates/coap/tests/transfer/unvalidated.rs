@@ -3,10 +3,11 @@
 
 use std::collections::VecDeque;
 
+use millpond_coap::Output;
 use millpond_coap::block::robust::BurstParameters;
 use millpond_coap::message::{Code, Message, number};
 use millpond_coap::transfer::{
-    ALWAYS, Answer, Ask, Config, ECHO_LENGTH, Event, FACTOR, Host, Limit, ObserverId, Output, Standing, Validation,
+    ALWAYS, Answer, Ask, Config, ECHO_LENGTH, Event, FACTOR, Host, Limit, ObserverId, Standing, Validation,
 };
 use millpond_coap::{Endpoint, Identities, RequestId};
 use millpond_control::{ChanceSeed, Instant, Preset};

@@ -4,9 +4,9 @@ use std::{cell::RefCell, net::SocketAddr};
 
 use embedded_nal_async::UnconnectedUdp;
 use millpond_coap::{
-    Endpoint, Identities,
+    Endpoint, Identities, Output,
     message::{Code, number},
-    transfer::{Answer, Config, Event, Host, ObserverId, Output},
+    transfer::{Answer, Config, Event, Host, ObserverId},
 };
 use millpond_control::{ChanceSeed, Instant, Preset};
 use millpond_embedded::Clock;

@@ -8,7 +8,7 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use millpond_coap::{Cause, Endpoint, Event as Below};
+use millpond_coap::{Cause, Endpoint, Event as Below, Output};
 use millpond_control::Instant;
 
 use super::Events;
@@ -16,7 +16,7 @@ use crate::{
     Happened,
     dtls::{Link, News, Sessions, Turn},
     security::{PeerIdentity, ServerName, ServerSecurity},
-    transfer::{Host, Output},
+    transfer::Host,
     udp::{Address, Inbox, Outbox, Port, PortError},
     watch::Watch,
 };

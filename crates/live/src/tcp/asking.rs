@@ -12,9 +12,10 @@ use std::{
 
 use bytes::Bytes;
 use millpond_coap::{
+    Failure,
     block::BlockSize,
     message::number,
-    stream::{Closing, Connection, Event as Below, Lost, Settings, StreamRefused},
+    stream::{Closing, Connection, Event as Below, Settings, StreamRefused},
     transfer::{AskFailure, AskId, Event, Host, Refused},
 };
 use millpond_control::Instant;
@@ -369,7 +370,7 @@ impl Asking {
                 self.stats.failed += 1;
                 let is_released = matches!(why, AskFailure::Connection(StreamRefused::Releasing));
                 // Of a connection that ends it is known only then why: what is left ends with it.
-                if !matches!(why, AskFailure::Lost(Lost::ConnectionClosed)) {
+                if !matches!(why, AskFailure::Exchange(Failure::ConnectionClosed)) {
                     let ended = match is_released {
                         true if copies == 0 => self.unsent(&self.released()),
                         true => self.released(),

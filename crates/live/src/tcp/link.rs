@@ -9,8 +9,9 @@ use std::{
 
 use bytes::{Buf, BytesMut};
 use millpond_coap::{
+    Output,
     stream::{self, Closing, Connection},
-    transfer::{Event, Host, Output},
+    transfer::{Event, Host},
 };
 use millpond_control::Instant;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};

@@ -232,14 +232,13 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             match why {
                 Failure::GaveUp | Failure::WrongToken => End::GaveUp,
                 Failure::Reset => End::Reset,
-                Failure::Cancelled | Failure::NoResponse | Failure::BadOption | Failure::LongResponse => End::Cancelled,
+                _ => End::Cancelled,
             },
         );
         match why {
             Failure::Reset => self.tell(slot, now, Fate::Answered, HEADER as u16),
             Failure::NoResponse => self.tell(slot, now, Fate::Lost, 0),
-            Failure::GaveUp | Failure::Cancelled | Failure::BadOption | Failure::LongResponse | Failure::WrongToken => {
-            }
+            _ => {}
         }
         let is_unanswered = matches!(why, Failure::NoResponse | Failure::Cancelled);
         if is_unanswered && self.exchanges.get(slot).is_some_and(|exchange| exchange.stage == Stage::Asked) {

@@ -2,8 +2,9 @@ use alloc::vec::Vec;
 
 use millpond_control::{Sample, Wait};
 
-use crate::endpoint::{Cause, Event, ExchangeId, Failure, Ignored, Output, RequestId, Transmit};
+use crate::endpoint::{Cause, EndpointOutput, Event, ExchangeId, Failure, Ignored, RequestId, Transmit};
 use crate::message::{Message, Shape};
+use crate::output::Output;
 
 /// Outputs that wait to be drained. Their bytes lie one behind the other in a buffer that is emptied when all outputs
 /// were drained, so that nothing is lost should there be input before.
@@ -141,7 +142,7 @@ impl<A: Copy> Queue<A> {
 
     /// Takes the oldest output, of which there is one.
     #[inline(never)]
-    pub(in crate::endpoint) fn take(&mut self) -> Output<'_, A> {
+    pub(in crate::endpoint) fn take(&mut self) -> EndpointOutput<'_, A> {
         let place = Place(self.drained);
         self.drained = self.drained.saturating_add(1);
         self.at(place).map_or(Output::Idle, |entry| self.output(entry))
@@ -177,7 +178,7 @@ impl<A: Copy> Queue<A> {
 
     /// An entry with its bytes.
     #[inline(always)]
-    pub(in crate::endpoint) fn output(&self, entry: &Entry<A>) -> Output<'_, A> {
+    pub(in crate::endpoint) fn output(&self, entry: &Entry<A>) -> EndpointOutput<'_, A> {
         let bytes = self.bytes_of(entry);
         let peer = entry.peer;
         let transmit = |cause| Output::Transmit(Transmit { to: peer, bytes, cause });
@@ -217,7 +218,11 @@ impl<A: Copy> Queue<A> {
 
     /// An event with a message.
     #[inline]
-    fn message<'e>(&'e self, entry: &Entry<A>, event: impl FnOnce(Message<'e>) -> Event<'e, A>) -> Output<'e, A> {
+    fn message<'e>(
+        &'e self,
+        entry: &Entry<A>,
+        event: impl FnOnce(Message<'e>) -> Event<'e, A>,
+    ) -> EndpointOutput<'e, A> {
         self.message_of(entry).map_or(Output::Idle, |message| Output::Event(event(message)))
     }
 }

@@ -11,9 +11,10 @@ use super::{
 };
 use crate::{
     ExchangeId, Outgoing, RequestId,
-    layer::{InAsk, MessageLayer, News, Reason, Room, Step},
+    layer::{InAsk, MessageLayer, Reason, Room},
     message::{Code, Message, Token, WriteError, is_for_responses, number},
-    transfer::{AskFailure, Gone, Output},
+    output::{Output, Step},
+    transfer::{AskFailure, Exchanged, Gone, Host, HostOutput},
 };
 
 impl MessageLayer for Connection {
@@ -91,36 +92,36 @@ impl MessageLayer for Connection {
         }
     }
 
-    fn step(&mut self, now: Instant) -> Step<Self> {
+    fn step(&mut self, now: Instant) -> Step<Entry, Closing> {
         self.next(now)
     }
 
     fn peer(&self, _entry: &Entry) {}
 
-    fn news(&self, entry: &Entry) -> News {
+    fn hear(host: &mut Host<Self>, now: Instant, entry: Entry) {
+        let connection = &host.layer;
         match entry.what {
-            What::Failed(exchange, why) => News::Failed { exchange, why: AskFailure::Lost(why), copies: 1 },
-            What::Left(exchange) => News::Left { exchange },
-            // A peer that registered again has taken the place of the one before.
-            What::Unobserved(_, token) if self.owed.observing(token).is_some() => News::Other,
-            What::Unobserved(_, token) => {
-                News::Unobserved { token, why: if self.ending.is_some() { Gone::Closed } else { Gone::Deregistered } }
-            }
-            What::Request(id) => News::Request { id },
-            What::Response { id: exchange, is_first, .. } => {
+            What::Request(id) => host.request_came(now, entry, id),
+            What::Response { id, is_first, .. } => {
                 let is_known =
                     |number| is_for_responses(number) && !matches!(number, number::Q_BLOCK1 | number::Q_BLOCK2);
-                let refused = self.message(entry).and_then(|message| message.options().refused(is_known));
+                let refused = connection.message(&entry).and_then(|message| message.options().refused(is_known));
                 match refused {
-                    Some(number) => News::Failed { exchange, why: AskFailure::BadOption { number }, copies: 1 },
-                    None if is_first => News::Response { exchange, sample: None, copies: 1 },
-                    None => News::Further { exchange },
+                    Some(number) => host.request_failed(id, AskFailure::BadOption { number }, 1),
+                    None if is_first => host.response_came(now, entry, id, Exchanged { sample: None, copies: 1 }),
+                    None => host.further_came(now, entry, id),
                 }
             }
-            What::Settings | What::TokenFree => News::Room,
-            What::Bytes | What::PongMissing | What::Pong(_) | What::Released | What::Aborted | What::Unasked(_) => {
-                News::Other
+            What::Failed(exchange, why) => host.request_failed(exchange, AskFailure::Exchange(why), 1),
+            What::Left(exchange) => host.message_left(now, exchange),
+            // A peer that registered again has taken the place of the one before.
+            What::Unobserved(_, token) if connection.owed.observing(token).is_some() => {}
+            What::Unobserved(_, token) => {
+                let why = if connection.ending.is_some() { Gone::Closed } else { Gone::Deregistered };
+                host.observer_is_gone((), token, why);
             }
+            What::Settings | What::TokenFree => host.try_again(usize::MAX),
+            What::Bytes | What::PongMissing | What::Pong(_) | What::Released | What::Aborted | What::Unasked(_) => {}
         }
     }
 
@@ -130,7 +131,7 @@ impl MessageLayer for Connection {
             .map(|frame| frame.message())
     }
 
-    fn show(&self, entry: &Entry) -> Output<'_, Self> {
+    fn show(&self, entry: &Entry) -> HostOutput<'_, Self> {
         self.event(entry).map_or_else(|| Output::Transmit(self.lent.as_slice()), Output::Trace)
     }
 

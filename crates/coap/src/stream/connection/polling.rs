@@ -5,10 +5,14 @@ use core::ops::Range;
 use millpond_control::Instant;
 
 use super::{
-    super::{Closing, Event, Frame, Lost, Output, Signal},
+    super::{Closing, ConnectionOutput, Event, Frame, Signal},
     Connection, Due, What,
 };
-use crate::{invariant::Sure, layer::Step, transfer::Asleep};
+use crate::{
+    Failure,
+    invariant::Sure,
+    output::{Output, SleepReason, Step},
+};
 
 /// Where an output of a connection stands.
 #[derive(Clone, Copy, Debug)]
@@ -27,21 +31,21 @@ impl Entry {
 
 impl Connection {
     /// The next output.
-    pub fn poll(&mut self, now: Instant) -> Output<'_> {
+    pub fn poll(&mut self, now: Instant) -> ConnectionOutput<'_> {
         match self.next(now) {
-            Step::Said(entry) => match self.event(&entry) {
+            Output::Event(entry) => match self.event(&entry) {
                 Some(event) => Output::Event(event),
                 None => Output::Transmit(&self.lent),
             },
-            Step::Closed(why) => Output::Close(why),
-            Step::Sleep(until, _) => Output::Sleep(until),
-            Step::Idle => Output::Idle,
+            Output::Close(why) => Output::Close(why),
+            Output::Sleep(until, why) => Output::Sleep(until, why),
+            Output::Idle => Output::Idle,
         }
     }
 
     /// The same without what it borrows.
-    pub(super) fn next(&mut self, now: Instant) -> Step<Self> {
-        let said = |what| Step::Said(Entry { what, start: 0, end: 0 });
+    pub(super) fn next(&mut self, now: Instant) -> Step<Entry, Closing> {
+        let said = |what| Output::Event(Entry { what, start: 0, end: 0 });
         loop {
             if !self.outbox.is_empty() {
                 self.lent.clear();
@@ -53,19 +57,19 @@ impl Connection {
             }
             if let Some(why) = self.ending {
                 if let Some(id) = self.asked.pop() {
-                    return said(What::Failed(id, Lost::ConnectionClosed));
+                    return said(What::Failed(id, Failure::ConnectionClosed));
                 }
                 if let Some((id, token)) = self.owed.pop_observation() {
                     return said(What::Unobserved(id, token));
                 }
                 self.owed.clear();
                 self.reader.clear();
-                return if core::mem::replace(&mut self.ended, true) { Step::Idle } else { Step::Closed(why) };
+                return if core::mem::replace(&mut self.ended, true) { Output::Idle } else { Output::Close(why) };
             }
             match self.reader.advance() {
                 Ok(Some(Range { start, end })) => {
                     if let Some(what) = self.take(now, start..end) {
-                        return Step::Said(Entry { what, start, end });
+                        return Output::Event(Entry { what, start, end });
                     }
                 }
                 Ok(None) => match self.next_due() {
@@ -78,8 +82,8 @@ impl Connection {
                         self.resting.told();
                         return said(What::TokenFree);
                     }
-                    Some((due, _)) => return Step::Sleep(due, Asleep::Connection),
-                    None => return Step::Idle,
+                    Some((due, _)) => return Output::Sleep(due, SleepReason::Connection),
+                    None => return Output::Idle,
                 },
                 Err(error) => {
                     use alloc::string::ToString;
