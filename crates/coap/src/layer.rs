@@ -155,7 +155,7 @@ pub trait MessageLayer: Debug + Sized {
         Kind::Confirmable
     }
 
-    /// Whether a request was acknowledged before it is answered.
+    /// Whether a request that was not answered yet was acknowledged, so that its answer is a message of its own.
     fn was_acknowledged(&self, _request: RequestId) -> bool {
         false
     }
@@ -166,7 +166,7 @@ pub trait MessageLayer: Debug + Sized {
     }
 
     /// Whether a peer is known to be where it says.
-    fn is_acquainted(&self, _peer: Self::Peer) -> bool {
+    fn is_validated(&self, _peer: Self::Peer) -> bool {
         true
     }
 

@@ -292,13 +292,6 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         }
     }
 
-    /// Whether a request that was not answered yet was acknowledged, so that its answer is a message of its own.
-    #[must_use]
-    pub fn was_acknowledged(&self, request: RequestId) -> bool {
-        let found = self.inbox.as_deref().and_then(|inbox| inbox.requests.find(request));
-        found.is_some_and(|(_, request)| request.owed == Owed::Response)
-    }
-
     /// Whether a request that was not answered yet came to a group.
     #[must_use]
     pub fn came_by_group(&self, request: RequestId) -> bool {
@@ -337,7 +330,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         }
         let to = request.from;
         let network = self.path_of(&to).unwrap_or_else(|| self.hash(&to));
-        let source = Source { is_validated: self.is_acquainted(to), network };
+        let source = Source { is_validated: self.is_validated(to), network };
         let answer = Answer { due: request.due.max(now), to, source, request: id, message };
         let setup = Arc::clone(&self.setup);
         self.beyond_mut().groups_mut().answers.add(answer, &setup.identities);

@@ -5,26 +5,17 @@ use core::{fmt::Debug, hash::Hash};
 use millpond_control::{Controller, Instant, PeerController, Span, View};
 
 use super::{
-    Arc, Counters, Endpoint, Repeats, RequestId, Setup,
+    Arc, Counters, Endpoint, Repeats, Setup,
     exchanges::{Exchange, Stage},
     further::Beyond,
     inbox::Inbox,
     paths::{self, Path},
-    requests::Owed,
 };
-use crate::message::Kind;
 
 impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// Where something stands in a hash table of the owner of this endpoint.
     pub(crate) fn hash(&self, key: &impl Hash) -> u64 {
         self.setup.identities.hash(key)
-    }
-
-    /// Whether a peer has a place here, or there is one for it although it never answered anything.
-    pub(crate) fn has_place_for(&self, now: Instant, peer: A) -> bool {
-        self.peers.find(peer, &self.setup.identities).is_some()
-            || self.peers.len() < self.setup.config.limits.peers
-            || self.peers.forgettable(now, self.exchange_lifetime()).is_ok()
     }
 
     /// The path that a peer is on, if it was said which share one.
@@ -41,21 +32,12 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         usize::from(self.setup.config.limits.datagram)
     }
 
-    /// As what a response to this request should leave that nothing else is wished for: as the request came.
-    pub(crate) fn kind_of_answer(&self, request: RequestId) -> Kind {
-        let found = self.inbox.as_deref().and_then(|inbox| inbox.requests.find(request));
-        match found.map(|(_, request)| request.owed) {
-            Some(Owed::Acknowledgement | Owed::Response) => Kind::Confirmable,
-            Some(Owed::Nothing | Owed::Leisurely) | None => Kind::NonConfirmable,
-        }
-    }
-
     /// Whether a peer is known that was asked for something, or has acknowledged or answered something: no forged address does
     /// the latter.
     #[must_use]
-    pub fn is_acquainted(&self, peer: A) -> bool {
+    pub fn is_validated(&self, peer: A) -> bool {
         let number = self.peers.find(peer, &self.setup.identities);
-        number.and_then(|number| self.peers.get(number)).is_some_and(|peer| !peer.is_stranger())
+        number.and_then(|number| self.peers.get(number)).is_some_and(|peer| !peer.is_unvalidated())
     }
 
     /// What a peer's controller knows; `None` if the peer is not known.

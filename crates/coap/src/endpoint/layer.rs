@@ -7,6 +7,7 @@ use millpond_control::{Instant, Span};
 use super::{
     Endpoint, Event, ExchangeId, Outgoing, Refused, RequestId, Transmit,
     queue::{Entry, What},
+    requests::Owed,
 };
 use crate::{
     layer::{InAsk, MessageLayer, Reason},
@@ -89,11 +90,7 @@ impl<A: Copy + Eq + Hash + Debug> MessageLayer for Endpoint<A> {
     }
 
     fn step(&mut self, now: Instant) -> Step<Entry<A>> {
-        match Self::step(self, now) {
-            Output::Event(place) => self.entry(place).map_or(Output::Idle, Output::Event),
-            Output::Sleep(until, why) => Output::Sleep(until, why),
-            Output::Idle => Output::Idle,
-        }
+        Self::step(self, now)
     }
 
     fn peer(&self, entry: &Entry<A>) -> A {
@@ -153,23 +150,30 @@ impl<A: Copy + Eq + Hash + Debug> MessageLayer for Endpoint<A> {
     }
 
     fn kind_of_answer(&self, request: RequestId) -> Kind {
-        Self::kind_of_answer(self, request)
+        let found = self.inbox.as_deref().and_then(|inbox| inbox.requests.find(request));
+        match found.map(|(_, request)| request.owed) {
+            Some(Owed::Acknowledgement | Owed::Response) => Kind::Confirmable,
+            Some(Owed::Nothing | Owed::Leisurely) | None => Kind::NonConfirmable,
+        }
     }
 
     fn was_acknowledged(&self, request: RequestId) -> bool {
-        Self::was_acknowledged(self, request)
+        let found = self.inbox.as_deref().and_then(|inbox| inbox.requests.find(request));
+        found.is_some_and(|(_, request)| request.owed == Owed::Response)
     }
 
     fn came_by_group(&self, request: RequestId) -> bool {
         Self::came_by_group(self, request)
     }
 
-    fn is_acquainted(&self, peer: A) -> bool {
-        Self::is_acquainted(self, peer)
+    fn is_validated(&self, peer: A) -> bool {
+        Self::is_validated(self, peer)
     }
 
     fn has_place_for(&self, now: Instant, peer: A) -> bool {
-        Self::has_place_for(self, now, peer)
+        self.peers.find(peer, &self.setup.identities).is_some()
+            || self.peers.len() < self.setup.config.limits.peers
+            || self.peers.forgettable(now, self.exchange_lifetime()).is_ok()
     }
 
     fn path_of(&self, peer: &A) -> Option<u64> {

@@ -102,10 +102,10 @@ mod input;
 mod known;
 mod layer;
 mod lifetimes;
-mod luck;
 mod outgoing;
 mod output;
 mod polling;
+mod random;
 pub(crate) mod tables;
 
 use alloc::boxed::Box;
@@ -142,9 +142,9 @@ use counters::Counts;
 use exchanges::{Exchanges, Role, Stage};
 use further::Beyond;
 use inbox::Inbox;
-use luck::Luck;
 use peers::Peers;
 use queue::Queue;
+use random::Random;
 use sharing::SharedBy;
 use timers::Timers;
 
@@ -397,7 +397,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     }
 
     #[inline]
-    fn luck(&self) -> Luck {
-        Luck { seed: self.setup.chance, node: self.node() }
+    fn random(&self) -> Random {
+        Random { seed: self.setup.chance, node: self.node() }
     }
 }

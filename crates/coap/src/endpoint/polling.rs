@@ -4,11 +4,7 @@ use core::{fmt::Debug, hash::Hash};
 
 use millpond_control::Instant;
 
-use super::{
-    Endpoint, EndpointOutput, SleepReason,
-    further::Beyond,
-    queue::{Entry, Place},
-};
+use super::{Endpoint, EndpointOutput, SleepReason, further::Beyond, queue::Entry};
 use crate::message::Message;
 use crate::output::{Output, Step};
 
@@ -43,7 +39,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     #[inline(never)]
     fn say(&mut self, now: Instant) -> EndpointOutput<'_, A> {
         match self.step(now) {
-            Step::Event(place) => self.queue.at(place).map_or(Output::Idle, |entry| self.queue.output(entry)),
+            Step::Event(entry) => self.queue.output(&entry),
             Step::Sleep(until, reason) => Output::Sleep(until, reason),
             Step::Idle => Output::Idle,
         }
@@ -78,11 +74,11 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
 
     /// The next output, to be looked at before anything else is done.
     #[inline]
-    pub(crate) fn step(&mut self, now: Instant) -> Step<Place> {
+    pub(crate) fn step(&mut self, now: Instant) -> Step<Entry<A>> {
         let now = self.advance(now);
         loop {
-            if let Some(place) = self.queue.pop() {
-                return Step::Event(place);
+            if let Some(entry) = self.queue.pop() {
+                return Step::Event(entry);
             }
             let timer = self.timers.earliest();
             let owed = self.inbox.as_deref_mut().and_then(|inbox| inbox.requests.first_due());
@@ -106,11 +102,6 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
                 (_, None) => return Step::Idle,
             }
         }
-    }
-
-    /// An output that was just taken, without its bytes.
-    pub(crate) fn entry(&self, place: Place) -> Option<Entry<A>> {
-        self.queue.at(place).copied()
     }
 
     /// An output that was just taken, with its bytes.

@@ -99,18 +99,18 @@ pub(super) struct Shelf<A> {
 #[derive(Debug)]
 struct Orders {
     /// Of unvalidated peers.
-    strangers: List,
+    unvalidated_peers: List,
     /// Of peers that are known to be at their addresses.
     known: List,
 }
 
 impl Orders {
     const fn of(&self, is_known: bool) -> &List {
-        if is_known { &self.known } else { &self.strangers }
+        if is_known { &self.known } else { &self.unvalidated_peers }
     }
 
     const fn of_mut(&mut self, is_known: bool) -> &mut List {
-        if is_known { &mut self.known } else { &mut self.strangers }
+        if is_known { &mut self.known } else { &mut self.unvalidated_peers }
     }
 }
 
@@ -120,7 +120,7 @@ impl<A: Copy + Eq> Shelf<A> {
             slots: Slots::new(),
             table: HashTable::new(),
             bodies: Bodies::new(),
-            orders: Orders { strangers: List::EMPTY, known: List::EMPTY },
+            orders: Orders { unvalidated_peers: List::EMPTY, known: List::EMPTY },
             bytes: 0,
             budget,
             lifetime,
@@ -128,7 +128,7 @@ impl<A: Copy + Eq> Shelf<A> {
     }
 
     pub(super) fn len(&self) -> u32 {
-        self.orders.strangers.len().saturating_add(self.orders.known.len())
+        self.orders.unvalidated_peers.len().saturating_add(self.orders.known.len())
     }
 
     /// Bytes held.
@@ -196,7 +196,7 @@ impl<A: Copy + Eq> Shelf<A> {
     /// The one that makes room for this one; none if all are worth more.
     fn least(&self, comer: &Kept<A>) -> Option<u32> {
         let is_known = comer.source.is_validated;
-        let order = self.orders.of(is_known && self.orders.strangers.is_empty());
+        let order = self.orders.of(is_known && self.orders.unvalidated_peers.is_empty());
         let looked_at = || order.iter(&self.slots).take(LOOKED_AT);
         let weight = |kept: &Kept<A>| kept.weight(self.bodies.holders(&kept.body));
         let weights = looked_at().map(|(_, kept)| kept).chain([comer]).map(|kept| (kept.source, weight(kept)));

@@ -235,7 +235,7 @@ impl<L: MessageLayer> Host<L> {
             Some(_) => {
                 let peer = observer.peer;
                 self.gone(slot, Gone::Unreachable);
-                if !self.layer.is_acquainted(peer) {
+                if !self.layer.is_validated(peer) {
                     // It has never answered anything: somebody may have registered it under all its tokens.
                     let others = self.observers.of_peer(peer, self.layer.hash(&peer)).map(|(slot, _)| slot);
                     let mut others: Vec<u32> = others.collect();

@@ -154,7 +154,7 @@ impl<L: MessageLayer> Host<L> {
     /// Whose a body is that comes from there.
     fn source_of(&self, from: L::Peer) -> Source {
         let network = self.layer.path_of(&from).unwrap_or_else(|| self.layer.hash(&from));
-        Source { is_validated: self.layer.is_acquainted(from), network }
+        Source { is_validated: self.layer.is_validated(from), network }
     }
 
     /// A later block of something that is kept, or why there is none.

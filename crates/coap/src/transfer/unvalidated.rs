@@ -251,7 +251,7 @@ impl<L: MessageLayer> Host<L> {
     ) -> Result<(), Refused> {
         let length = message.length_with(pending.token);
         self.sent = Sent::of(message, limit.after(length));
-        let most = (!self.layer.is_acquainted(pending.from)).then(|| limit.again(length));
+        let most = (!self.layer.is_validated(pending.from)).then(|| limit.again(length));
         let patience = Patience { max_retransmit: most, ..message.patience };
         let sent = self.layer.respond(now, id, &Outgoing { patience, ..*message });
         self.was_answered(id, sent)
@@ -312,7 +312,7 @@ impl<L: MessageLayer> Host<L> {
         let form = (self.block_size(answer.block, pending.block2), self.config.etag_length);
         let echo = || self.validation.as_mut()?.echo(now, pending.from);
         let representation = fit(answer, pending, form, limit.message(), observe, echo).ok()??;
-        let is_known = self.layer.is_acquainted(pending.from);
+        let is_known = self.layer.is_validated(pending.from);
         let layer = &mut self.layer;
         let sent = representation.message(pending.block2, pending, observe, |message| {
             let most = Some(limit.again(message.length_with(pending.token))).filter(|_| !is_known);

@@ -50,7 +50,7 @@ fn known(server: &mut Endpoint<u32>, now: u64, id: u16) -> (usize, usize, u64) {
 }
 
 #[test]
-fn who_is_known_is_served_by_the_same_work_beside_any_number_of_strangers() {
+fn who_is_known_is_served_by_the_same_work_beside_any_number_of_unvalidated_peers() {
     const STRANGERS: u32 = 400_000;
     let mut server = endpoint(0, |config| {
         config.limits.duplicate_bytes = 256 << 10;

@@ -45,7 +45,7 @@ mod resets;
 mod schedules;
 mod separate;
 mod session;
-mod strangers;
 mod subscriptions;
 mod unanswered;
+mod unvalidated_peers;
 mod waiting;

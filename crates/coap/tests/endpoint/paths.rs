@@ -178,7 +178,7 @@ fn who_forges_addresses_neither_slows_nor_blocks_a_known_peer() {
 
 /// Who acknowledges is there, and comes onto the path.
 #[test]
-fn who_answers_is_no_stranger_any_more() {
+fn who_answers_is_no_unvalidated_peer_any_more() {
     let mut endpoint = sharing(0, |_| {});
     assert_eq!(ask(&mut endpoint, 0, 1), [1]);
     endpoint.receive(at(1), 2, &[0x40, 1, 0, 9]);
@@ -301,7 +301,7 @@ fn peers_to_whom_the_same_is_said_share_a_path_wherever_they_are() {
 
 /// Who only asks may be anybody, whatever was said of the address.
 #[test]
-fn what_is_said_of_a_stranger_counts_once_it_has_answered() {
+fn what_is_said_of_an_unvalidated_peer_counts_once_it_has_answered() {
     let mut endpoint = apart();
     endpoint.share_path(at(0), 1, &"a").unwrap();
     endpoint.share_path(at(0), 2, &"a").unwrap();

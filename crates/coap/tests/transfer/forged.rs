@@ -26,7 +26,7 @@ fn goes_on(pair: &mut Pair, state: &[u8]) {
 
 /// All message IDs there are, while a notification is on its way: none of them is of a message to the unvalidated peer.
 #[test]
-fn whatever_a_stranger_rejects_or_acknowledges_observations_of_others_go_on() {
+fn whatever_an_unvalidated_peer_rejects_or_acknowledges_observations_of_others_go_on() {
     for kind in [0x60, 0x70] {
         let mut pair = observed();
         pair.notify(b"first");

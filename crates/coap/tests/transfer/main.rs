@@ -29,7 +29,7 @@ mod pair;
 mod properties;
 mod session;
 mod shared;
-mod strangers;
 mod unanswered;
 mod unvalidated;
+mod unvalidated_peers;
 mod uploads;

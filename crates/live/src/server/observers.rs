@@ -421,7 +421,7 @@ mod tests {
 
     /// Registrations in the name of addresses that somebody forged leave room for who is there.
     #[test]
-    fn strangers_share_a_quarter_of_the_observers_and_no_network_has_all() {
+    fn unvalidated_peers_share_a_quarter_of_the_observers_and_no_network_has_all() {
         let changed = Observable::new();
         let mut observers = Observers::new(&router_of(&changed), Box::new(|_| Box::new(|| {})));
         observers.shares = Shares::of_places(64);

@@ -328,7 +328,7 @@ impl SocketTask {
         let Some(server) = &self.server else { return true };
         let has_answered = |lane: &Lane| {
             let endpoint = lane.host.endpoint();
-            lane.sessions.is_some() || lane.all_known_as(peer).any(|known| endpoint.is_acquainted(known))
+            lane.sessions.is_some() || lane.all_known_as(peer).any(|known| endpoint.is_validated(known))
         };
         server.desk.reachability.is_validated(now, peer) || self.lanes.iter().any(has_answered)
     }

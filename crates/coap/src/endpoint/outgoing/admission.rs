@@ -8,9 +8,9 @@ use crate::endpoint::{
     Endpoint, Setup, SleepReason,
     exchanges::{Exchange, Role},
     identities::Pair,
-    luck::Word,
     paths::Path,
     peers::Peer,
+    random::About,
     sharing::Held,
     slots::{List, NONE},
 };
@@ -69,7 +69,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             return Gate::Open;
         }
         let open = path.outstanding.saturating_add(u16::from(is_counted));
-        let cx = self.luck().cx((peer.number, waiting), now, open, peer.ids.used() as u32, Word::Admission);
+        let cx = self.random().cx((peer.number, waiting), now, open, peer.ids.used() as u32, About::Admission);
         match path.controller.admit(class, exchange.length(), cx) {
             Admit::Now => Gate::Open,
             Admit::At(at) if at > now => Gate::Until(at, SleepReason::Admission),

@@ -9,8 +9,8 @@ use crate::endpoint::{
     Endpoint, SleepReason, Transmission,
     admission::Gate,
     exchanges::{Exchange, Stage},
-    luck::Word,
     queue::What,
+    random::About,
 };
 
 impl Exchange {
@@ -37,7 +37,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// The wait after the last copy is over. Goes on waiting for an answer if the controller wishes that and nothing else is to
     /// leave; whether it does.
     pub(in crate::endpoint) fn stays_overdue(&mut self, slot: u32, now: Instant) -> bool {
-        let luck = self.luck();
+        let random = self.random();
         let Some(exchange) = self.exchanges.get(slot) else { return false };
         // One that shares its path would have to make way for a peer that is on it, which nobody could find without a walk.
         let Some((peer, path, waiting)) = self.peers.with_path(exchange.peer) else { return false };
@@ -50,7 +50,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         if least == Span::ZERO {
             return false;
         }
-        let cx = luck.cx((peer.number, waiting), now, path.outstanding, exchange.number, Word::LastWait);
+        let cx = random.cx((peer.number, waiting), now, path.outstanding, exchange.number, About::LastWait);
         let until = exchange.last.after(cx.chance.between(least, longest_last_wait(least)));
         if until <= now {
             return false;

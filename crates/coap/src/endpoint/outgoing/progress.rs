@@ -10,9 +10,9 @@ use crate::endpoint::{
     Endpoint, Failure, SleepReason,
     counters::Count,
     exchanges::{Returns, Role, Stage},
-    luck::Word,
     naming::Mark,
     queue::What,
+    random::About,
     slots::List,
 };
 use crate::message::{HEADER, Message};
@@ -47,7 +47,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// A retransmission leaves (RFC 7252 §4.2). Nothing if there is no such message or peer.
     #[inline]
     fn retransmit(&mut self, slot: u32, now: Instant) -> Option<()> {
-        let luck = self.luck();
+        let random = self.random();
         let id = self.exchanges.name(slot);
         let exchange = self.exchanges.get_mut(slot)?;
         let (peer, path, waiting) = self.peers.with_path_mut(exchange.peer)?;
@@ -55,7 +55,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let copy = exchange.retransmissions;
         let doubled = exchange.wait.doubled();
         let wait = if exchange.controlled {
-            let cx = luck.cx((peer.number, waiting), now, path.outstanding, exchange.number, Word::Copy(copy));
+            let cx = random.cx((peer.number, waiting), now, path.outstanding, exchange.number, About::Copy(copy));
             path.controller.on_timeout(&mut exchange.record, cx)
         } else {
             Wait::then_retransmit(doubled, Reason::BackedOff)
@@ -78,12 +78,12 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         (kind, named): (ReplyKind, Named),
         reply_len: u16,
     ) -> Option<Sample> {
-        let luck = self.luck();
+        let random = self.random();
         let exchange = self.exchanges.get_mut(slot)?;
         let (peer, path, waiting) = self.peers.with_path_mut(exchange.peer)?;
         let sample = exchange.sample(kind, named, reply_len, now);
         if core::mem::take(&mut exchange.controlled) {
-            let cx = luck.cx((peer.number, waiting), now, path.outstanding, exchange.number, Word::Reply);
+            let cx = random.cx((peer.number, waiting), now, path.outstanding, exchange.number, About::Reply);
             path.controller.on_reply(&exchange.record, sample, cx);
             path.keeps_contract();
         }
@@ -92,11 +92,11 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
 
     /// The peer's controller learns what became of a non-confirmable request.
     fn tell(&mut self, slot: u32, now: Instant, fate: Fate, reply_len: u16) {
-        let luck = self.luck();
+        let random = self.random();
         let Some(exchange) = self.exchanges.get(slot).filter(|exchange| exchange.stage == Stage::Asked) else { return };
         let Some((peer, path, waiting)) = self.peers.with_path_mut(exchange.peer) else { return };
         let (message, len, since) = (PlainMessage::Request, exchange.length(), now.since(exchange.first));
-        let cx = luck.cx((peer.number, waiting), now, path.outstanding, exchange.number, Word::Feedback);
+        let cx = random.cx((peer.number, waiting), now, path.outstanding, exchange.number, About::Feedback);
         let number = exchange.nth_asked();
         path.controller.on_feedback(Feedback { message, fate, since, len, reply_len, number }, cx);
         path.keeps_contract();
@@ -106,11 +106,11 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// peer's controller is told. Nothing happens if the peer is not known.
     pub fn feedback(&mut self, now: Instant, peer: A, feedback: Feedback) {
         let now = self.input(now);
-        let luck = self.luck();
+        let random = self.random();
         let Some(number) = self.peers.find(peer, &self.setup.identities) else { return };
         let Some((peer, path, waiting)) = self.peers.with_path_mut(number) else { return };
         let message = peer.ids.used() as u32;
-        let cx = luck.cx((peer.number, waiting), now, path.outstanding, message, Word::Feedback);
+        let cx = random.cx((peer.number, waiting), now, path.outstanding, message, About::Feedback);
         path.controller.on_feedback(feedback, cx);
         path.keeps_contract();
         // It may admit more now, or less.
@@ -120,11 +120,11 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
 
     /// The peer's controller learns that there is nothing to learn, if it waits for anything.
     fn unlearn(&mut self, slot: u32, now: Instant, why: End) {
-        let luck = self.luck();
+        let random = self.random();
         let Some(exchange) = self.exchanges.get_mut(slot) else { return };
         let Some((peer, path, waiting)) = self.peers.with_path_mut(exchange.peer) else { return };
         if core::mem::take(&mut exchange.controlled) {
-            let cx = luck.cx((peer.number, waiting), now, path.outstanding, exchange.number, Word::End);
+            let cx = random.cx((peer.number, waiting), now, path.outstanding, exchange.number, About::End);
             path.controller.on_end(&exchange.record, why, cx);
             path.keeps_contract();
         }
@@ -268,7 +268,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// Exchanges under way with this peer go on without the controller of its path: it learns that they were cancelled, and from
     /// now on their waits double.
     pub(in crate::endpoint) fn release_controller(&mut self, number: u32, now: Instant) {
-        let luck = self.luck();
+        let random = self.random();
         let Some((peer, path, waiting)) = self.peers.with_path_mut(number) else { return };
         let mut open = path.outstanding;
         let mut slot = peer.open.first();
@@ -276,7 +276,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             let next = List::after(&self.exchanges.slots, slot);
             let Some(exchange) = self.exchanges.get_mut(slot) else { return };
             if core::mem::take(&mut exchange.controlled) {
-                let cx = luck.cx((peer.number, waiting), now, open, exchange.number, Word::End);
+                let cx = random.cx((peer.number, waiting), now, open, exchange.number, About::End);
                 path.controller.on_end(&exchange.record, End::Cancelled, cx);
                 path.keeps_contract();
                 open = open.saturating_sub(1);

@@ -11,11 +11,11 @@ use crate::endpoint::{
     counters::Count,
     exchanges::{Returns, Role, Stage},
     inbox::Inbox,
-    luck::Word,
     message_ids::later,
     naming::Mark,
     peers::Full,
     queue::What,
+    random::About,
     slots::NONE,
 };
 use crate::long_tokens::{Spelled, padded};
@@ -218,7 +218,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// message IDs may not be used again yet; who is more than that takes it from unvalidated peers. For answers and parts of bodies, which leave
     /// without a place as well, there are half of the places: who observes has to have one.
     fn new_peer(&mut self, now: Instant, address: A, role: Option<Role>) -> Result<u32, Refused> {
-        let is_stranger = role.is_some_and(Role::is_for_a_request);
+        let is_unvalidated = role.is_some_and(Role::is_for_a_request);
         let limit = self.setup.config.limits.peers;
         let needs_none = matches!(role, Some(Role::Response | Role::Piece | Role::GroupResponse));
         let limit = if needs_none { limit.div_ceil(2) } else { limit };
@@ -226,7 +226,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let is_out_of_bytes = growth > 0 && !self.has_room(growth);
         if self.peers.len() >= limit || is_out_of_bytes {
             let forgettable = self.peers.forgettable(now, self.exchange_lifetime());
-            let oldest = match (forgettable, self.peers.oldest_stranger().filter(|_| !is_stranger)) {
+            let oldest = match (forgettable, self.peers.oldest_unvalidated_peer().filter(|_| !is_unvalidated)) {
                 (Ok(oldest), _) => oldest,
                 (Err(_), Some(stranger)) => {
                     self.drop_exchanges(stranger, now);
@@ -260,7 +260,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
 
     /// The first copy leaves.
     pub(in crate::endpoint) fn launch(&mut self, slot: u32, now: Instant) {
-        let luck = self.luck();
+        let random = self.random();
         let Some(exchange) = self.exchanges.get(slot) else { return };
         let number = exchange.peer;
         let Some((peer, path, _)) = self.peers.with_path(number) else { return };
@@ -303,7 +303,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             };
         }
         path.outstanding = path.outstanding.saturating_add(1);
-        let cx = luck.cx((peer.number, waiting), now, path.outstanding, exchange.number, Word::Copy(0));
+        let cx = random.cx((peer.number, waiting), now, path.outstanding, exchange.number, About::Copy(0));
         exchange.stage = Stage::Sent;
         exchange.controlled = true;
         let length = exchange.length();
@@ -320,11 +320,11 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// A non-confirmable request leaves, of which the answer is awaited.
     #[cold]
     fn launch_plain(&mut self, slot: u32, now: Instant) {
-        let luck = self.luck();
+        let random = self.random();
         let Some(exchange) = self.exchanges.get_mut(slot) else { return };
         let Some((peer, path, waiting)) = self.peers.with_path_mut(exchange.peer) else { return };
         path.outstanding = path.outstanding.saturating_add(1);
-        let cx = luck.cx((peer.number, waiting), now, path.outstanding, exchange.number, Word::Copy(0));
+        let cx = random.cx((peer.number, waiting), now, path.outstanding, exchange.number, About::Copy(0));
         exchange.stage = Stage::Asked;
         exchange.set_nth_asked(path.asked);
         path.asked = path.asked.wrapping_add(1);
@@ -344,12 +344,12 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// A non-confirmable message leaves for which nothing is awaited.
     #[cold]
     fn launch_and_forget(&mut self, slot: u32, now: Instant, name: ExchangeId) {
-        let luck = self.luck();
+        let random = self.random();
         let Some(exchange) = self.exchanges.get_mut(slot) else { return };
         let number = exchange.peer;
         let Some((peer, path, waiting)) = self.peers.with_path_mut(number) else { return };
         let length = exchange.length();
-        let cx = luck.cx((peer.number, waiting), now, path.outstanding, exchange.number, Word::Copy(0));
+        let cx = random.cx((peer.number, waiting), now, path.outstanding, exchange.number, About::Copy(0));
         if !exchange.role.is_drawn() && !path.controller.wishes().governs_requests {
             path.controller.on_plain_send(length, cx);
         }

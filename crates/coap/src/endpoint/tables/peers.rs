@@ -60,12 +60,12 @@ impl Standing {
         matches!(self, Self::Idle | Self::IdleStranger)
     }
 
-    const fn is_stranger(self) -> bool {
+    const fn is_unvalidated(self) -> bool {
         matches!(self, Self::BusyStranger | Self::IdleStranger)
     }
 
-    const fn of(is_stranger: bool, is_idle: bool) -> Self {
-        match (is_stranger, is_idle) {
+    const fn of(is_unvalidated: bool, is_idle: bool) -> Self {
+        match (is_unvalidated, is_idle) {
             (false, false) => Self::Busy,
             (false, true) => Self::Idle,
             (true, false) => Self::BusyStranger,
@@ -84,8 +84,8 @@ impl<A> Linked for Place<A> {
 }
 
 impl<A> Peer<A> {
-    pub(in crate::endpoint) const fn is_stranger(&self) -> bool {
-        self.standing.is_stranger()
+    pub(in crate::endpoint) const fn is_unvalidated(&self) -> bool {
+        self.standing.is_unvalidated()
     }
 
     pub(in crate::endpoint) const fn is_idle(&self) -> bool {
@@ -106,7 +106,7 @@ pub(in crate::endpoint) struct Peers<A> {
     /// Numbers of slots, once there were more than [`LOOKED_THROUGH`].
     table: Option<Box<HashTable<u32>>>,
     idle: Ends,
-    strangers: Ends,
+    unvalidated_peers: Ends,
     /// Peers ever met.
     met: u32,
     /// Bytes held beside the slots, by message IDs and controllers.
@@ -126,7 +126,7 @@ impl<A: Copy + Eq + Hash> Peers<A> {
             shared: None,
             table: None,
             idle: Ends::EMPTY,
-            strangers: Ends::EMPTY,
+            unvalidated_peers: Ends::EMPTY,
             met: 0,
             beside: 0,
         }
@@ -207,7 +207,7 @@ impl<A: Copy + Eq + Hash> Peers<A> {
     /// again.
     pub(in crate::endpoint) fn forgettable(&self, now: Instant, lifetime: u64) -> Result<u32, Full> {
         let mut until = None;
-        for oldest in [self.strangers.first(), self.idle.first()] {
+        for oldest in [self.unvalidated_peers.first(), self.idle.first()] {
             let Some(peer) = self.get(oldest).filter(|peer| peer.standing.is_idle()) else { continue };
             let at = peer.ids.forgettable(lifetime);
             if at <= now {
@@ -219,17 +219,17 @@ impl<A: Copy + Eq + Hash> Peers<A> {
     }
 
     /// The unvalidated peer for whom nothing was done for the longest.
-    pub(in crate::endpoint) fn oldest_stranger(&self) -> Option<u32> {
-        Some(self.strangers.first()).filter(|first| *first != NONE)
+    pub(in crate::endpoint) fn oldest_unvalidated_peer(&self) -> Option<u32> {
+        Some(self.unvalidated_peers.first()).filter(|first| *first != NONE)
     }
 
     /// A peer is validated. False if it was none before.
     #[inline]
     pub(in crate::endpoint) fn acquaint(&mut self, number: u32) -> bool {
-        let Some(peer) = self.get_mut(number).filter(|peer| peer.standing.is_stranger()) else { return false };
+        let Some(peer) = self.get_mut(number).filter(|peer| peer.standing.is_unvalidated()) else { return false };
         let is_idle = peer.standing.is_idle();
         peer.standing = Standing::of(false, is_idle);
-        self.strangers.remove(&mut self.slots, number);
+        self.unvalidated_peers.remove(&mut self.slots, number);
         if is_idle {
             self.idle.push(&mut self.slots, number);
         }
@@ -239,7 +239,7 @@ impl<A: Copy + Eq + Hash> Peers<A> {
     /// Forgets a peer that is idle. Its controller goes when its place is taken again.
     pub(in crate::endpoint) fn forget(&mut self, oldest: u32, identities: &Identities) {
         let Some(Place { peer, own }) = self.slots.get_mut(oldest) else { return };
-        let is_stranger = peer.standing.is_stranger();
+        let is_unvalidated = peer.standing.is_unvalidated();
         let freed = peer.ids.memory().saturating_add(own.beside());
         self.beside = self.beside.saturating_sub(freed as u32);
         peer.ids = MessageIds::starting_at(0);
@@ -254,7 +254,7 @@ impl<A: Copy + Eq + Hash> Peers<A> {
         {
             entry.remove();
         }
-        let list = if is_stranger { &mut self.strangers } else { &mut self.idle };
+        let list = if is_unvalidated { &mut self.unvalidated_peers } else { &mut self.idle };
         list.remove(&mut self.slots, oldest);
         self.slots.release(oldest);
     }
@@ -284,7 +284,7 @@ impl<A: Copy + Eq + Hash> Peers<A> {
             path: Whereabouts::OWN,
         };
         let slot = self.slots.put(Place { peer, own: Path::new(controller) });
-        self.strangers.push(&mut self.slots, slot);
+        self.unvalidated_peers.push(&mut self.slots, slot);
         self.enter(slot, identities);
         slot
     }
@@ -320,11 +320,11 @@ impl<A: Copy + Eq + Hash> Peers<A> {
     pub(in crate::endpoint) fn settle(&mut self, number: u32, did_something: bool) {
         let Some(peer) = self.get_mut(number) else { return };
         let (was, is) = (peer.standing.is_idle(), peer.has_nothing_to_do());
-        peer.standing = Standing::of(peer.standing.is_stranger(), is);
-        if peer.standing.is_stranger() {
+        peer.standing = Standing::of(peer.standing.is_unvalidated(), is);
+        if peer.standing.is_unvalidated() {
             if did_something {
-                self.strangers.remove(&mut self.slots, number);
-                self.strangers.push(&mut self.slots, number);
+                self.unvalidated_peers.remove(&mut self.slots, number);
+                self.unvalidated_peers.push(&mut self.slots, number);
             }
             return;
         }

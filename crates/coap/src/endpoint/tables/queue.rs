@@ -16,10 +16,6 @@ pub(in crate::endpoint) struct Queue<A> {
     pub(in crate::endpoint) bytes: Vec<u8>,
 }
 
-/// Where an output stands that was just taken.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Place(usize);
-
 /// One output without its bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry<A> {
@@ -127,31 +123,23 @@ impl<A: Copy> Queue<A> {
         start
     }
 
-    /// Takes the oldest output; it stays in its place until the next is taken. Once there is none, forgets the bytes of
-    /// all before.
+    /// Takes the oldest output; its bytes stay until the next is taken. Once there is none, forgets the bytes of all before.
     #[inline]
-    pub(in crate::endpoint) fn pop(&mut self) -> Option<Place> {
-        if self.is_empty() {
+    pub(in crate::endpoint) fn pop(&mut self) -> Option<Entry<A>> {
+        let Some(entry) = self.entries.get(self.drained) else {
             self.clear();
             return None;
-        }
-        let place = Place(self.drained);
+        };
         self.drained = self.drained.saturating_add(1);
-        Some(place)
+        Some(*entry)
     }
 
     /// Takes the oldest output, of which there is one.
     #[inline(never)]
     pub(in crate::endpoint) fn take(&mut self) -> EndpointOutput<'_, A> {
-        let place = Place(self.drained);
+        let place = self.drained;
         self.drained = self.drained.saturating_add(1);
-        self.at(place).map_or(Output::Idle, |entry| self.output(entry))
-    }
-
-    /// The output in this place.
-    #[inline]
-    pub(in crate::endpoint) fn at(&self, place: Place) -> Option<&Entry<A>> {
-        self.entries.get(place.0)
+        self.entries.get(place).map_or(Output::Idle, |entry| self.output(entry))
     }
 
     /// Forgets what was drained, if all was.

@@ -81,7 +81,7 @@ fn whoever_asks_gets_an_answer_when_every_place_is_taken_and_no_id_comes_twice()
 }
 
 #[test]
-fn strangers_that_were_answered_make_room_for_a_peer_that_is_asked() {
+fn unvalidated_peers_that_were_answered_make_room_for_a_peer_that_is_asked() {
     let mut server = server();
     let now = Instant::ORIGIN;
     for from in 0..10 * LIMIT {
@@ -96,7 +96,7 @@ fn strangers_that_were_answered_make_room_for_a_peer_that_is_asked() {
 }
 
 #[test]
-fn who_has_answered_once_is_not_forgotten_for_any_number_of_strangers() {
+fn who_has_answered_once_is_not_forgotten_for_any_number_of_unvalidated_peers() {
     let mut server = server();
     let now = Instant::ORIGIN;
     for from in 0..LIMIT {
@@ -115,7 +115,7 @@ fn who_has_answered_once_is_not_forgotten_for_any_number_of_strangers() {
 }
 
 #[test]
-fn separate_answers_under_way_to_strangers_make_room_for_a_peer_that_is_asked() {
+fn separate_answers_under_way_to_unvalidated_peers_make_room_for_a_peer_that_is_asked() {
     let mut server = server();
     let now = Instant::ORIGIN;
     for from in 0..LIMIT / 2 {

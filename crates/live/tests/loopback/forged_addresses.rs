@@ -51,7 +51,7 @@ fn uri(server: &Server, path: &str) -> String {
 }
 
 #[tokio::test]
-async fn slow_handlers_asked_by_strangers_leave_the_others_their_answers_and_their_places() {
+async fn slow_handlers_asked_by_unvalidated_peers_leave_the_others_their_answers_and_their_places() {
     let (gate, started) = (Arc::new(Semaphore::new(0)), Arc::new(AtomicUsize::new(0)));
     let waiting = (Arc::clone(&gate), Arc::clone(&started));
     let slow = Resource::new().get(move |_| {
@@ -145,7 +145,7 @@ async fn an_expensive_handler_is_asked_once_the_address_is_proved() {
         assert_eq!(client.get(uri(&server, path)).await.unwrap().text(), Ok("dear"));
         assert_eq!(asked.load(Ordering::Relaxed), count);
     }
-    assert_eq!(server.stats().await.unverified, 3, "two strangers, and the client once");
+    assert_eq!(server.stats().await.unverified, 3, "two unvalidated_peers, and the client once");
 }
 
 /// Counts those of its kind.
@@ -221,7 +221,7 @@ async fn large_bodies_that_many_handlers_make_at_once_are_bounded_and_beyond_is_
 
 /// Each answer to a non-confirmable request wants a place for its peer. When there is none left, others go on.
 #[tokio::test]
-async fn strangers_that_ask_non_confirmably_make_nobody_deaf() {
+async fn unvalidated_peers_that_ask_non_confirmably_make_nobody_deaf() {
     let resource = Resource::new().get(|_| async { Response::content("x") });
     let server = Server::builder().bind(ANY).route("/", resource).start().await.unwrap();
     let known = Client::new().await.unwrap();
@@ -247,7 +247,7 @@ async fn strangers_that_ask_non_confirmably_make_nobody_deaf() {
 
 /// Blocks of 16 bytes are small enough for unvalidated peers, and all of what they are of is kept.
 #[tokio::test]
-async fn what_a_client_is_reading_is_kept_whatever_strangers_ask_for() {
+async fn what_a_client_is_reading_is_kept_whatever_unvalidated_peers_ask_for() {
     let asked = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&asked);
     let resource = Resource::new().get(move |_| {
@@ -276,13 +276,13 @@ async fn what_a_client_is_reading_is_kept_whatever_strangers_ask_for() {
         }
     }
     let before = asked.load(Ordering::Relaxed);
-    assert!(before > 512, "the strangers were answered: {before}");
+    assert!(before > 512, "the unvalidated_peers were answered: {before}");
     assert_eq!(exchange(2, b"\xc1\x16").await[1], Code::CONTENT.to_byte());
     assert_eq!(asked.load(Ordering::Relaxed), before, "the next block is of what is kept");
 }
 
 #[tokio::test]
-async fn what_a_client_that_cannot_prove_its_address_gets_beside_strangers_is_4_01() {
+async fn what_a_client_that_cannot_prove_its_address_gets_beside_unvalidated_peers_is_4_01() {
     let slow = Resource::new().get(|_| std::future::pending::<Response>());
     let server = Server::builder().bind(ANY).most_running(4).route("/slow", slow).start().await.unwrap();
     let (socket, mut bytes) = (UdpSocket::bind(ANY).await.unwrap(), [0; 100]);

@@ -125,7 +125,7 @@ fn keeping() -> Pair {
 }
 
 #[test]
-fn what_proved_peers_are_reading_stays_whatever_strangers_ask_for() {
+fn what_proved_peers_are_reading_stays_whatever_unvalidated_peers_ask_for() {
     let mut pair = keeping();
     pair.application.knows = true;
     wanted_by(&mut pair, 0..6, |path| 2 + path as u8);
@@ -145,7 +145,7 @@ fn what_proved_peers_are_reading_stays_whatever_strangers_ask_for() {
 }
 
 #[test]
-fn what_one_network_asks_for_leaves_what_strangers_of_another_are_reading() {
+fn what_one_network_asks_for_leaves_what_unvalidated_peers_of_another_are_reading() {
     let mut pair = keeping();
     wanted_by(&mut pair, 0..2, |path| 2 + path as u8);
     wanted_by(&mut pair, 100..1_100, |path| path as u8 | 128);
@@ -183,7 +183,7 @@ fn a_transfer_goes_on_behind_a_full_queue() {
 
 /// Nobody of these is known, and one block of each came: unvalidated peers of one network make room for each other.
 #[test]
-fn strangers_of_one_network_leave_room_for_those_of_another() {
+fn unvalidated_peers_of_one_network_leave_room_for_those_of_another() {
     let mut pair = Pair::new(|_, _, config| config.limits.bodies_per_peer = 100_000);
     pair.inject(SERVER, &block(1, 0));
     for round in 0..3_000_u16 {
