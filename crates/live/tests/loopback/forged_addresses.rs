@@ -145,7 +145,7 @@ async fn an_expensive_handler_is_asked_once_the_address_is_proved() {
         assert_eq!(client.get(uri(&server, path)).await.unwrap().text(), Ok("dear"));
         assert_eq!(asked.load(Ordering::Relaxed), count);
     }
-    assert_eq!(server.stats().await.unverified, 3, "two unvalidated_peers, and the client once");
+    assert_eq!(server.stats().await.unverified, 3, "two unvalidated peers, and the client once");
 }
 
 /// Counts those of its kind.
@@ -276,7 +276,7 @@ async fn what_a_client_is_reading_is_kept_whatever_unvalidated_peers_ask_for() {
         }
     }
     let before = asked.load(Ordering::Relaxed);
-    assert!(before > 512, "the unvalidated_peers were answered: {before}");
+    assert!(before > 512, "the unvalidated peers were answered: {before}");
     assert_eq!(exchange(2, b"\xc1\x16").await[1], Code::CONTENT.to_byte());
     assert_eq!(asked.load(Ordering::Relaxed), before, "the next block is of what is kept");
 }
