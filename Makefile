@@ -187,13 +187,13 @@ test-web: web $(VENV)/.dev ## the explorer: results equal to the byte, and the p
 peers: | $(BIN)/python
 	PYTHON=$(CURDIR)/$(BIN)/python interop/install
 
-# In the profile of tests, which has built all that it depends on.
+# The tests have built all that it depends on.
 interop: $(VENV)/.dev peers ## our client and server against libcoap, aiocoap, node-coap and go-coap
-	$(CARGO) build --quiet --profile test --locked -p millpond-cli
+	$(CARGO) build --quiet --locked -p millpond-cli
 	MILLPOND=$(abspath $(or $(CARGO_TARGET_DIR),target))/debug/millpond $(BIN)/python -m pytest interop -n 8
 
 traces: $(VENV)/.dev peers ## when our client and each of theirs sends what, as a table, in a minute
-	$(CARGO) build --quiet --profile test --locked -p millpond-cli
+	$(CARGO) build --quiet --locked -p millpond-cli
 	MILLPOND=$(abspath $(or $(CARGO_TARGET_DIR),target))/debug/millpond $(BIN)/python interop/traces.py
 
 # BENCH=--quick for a first look; the head of crates/live/examples/bench_live/main.rs has all arguments.
