@@ -296,13 +296,13 @@ fn what_the_radio_loses_is_marked_in_the_capture_as_in_the_simulators() {
     let path = quick_path("lossy");
     let lossy = std::fs::read_to_string(&path)
         .expect("a path")
-        .replace("queue", "loss = { kind = \"bernoulli\", rate = 0.3 }\nqueue");
+        .replace("queue", "loss = { kind = \"bernoulli\", rate = 0.1 }\nqueue");
     std::fs::write(&path, lossy).expect("written");
     let capture = Path::new(env!("CARGO_TARGET_TMPDIR")).join("lossy.pcapng");
     let _ = std::fs::remove_file(&capture);
     let server = format!("{PROGRAM} serve --quiet --bind 10.77.0.2");
     let file = capture.to_str().expect("plain");
-    let ask = [PROGRAM, "load", "--clients", "20", "--count-each", "2", "coap://10.77.0.2/hello"];
+    let ask = [PROGRAM, "load", "--clients", "20", "--count-each", "3", "coap://10.77.0.2/hello"];
     let mut arguments = vec![&*path, BOUND[0], BOUND[1], "--json", "--capture", file, "--server", &server, "--"];
     arguments.extend(ask);
     let output = emulate(&arguments);
