@@ -197,7 +197,7 @@ fn addresses_that_cannot_be_used_are_refused_in_one_line() {
     };
     let told = refused(listen, to);
     assert!(told.contains("cannot be listened at") && !told.contains("os error"), "{told}");
-    assert!(refused(to, to).contains("hand on to itself"));
+    assert!(refused(to, to).contains("forward to itself"));
     // A documentation address (RFC 5737) is never this machine's.
     assert!(refused("192.0.2.1:5683".parse().expect("an address"), to).contains("192.0.2.1:5683"));
 }
