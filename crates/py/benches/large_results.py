@@ -22,9 +22,9 @@ import pyarrow.compute
 import pyarrow.parquet as pq
 
 import millpond
-from millpond.run.campaign import cells_table, groups_table
 from millpond.results.directory import Cell
 from millpond.results.store import write_json, write_pieces
+from millpond.run.campaign import cells_table, groups_table
 
 CLIENTS, LOADS = 400, 125
 #: So many rows of a run's distributions are kept: their number grows with runs, not with clients.
