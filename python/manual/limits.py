@@ -67,6 +67,8 @@ LIMITS = {
 _VALUE = r"([\d_]+(?: << \d+)?|(?:Duration|Span)::from_(?:secs|millis)\([\d_]+\))[,;\s]"
 #: On a line of its own; within one.
 _SET = (r"^ *(?:pub(?:\(\w+\))? )?(?:const )?{name}: (?:\w+ = )?", r"\b{name}: ")
+#: Settings that nobody gets who does not ask for them.
+_SMALL = re.compile(r"^( *)pub const SMALL: Self = Self \{\n.*?^\1\};$", re.DOTALL | re.MULTILINE)
 _TIME = re.compile(r"\w+::from_(secs|millis)\(([\d_]+)\)")
 
 
@@ -78,6 +80,7 @@ def limits() -> dict[str, tuple[str, ...]]:
 def _written(file: str, name: str) -> str:
     """What the code sets it to. Raises `ValueError` if it sets it nowhere, or to several values."""
     text = (CRATES / file).read_text(encoding="utf-8").partition("#[cfg(test)]")[0]
+    text = _SMALL.sub("", text)
     for line in _SET:
         values = set(re.findall(line.format(name=name) + _VALUE, text, re.MULTILINE))
         if len(values) == 1:

@@ -448,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_work_is_refused_with_its_place_and_its_mend() {
+    fn what_cannot_work_is_refused_with_its_place_and_its_fix() {
         type Change = fn(&mut Config);
         let cases: [(Change, &str); 13] = [
             (|c| c.transmission.nstart = 0, "transmission.nstart is 0"),
