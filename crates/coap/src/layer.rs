@@ -1,4 +1,4 @@
-//! What a [`Host`](crate::transfer::Host) stands on: something that carries messages.
+//! What a [`Host`] stands on: something that carries messages.
 //!
 //! An [`Endpoint`] does over datagrams and a [`Connection`](crate::stream::Connection) over a stream. A host asks and answers
 //! by the calls of [`MessageLayer`] alone, and [hears](MessageLayer::hear) of both by the same; so bodies, observations and requests

@@ -3,8 +3,8 @@
 //!
 //! An [`Endpoint`] is client and server at once, for any number of peers. It is driven by *one input, then drain*: call
 //! one of [`receive`](Endpoint::receive), [`request`](Endpoint::request), [`respond`](Endpoint::respond),
-//! [`reject`](Endpoint::reject), [`cancel`](Endpoint::cancel), the others that say "input", then [`poll`](Endpoint::poll) until it says [`Output::Sleep`] or
-//! [`Output::Idle`]. When a sleep is over, poll again. Time is an argument and so is chance; how datagrams travel is the
+//! [`reject`](Endpoint::reject), [`cancel`](Endpoint::cancel), the others that say "input", then [`poll`](Endpoint::poll) until it says [`Output::Sleep`](crate::Output::Sleep) or
+//! [`Output::Idle`](crate::Output::Idle). When a sleep is over, poll again. Time is an argument and so is chance; how datagrams travel is the
 //! caller's business:
 //!
 //! ```
