@@ -17,7 +17,7 @@ use millpond_control::{ChanceSeed, Instant, Purpose, Span};
 use crate::{
     Clock, Error, Observation, Request, Resource, Response, Setup, SetupError,
     observation::Notified,
-    resource::{Answered, Asked, Owed, Reply},
+    resource::{Answered, Asked, PendingAnswer, Reply},
     transfer::{Head, Step, Transfer},
 };
 
@@ -35,7 +35,7 @@ pub struct Node<'b, U, C> {
     resource: Option<&'b mut dyn Resource>,
     pub(crate) block: BlockSize,
     bodies: Assemblies<BodyKey>,
-    owed: Option<Owed>,
+    pending: Option<PendingAnswer>,
     /// What a call waits for. A call that was dropped leaves it here.
     under_way: Option<ExchangeId>,
     /// The newest state of each observation that was not taken yet.
@@ -84,7 +84,7 @@ impl<'b, U: UnconnectedUdp, C: Clock> Node<'b, U, C> {
             resource: None,
             block,
             bodies: Assemblies::new(of_bodies),
-            owed: None,
+            pending: None,
             under_way: None,
             notified: VecDeque::new(),
             chance,
@@ -244,7 +244,7 @@ impl<'b, U: UnconnectedUdp, C: Clock> Node<'b, U, C> {
                             let (bodies, buffer) = (&mut self.bodies, &mut *self.buffer);
                             let resource = self.resource.as_deref_mut();
                             let answer = answer(now, from, &message, resource, bodies, buffer, self.block);
-                            self.owed = Some(Owed { to: id, kind: message.kind, answer });
+                            self.pending = Some(PendingAnswer { to: id, kind: message.kind, answer });
                         }
                         _ => {}
                     }
@@ -253,7 +253,7 @@ impl<'b, U: UnconnectedUdp, C: Clock> Node<'b, U, C> {
                 Output::Sleep(until, _) => until,
                 Output::Idle => Instant::NEVER,
             };
-            let Some(Owed { to, kind, answer }) = self.owed.take() else { return until };
+            let Some(PendingAnswer { to, kind, answer }) = self.pending.take() else { return until };
             let payload = self.buffer.get(..answer.length).unwrap_or_default();
             // What cannot be answered any more was dropped by its sender, or by the message layer.
             let _ = answer.message(kind, payload, |message| self.endpoint.respond(now, to, message));

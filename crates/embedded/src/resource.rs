@@ -65,7 +65,7 @@ pub(crate) struct Answered {
 
 /// An answer that leaves once the message layer has said all that it has to say.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Owed {
+pub(crate) struct PendingAnswer {
     pub(crate) to: RequestId,
     pub(crate) kind: Kind,
     pub(crate) answer: Answered,

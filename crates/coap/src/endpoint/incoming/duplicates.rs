@@ -66,8 +66,8 @@ struct Record<A> {
 struct Chain {
     /// The number of the newest.
     newest: u32,
-    /// A bit for each of them, by other bits of its hash. Nearly every message that comes for the first time is told by that alone:
-    /// records lie far apart in memory, and to look at one costs as much as all else that is done for a message.
+    /// A bit for each of them, by other bits of its hash. Most messages that come for the first time are told by that alone, without
+    /// a record being fetched: these lie far apart in memory.
     marks: u32,
 }
 
