@@ -101,7 +101,7 @@ def device(fleet: Fleet, count: int, devices: int, out: Path) -> list[str]:
         python = Path(os.environ.get("AIOCOAP_PYTHON", TOOLS / "venv" / "bin" / "python"))
         if not python.exists():
             raise Missing("aiocoap is not installed (make interop)")
-        context = f"PYTHONPATH={ROOT}/python:{ROOT}/ports/aiocoap CONTEXT=millpond_aiocoap.CalmContext "
+        context = f"PYTHONPATH={ROOT}/python CONTEXT=millpond.aiocoap.CalmContext "
         script = f"{shlex.quote(str(python))} {shlex.quote(str(HERE / 'peers' / 'aiocoap_device.py'))}"
         program = (context if fleet.peer in ADOPTERS else "") + script
         return ["sh", "-c", f'{program} {out}/ready {devices} {uri} {count} "{out}/device/$MILLPOND_DEVICE"']

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import shlex
 import shutil
 import socket
 import subprocess
@@ -120,9 +121,8 @@ class CalmAiocoap(Aiocoap):
     name = "aiocoap-calm"
 
     def command(self) -> list[str]:
-        path = os.pathsep.join(str(ROOT / folder) for folder in ("python", "ports/aiocoap"))
         python, *rest = super().command()
-        return ["env", f"PYTHONPATH={path}", "CONTEXT=millpond_aiocoap.CalmContext", python, *rest]
+        return ["env", f"PYTHONPATH={ROOT / 'python'}", "CONTEXT=millpond.aiocoap.CalmContext", python, *rest]
 
 
 class NodeCoap(Peer):
@@ -219,6 +219,19 @@ class Libcoap(Peer):
         done = subprocess.run([self.program("client"), "-s", "2", uri], capture_output=True, check=False, text=True)
         assert done.returncode == 0, f"libcoap: {done.stderr}"
         return done.stdout.split()
+
+
+def client_on_libcoap(into: Path) -> Path:
+    """The client of the port to libcoap, compiled. Raises `Missing` without libcoap's headers."""
+    program, port = into / "client-on-libcoap", ROOT / "ports" / "libcoap"
+    found = subprocess.run(["pkg-config", "--cflags", "--libs", "libcoap-3-notls"], capture_output=True, check=False)
+    if found.returncode != 0 or shutil.which("cc") is None:
+        raise Missing("no headers of libcoap 3 or no C compiler (Debian: libcoap3-dev)")
+    sources = [str(file) for file in (port / "client.c", port / "calm_libcoap.c", ROOT / "c" / "calm.c")]
+    strict = ["-std=c99", "-D_POSIX_C_SOURCE=200809L", "-Wall", "-Wextra", "-Wconversion", "-Werror"]
+    flags = shlex.split(found.stdout.decode())
+    subprocess.run(["cc", *strict, *sources, "-o", str(program), *flags], check=True)
+    return program.resolve()
 
 
 def wait_for_pong(port: int) -> None:

@@ -46,7 +46,10 @@ class Controller:
     """
 
     def __new__(cls, preset: str, settings: Mapping[str, object] | None = None) -> Controller:
-        """Make a built-in controller. `settings` are those of a scenario: `{"max-wait": "60 s"}`."""
+        """Make a built-in controller.
+
+        `settings` are those of a scenario, `{"max-wait": "60 s"}`, and `least-wait`: no wait is shorter.
+        """
 
     @staticmethod
     def own(make: Callable[[], object], name: str) -> Controller:

@@ -62,6 +62,27 @@ def test_a_setting_is_in_force() -> None:
     assert controller.on_timeout(exchange, Cx(3 * SECOND)).us == 4 * SECOND
 
 
+@pytest.mark.parametrize("preset", PRESETS)
+def test_no_wait_is_shorter_than_the_least(preset: str) -> None:
+    """After fast answers every wait of every copy, in the exchange's record too."""
+    settings = {"least-wait": "5 s"}
+    controller, exchange, now_us = Controller(preset, settings), Exchange(), 0
+    for _ in range(8):
+        controller.on_start(exchange, 40, Cx(now_us))
+        now_us += 1_000
+        controller.on_reply(exchange, Sample("piggybacked", 1_000, 1_000, 0), Cx(now_us))
+        exchange = Exchange()
+    wait = controller.on_start(exchange, 40, Cx(now_us))
+    for _ in range(4):
+        assert wait.us >= 5 * SECOND
+        assert exchange.current_us == wait.us
+        now_us += wait.us
+        wait = controller.on_timeout(exchange, Cx(now_us))
+    assert wait.us >= controller.shortest_wait_us() >= 5 * SECOND
+    assert controller.settings[-1] == ("least-wait", "5 s", "a length of time from 0 s to 600 s")
+    assert Controller(preset, {"least-wait": "0 s"}).shortest_wait_us() == Controller(preset).shortest_wait_us()
+
+
 @pytest.mark.parametrize(
     ("preset", "settings", "told"),
     [
@@ -74,6 +95,9 @@ def test_a_setting_is_in_force() -> None:
         ("rfc7252", {"random-factor": 0.5}, "out of range: random-factor"),
         ("rfc7252", {"random-factor": 2**80}, "random-factor: .* is out of range"),
         ("rfc7252", {"random-factor": True}, "`true` does not fit: random-factor"),
+        ("calm", {"least-wait": "601 s"}, "out of range: least-wait takes a length of time from 0 s to 600 s"),
+        ("calm", {"least-wait": 0.2}, "`0.2` does not fit: least-wait takes a length of time"),
+        ("calm", {"least-wait": "200"}, "least-wait: no unit in `200`"),
         ("cocoa-03", {"gains": "swaped"}, "unknown word: gains takes one of rfc6298, swapped"),
         ("cocoa-03", {"vbf-short": "5 s", "vbf-long": "1 s"}, "vbf-short must not be above vbf-long"),
     ],

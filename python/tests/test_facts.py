@@ -64,7 +64,7 @@ def test_the_end_of_a_longer_word_is_not_the_word() -> None:
 
 
 def default() -> _engine.Controller:
-    settings = {name: value for name, value in DEFAULTS.items() if name not in ("controller", "least-wait")}
+    settings = {name: value for name, value in DEFAULTS.items() if name != "controller"}
     return _engine.Controller(DEFAULTS["controller"], settings)
 
 

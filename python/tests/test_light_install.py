@@ -60,6 +60,14 @@ print(calm.name, millpond.__version__)
     assert said.stdout.startswith("calm ")
 
 
+def test_the_adapter_of_aiocoap_needs_aiocoap_alone() -> None:
+    """Its import ends at aiocoap, which the test hides; with aiocoap `make interop` loads it."""
+    said = python("sys.modules['aiocoap'] = None\nimport millpond.aiocoap")
+    assert said.stderr.splitlines()[-1].startswith("ModuleNotFoundError: import of aiocoap halted")
+    (wanted,) = read_tree(ROOT / "pyproject.toml")["project"]["optional-dependencies"]["aiocoap"]
+    assert f"'{wanted}'" in (ROOT / "interop" / "install").read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize(
     "words",
     [["run", "s.toml"], ["sweep", "p.toml"], ["fleet", "--devices", "10"], ["reproduce", "anrw18"], ["arena"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import runpy
 import socket
 import subprocess
@@ -28,6 +29,13 @@ def port() -> Iterator[str]:
         assert server.stdout
         yield server.stdout.readline().strip().rpartition(":")[2]
         server.terminate()
+
+
+def test_the_page_runs_as_it_stands() -> None:
+    page = CLIENT.with_name("README.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    code += "assert exchange.retransmissions == 1 and wait.us >= 2_000_000"
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_it_is_as_short_as_it_says() -> None:

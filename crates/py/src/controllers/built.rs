@@ -2,8 +2,11 @@
 
 use std::sync::{Arc, OnceLock};
 
-use millpond_control::{Admit, AnyController, Checked, Controller as _, PeerController, Preset, Span, Violation};
-use millpond_sim::scenario::{BuiltChoice, Settings, Value};
+use millpond_control::{
+    Admit, AnyController, Checked, Controller as _, PeerController, Preset, SettingKind, Span, Violation,
+    least_wait::not_below,
+};
+use millpond_sim::scenario::{BuiltChoice, Duration, Settings, Value};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyInt, PyMapping, PyString};
@@ -14,6 +17,11 @@ use super::feedback::Feedback;
 use super::numbers::{length_named, shown, whole, word};
 use super::own::{CLASSES, NOW, PythonController, WHEN_ONE_ENDS};
 use super::values::{Cx, ENDS, Exchange, Sample, View, Wait, Wishes};
+
+/// What programs set beside the preset's own: no wait is shorter. A scenario's controller has none.
+const LEAST_WAIT: &str = "least-wait";
+const LONGEST_LEAST_WAIT: Span = Span::from_secs(600);
+const LEAST_WAITS: SettingKind = SettingKind::Time { low: Span::ZERO, high: LONGEST_LEAST_WAIT, none: false };
 
 /// A setting: its name, the value in force, what it takes.
 type SettingRow = (&'static str, String, String);
@@ -48,7 +56,8 @@ enum Kind {
 
 #[pymethods]
 impl Controller {
-    /// A built-in controller. `settings` are those of a scenario: `{"max-wait": "60 s"}`.
+    /// A built-in controller. `settings` are those of a scenario, `{"max-wait": "60 s"}`, and `least-wait`: no wait is
+    /// shorter.
     #[new]
     #[pyo3(signature = (preset, settings = None))]
     fn new(preset: &str, settings: Option<&Bound<'_, PyMapping>>) -> PyResult<Self> {
@@ -56,15 +65,14 @@ impl Controller {
             let told = format!("`{preset}` is not built in: Controller.own takes a class of your own");
             return Err(PyValueError::new_err(told));
         }
-        let settings = settings.map_or_else(|| Ok(Settings::new()), read_settings)?;
+        let mut settings = settings.map_or_else(|| Ok(Settings::new()), read_settings)?;
+        let least = settings.remove(LEAST_WAIT).map(read_least_wait).transpose().map_err(PyValueError::new_err)?;
         let choice = BuiltChoice::named(preset, settings).map_err(PyValueError::new_err)?;
         let controller = choice.build();
-        let kind = Kind::Built {
-            preset: choice.preset(),
-            settings: setting_rows(&controller),
-            state_bytes: controller.state_bytes(),
-        };
-        Ok(Self { kind, watched: Checked::new(controller.into()) })
+        let mut settings = setting_rows(&controller);
+        settings.extend(least.map(|least| (LEAST_WAIT, least.to_string(), LEAST_WAITS.to_string())));
+        let kind = Kind::Built { preset: choice.preset(), settings, state_bytes: controller.state_bytes() };
+        Ok(Self { kind, watched: Checked::new(not_below(controller, least.unwrap_or(Span::ZERO))) })
     }
 
     /// A controller of the user's own: `make` is its class or a factory, called without arguments.
@@ -309,6 +317,16 @@ fn setting_rows(controller: &AnyController) -> Vec<SettingRow> {
         (setting.name(), value, setting.kind().to_string())
     };
     controller.settings().iter().map(row).collect()
+}
+
+/// The least wait as written.
+fn read_least_wait(value: Value) -> Result<Span, String> {
+    let Value::Text(text) = value else {
+        return Err(format!("`{value}` does not fit: {LEAST_WAIT} takes {LEAST_WAITS}"));
+    };
+    let time: Duration = text.parse().map_err(|error| format!("{LEAST_WAIT}: {error}"))?;
+    let wait = time.span();
+    if wait > LONGEST_LEAST_WAIT { Err(format!("out of range: {LEAST_WAIT} takes {LEAST_WAITS}")) } else { Ok(wait) }
 }
 
 /// Settings as Python hands them in.

@@ -1,9 +1,12 @@
-"""aiocoap under one of Millpond's controllers, calm unless another is named: `CalmContext` in place of `Context`."""
+"""aiocoap under one of Millpond's controllers, calm unless another is named: `CalmContext` in place of `Context`.
+
+Wants the extra `aiocoap`, and nothing of the laboratory.
+"""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -14,9 +17,9 @@ from aiocoap.messagemanager import MessageManager
 from aiocoap.numbers.types import ACK, CON, RST
 from aiocoap.tokenmanager import TokenManager
 
-from millpond import BuiltIn, Cx, Exchange, RttSample
+from millpond.controller import BuiltIn, Cx, Exchange
+from millpond.controller import Sample as RttSample
 
-LEAST_WAIT_US = 200_000  # a server may take its time before it acknowledges (RFC 7252 section 5.2.2)
 MOST_PEERS = 10_000  # then the oldest without an exchange is forgotten
 
 
@@ -34,7 +37,7 @@ class CalmMessageManager(MessageManager):
 
     def __init__(self, token_manager: TokenManager, controller: str, settings: Mapping[str, object]) -> None:
         super().__init__(token_manager)
-        self._make = lambda: BuiltIn(controller, settings)
+        self._make: Callable[[], BuiltIn] = lambda: BuiltIn(controller, settings)
         self._peers: dict[Any, BuiltIn] = {}
         self._flights: dict[tuple[Any, int], Flight] = {}
 
@@ -48,8 +51,11 @@ class CalmMessageManager(MessageManager):
 
     def _send_initially(self, message: aiocoap.Message, messageerror_monitor: Any = None) -> None:
         """Send, or hold a confirmable message back. One held back is an exchange already: others queue behind it."""
-        peer, cx = self._peer(message.remote) if message.mtype is CON else (None, None)
-        if peer and isinstance(at_us := peer.admit("confirmable", len(message.payload), cx), int):
+        at_us: str | int = "now"
+        if message.mtype is CON:
+            peer, cx = self._peer(message.remote)
+            at_us = peer.admit("confirmable", len(message.payload), cx)
+        if isinstance(at_us, int):
             self._backlogs.setdefault(message.remote, [])
             leave = self.loop.call_at(at_us / 1e6, self._send_initially, message, messageerror_monitor)
             self._active_exchanges[message.remote, message.mid] = (messageerror_monitor, leave)
@@ -64,7 +70,7 @@ class CalmMessageManager(MessageManager):
 
     def _arm(self, flight: Flight, cx: Cx, wait_us: int, monitor: Any) -> None:
         flight.sent_us.append(cx.now_us)
-        timer = self._schedule_retransmit(flight.message, max(wait_us, LEAST_WAIT_US) / 1e6, len(flight.sent_us) - 1)
+        timer = self._schedule_retransmit(flight.message, wait_us / 1e6, len(flight.sent_us) - 1)
         self._active_exchanges[flight.message.remote, flight.message.mid] = (monitor, timer)
 
     def _retransmit(self, message: aiocoap.Message, _timeout: float, retransmission_counter: int) -> None:
@@ -126,7 +132,8 @@ class CalmContext(aiocoap.Context):
     """A context whose UDP transports have a controller: any of Millpond's, by its name and settings, set before."""
 
     controller = "calm"
-    settings: Mapping[str, object] = MappingProxyType({"patience": "4 s"})
+    # A server may take its time before it acknowledges (RFC 7252 section 5.2.2): no wait below 200 ms.
+    settings: Mapping[str, object] = MappingProxyType({"patience": "4 s", "least-wait": "200 ms"})
 
     async def _append_tokenmanaged_messagemanaged_transport(self, message_interface_constructor: Any) -> None:
         tokens = TokenManager(self)
