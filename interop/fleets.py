@@ -1,7 +1,8 @@
 """Real fleets behind a real-time path: devices on libcoap and aiocoap, and devices that are calm themselves.
 
-The former are unchanged, before our server, calm and not; the latter are the client in C (`c/examples/client.c`), with
-calm beside the timer of RFC 7252, and aiocoap with our port, before a server that answers every copy.
+The former are unchanged, before our server, calm and not; the latter are the client in C (`c/examples/client.c`) and
+that of the port to libcoap, with calm beside the timer of RFC 7252, and aiocoap with our port, before a server that
+answers every copy.
 
     python interop/fleets.py run RESULTS_DIR            # all of them, each some minutes; needs what `emulate` needs
     python interop/fleets.py table RESULTS_DIR
@@ -10,9 +11,10 @@ calm beside the timer of RFC 7252, and aiocoap with our port, before a server th
 Every device is a process in a network namespace of its own, and the path is the emulator's. Devices and server go
 before ordinary programs (nice -10) where that is permitted. The table has the machine's load beside, and how busy the
 downlink was from the first request to the last answer: devices that get too little of the processors leave it idle.
-A run that was too late by the emulator's rule is told as not valid. What is there already is not run again, but with
-`--again` what is not valid. `MILLPOND` names the program, `AIOCOAP_PYTHON` a Python with aiocoap, if they are elsewhere
-than `make interop` puts them.
+A run that was too late by the emulator's rule is told as not valid. A capture at both ends of the path says which
+retransmissions were spurious: the answer to an earlier transmission reached the device. What is there already is not
+run again, but with `--again` what is not valid. `MILLPOND` names the program, `AIOCOAP_PYTHON` a Python with aiocoap,
+if they are not where `make interop` puts them.
 """
 
 from __future__ import annotations
@@ -26,13 +28,15 @@ import shutil
 import statistics
 import subprocess
 import sys
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from sides import HERE, ROOT, TOOLS, Libcoap, Missing
+from millpond.diagnose import truth
+from sides import HERE, ROOT, TOOLS, Libcoap, Missing, client_on_libcoap
 
 PAYLOAD = 55
-"""Bytes of the resource; the answer is then 94 B of IP, as in the study `anrw18`."""
+"""Bytes of the resource, unless others are asked for; the answer is then 94 B of IP, as in the study `anrw18`."""
 PORT = 40_000
 """libcoap's client is a process a request. A device keeps its port, or no server could know it again."""
 PATHS = {
@@ -41,8 +45,8 @@ PATHS = {
 }
 PEERS = ("libcoap", "aiocoap")
 SERVERS = {"all": "", "calm": "--calm"}
-# Devices that change, before a server that does not: the client in C by its options, and the port.
-ADOPTERS = {"c-rfc7252": "-r", "c-calm": "", "aiocoap-calm": ""}
+# Devices that change, before a server that does not: the clients in C by their options, and the port to aiocoap.
+ADOPTERS = {"c-rfc7252": "-r", "c-calm": "", "libcoap-rfc7252": "-r", "libcoap-calm": "", "aiocoap-calm": ""}
 NICE = -10
 """What devices, server and the emulator's ordinary threads run at, if that is permitted."""
 
@@ -69,19 +73,17 @@ class Told:
     seconds: list[float]
     requests: int
     failed: int
-    up: int
     down: int
     busy: float
     """Share of the time from the first request to the last answer in which the downlink was busy."""
+    retransmissions: int
+    """That the devices sent."""
+    spurious: int
+    """Of them."""
     load: float
     """The machine's, in the five minutes before the run's end."""
     is_valid: bool
     lateness: str
-
-    @property
-    def copies(self) -> int:
-        """Requests on the uplink beyond the first of each."""
-        return self.up - self.requests
 
     @property
     def unneeded(self) -> int:
@@ -92,8 +94,12 @@ class Told:
 def device(fleet: Fleet, count: int, devices: int, out: Path) -> list[str]:
     """What every device runs. Raises `Missing` without its implementation."""
     uri = "coap://10.77.0.2/r"
-    if fleet.peer in ("c-rfc7252", "c-calm"):
-        ask = f"{client_in_c(out.parent)} -q {ADOPTERS[fleet.peer]} -n {count} 10.77.0.2 5683 r"
+    if fleet.peer in ADOPTERS and fleet.peer != "aiocoap-calm":
+        flags = ADOPTERS[fleet.peer]
+        if fleet.peer.startswith("libcoap"):
+            ask = f"{client_on_libcoap(out.parent)} {flags} {count} 10.77.0.2 5683 r"
+        else:
+            ask = f"{client_in_c(out.parent)} -q {flags} -n {count} 10.77.0.2 5683 r"
         return ["sh", "-c", f"{_together(out, devices)} told=$({ask}); "
                 "failed=$(echo $told | sed 's/.*answered, \\([0-9]*\\) failed.*/\\1/'); "
                 f"echo $start $(date +%s%N) $failed > {out}/device/$MILLPOND_DEVICE"]  # fmt: skip
@@ -130,24 +136,27 @@ def client_in_c(into: Path) -> Path:
     return program.resolve()
 
 
-def run(fleet: Fleet, devices: int, count: int, seed: int, into: Path) -> None:
+def run(fleet: Fleet, devices: int, count: int, payload: int, seed: int, into: Path) -> None:
     """Runs it into its directory. Raises `Missing` without the devices' implementation."""
-    out = (into / fleet.name).resolve()
+    out, capture = (into / fleet.name).resolve(), (into / fleet.name / "capture.pcapng").resolve()
     into.mkdir(parents=True, exist_ok=True)
     command = device(fleet, count, devices, out)
     shutil.rmtree(out, ignore_errors=True)
     for part in ("ready", "device", "files"):
         (out / part).mkdir(parents=True)
-    (out / "files" / "r").write_bytes(b"." * PAYLOAD)
+    (out / "files" / "r").write_bytes(b"." * payload)
     (out / "path.toml").write_text(PATHS[fleet.buffer], encoding="utf-8")
     program = os.environ.get("MILLPOND", str(ROOT / "target" / "debug" / "millpond"))
     server = f"{program} serve --quiet --only-files --bind 10.77.0.2 {SERVERS[fleet.server]} {out}/files"
     emulate = [program, "emulate", f"{out}/path.toml", "--json", "--seed", str(seed), "--devices", str(devices)]
+    emulate += ["--capture", str(capture)]
     done = subprocess.run([*emulate, "--server", server, "--", *command], capture_output=True, check=False)
     (out / "stderr").write_bytes(done.stderr)
     (out / "requests").write_text(str(devices * count), encoding="utf-8")
     if not done.stdout:
         raise SystemExit(f"{fleet.name}: {done.stderr.decode(errors='replace').strip().splitlines()[-1]}")
+    labels = Counter(truth.of(capture.read_bytes(), {}).labels("devices").values())
+    (out / "retransmissions.json").write_text(json.dumps(labels), encoding="utf-8")
     machine = {"load": os.getloadavg()[1], "nice": os.nice(0)}
     (out / "machine.json").write_text(json.dumps(machine), encoding="utf-8")
     (out / "report.json").write_bytes(done.stdout)
@@ -160,16 +169,17 @@ def told(fleet: Fleet, into: Path) -> Told | None:
         return None
     report = json.loads((out / "report.json").read_text(encoding="utf-8"))
     devices = [[int(word) for word in file.read_text().split()] for file in sorted((out / "device").iterdir())]
-    late = report["lateness"]
+    late, labels = report["lateness"], json.loads((out / "retransmissions.json").read_text(encoding="utf-8"))
     lasted = max(end for _, end, _ in devices) - min(start for start, _, _ in devices)
     return Told(
         fleet=fleet,
         seconds=[(end - start) / 1e9 for start, end, _ in devices],
         requests=int((out / "requests").read_text()),
         failed=sum(failed for _, _, failed in devices),
-        up=report["links"][0]["offered_packets"],
         down=report["links"][1]["offered_packets"],
         busy=report["links"][1]["busy_us"] * 1e3 / lasted,
+        retransmissions=sum(labels.values()),
+        spurious=labels.get("spurious", 0),
         load=json.loads((out / "machine.json").read_text(encoding="utf-8"))["load"],
         is_valid=bool(late["valid"]),
         lateness=f"99 % {late['p99_us'] / 1e3:.2f} ms, all {late['max_us'] / 1e3:.1f} ms",
@@ -185,7 +195,7 @@ def fleets() -> list[Fleet]:
 def table(into: Path) -> str:
     """What the runs came to, as Markdown."""
     head = ["devices on", "buffer", "copies are answered", "median", "90 %", "slowest", "requests failed"]
-    head += ["transmissions", "answers nobody needed", "downlink busy", "load", "lateness"]
+    head += ["retransmissions", "of them spurious", "answers nobody needed", "downlink busy", "load", "lateness"]
     rows = [f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
     for one in filter(None, (told(fleet, into) for fleet in fleets())):
         seconds = sorted(one.seconds)
@@ -198,7 +208,8 @@ def table(into: Path) -> str:
             f"{ninth:.0f} s",
             f"{seconds[-1]:.0f} s",
             str(one.failed),
-            str(one.copies),
+            str(one.retransmissions),
+            str(one.spurious),
             str(one.unneeded),
             f"{one.busy:.1%}".replace("%", " %"),
             f"{one.load:.0f}",
@@ -247,6 +258,7 @@ def main() -> int:
     parser.add_argument("file", type=Path, nargs="?", default=Path("fleets.svg"))
     parser.add_argument("--devices", type=int, default=100)
     parser.add_argument("--requests", type=int, default=50)
+    parser.add_argument("--payload", type=int, default=PAYLOAD, help="bytes of the resource")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--again", action="store_true", help="run what is there and not valid once more")
     parser.add_argument("--only", help="a part of the names of runs, such as libcoap-endless")
@@ -264,7 +276,7 @@ def main() -> int:
                 continue
             print(f"{fleet.name} …", file=sys.stderr, flush=True)
             try:
-                run(fleet, asked.devices, asked.requests, asked.seed, asked.results)
+                run(fleet, asked.devices, asked.requests, asked.payload, asked.seed, asked.results)
             except Missing as missing:
                 print(f"{fleet.name}: left out: {missing}", file=sys.stderr)
     print(table(asked.results))

@@ -1,14 +1,14 @@
 """What the ports make of other implementations: copies that have names, waits that adapt."""
 
-import shlex
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
+import fleets
+from millpond.errors import LABORATORY
 from relay import CLIENT_TO_SERVER, Relay
-from sides import ROOT, CalmAiocoap, Missing, Ours
+from sides import CalmAiocoap, Missing, Ours, client_on_libcoap
 
 
 @pytest.fixture
@@ -34,24 +34,27 @@ def test_copies_have_one_message_id_and_tokens_that_end_with_their_numbers(
         assert len({passed.token[:-1] for passed in up}) == 1
 
 
+def test_the_adapter_of_aiocoap_loads_nothing_of_the_laboratory(calm_aiocoap: CalmAiocoap) -> None:
+    *python, _peer = calm_aiocoap.command()
+    code = "import sys, millpond.aiocoap; print(*{name.partition('.')[0] for name in sys.modules})"
+    done = subprocess.run([*python, "-c", code], capture_output=True, check=True, text=True)
+    assert not LABORATORY & set(done.stdout.split())
+    assert "aiocoap" in done.stdout.split()
+
+
 @pytest.fixture(scope="session")
 def calm_libcoap(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The client of the port to libcoap; its tests are skipped without libcoap's headers."""
-    found = subprocess.run(["pkg-config", "--cflags", "--libs", "libcoap-3-notls"], capture_output=True, check=False)
-    if found.returncode != 0 or shutil.which("cc") is None:
-        pytest.skip("no headers of libcoap 3 or no C compiler (Debian: libcoap3-dev)")
-    program = tmp_path_factory.mktemp("libcoap") / "client"
-    port = ROOT / "ports" / "libcoap"
-    sources = [str(file) for file in (port / "client.c", port / "calm_libcoap.c", ROOT / "c" / "calm.c")]
-    strict = ["-std=c99", "-D_POSIX_C_SOURCE=200809L", "-Wall", "-Wextra", "-Wconversion", "-Werror"]
-    flags = shlex.split(found.stdout.decode())
-    subprocess.run(["cc", *strict, *sources, "-o", str(program), *flags], check=True)
-    return program
+    try:
+        return client_on_libcoap(tmp_path_factory.mktemp("libcoap"))
+    except Missing as missing:
+        pytest.skip(str(missing))
 
 
 def waits(client: Path, *arguments: str) -> list[int]:
     """The first waits of its requests, which are all answered; milliseconds."""
-    done = subprocess.run([str(client), *arguments], capture_output=True, check=False, text=True)
+    *first, port, path = arguments
+    done = subprocess.run([str(client), *first, "127.0.0.1", port, path], capture_output=True, check=False, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     return [int(line.split()[1]) for line in done.stdout.splitlines() if line.startswith("waits")]
 
@@ -73,3 +76,18 @@ def test_libcoap_under_the_rfcs_timer_does_not_adapt(ours: Ours, calm_libcoap: P
 def test_libcoap_takes_separate_responses(ours: Ours, calm_libcoap: Path, tmp_path: Path) -> None:
     with ours.serving(tmp_path) as port:
         assert len(waits(calm_libcoap, "2", str(port), "slow")) == 2
+
+
+@pytest.mark.usefixtures("hosts")  # emulating wants namespaces, too
+@pytest.mark.parametrize("peer", fleets.ADOPTERS)
+def test_a_fleet_is_served_and_its_retransmissions_are_judged(peer: str, tmp_path: Path) -> None:
+    """In small what `fleets.py` measures: three devices, two requests each."""
+    fleet = fleets.Fleet(peer, "14100 B", "all")
+    try:
+        fleets.run(fleet, devices=3, count=2, payload=fleets.PAYLOAD, seed=1, into=tmp_path)
+    except Missing as missing:
+        pytest.skip(str(missing))
+    told = fleets.told(fleet, tmp_path)
+    assert told is not None
+    assert (told.requests, told.failed, len(told.seconds)) == (6, 0, 3)
+    assert 0 <= told.unneeded <= told.retransmissions

@@ -1,4 +1,5 @@
-/* A client on libcoap with calm's waits: `client [-r] COUNT PORT PATH` asks 127.0.0.1 so often, one after the other. */
+/* A client on libcoap with calm's waits: `client [-r] COUNT ADDRESS PORT PATH` asks an address of IPv4 so often, one after
+ * the other. */
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,24 +50,27 @@ int main(int count, char **arguments) {
   coap_address_t address;
   coap_context_t *context;
   coap_session_t *session;
-  if (count - is_rfc7252 != 4) {
-    fputs("usage: client [-r] count port path\n", stderr);
+  if (count - is_rfc7252 != 5) {
+    fputs("usage: client [-r] count address port path\n", stderr);
     return 2;
   }
   arguments += is_rfc7252;
   coap_startup();
   coap_address_init(&address);
   address.addr.sin.sin_family = AF_INET;
-  address.addr.sin.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  address.addr.sin.sin_port = htons((uint16_t)atoi(arguments[2]));
+  address.addr.sin.sin_port = htons((uint16_t)atoi(arguments[3]));
   address.size = sizeof address.addr.sin;
+  if (inet_pton(AF_INET, arguments[2], &address.addr.sin.sin_addr) != 1) {
+    fprintf(stderr, "%s is no address of IPv4\n", arguments[2]);
+    return 2;
+  }
   context = coap_new_context(NULL);
   session = context == NULL ? NULL : coap_new_client_session(context, NULL, &address, COAP_PROTO_UDP);
   if (session == NULL) return 1;
   coap_register_response_handler(context, on_response);
   coap_register_nack_handler(context, on_nack);
   calm_libcoap_init(&calm, !is_rfc7252);
-  for (i = 0; i < atoi(arguments[1]); i++) ask(context, session, arguments[3]);
+  for (i = 0; i < atoi(arguments[1]); i++) ask(context, session, arguments[4]);
   printf("%u answered, %u failed\n", answered, failed);
   coap_session_release(session);
   coap_free_context(context);
