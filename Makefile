@@ -150,7 +150,7 @@ test: test-rust test-c test-firmware test-python test-web interop ## every test
 # The same random cases every time; looking for others is the fuzzers' work (fuzz/README.md).
 test-rust: export PROPTEST_RNG_SEED ?= 7252
 test-rust: | $(BIN)/python
-	$(CARGO) test --workspace --locked --no-fail-fast
+	$(CARGO) test --workspace --features millpond-coap/oscore-algorithms --locked --no-fail-fast
 
 # The programs in C run with the Rust tests; here calm as one file stands alone, and the library is installed and used as a
 # newcomer would.
@@ -216,6 +216,9 @@ lint-rust: | $(BIN)/python
 	for feature in '' rfc7252 cocoa fasor linux-rto peak-hopper basic-rto coap-plus-rate bbr-con tfrc-non calm alloc,rfc7252; do \
 	  $(CARGO) clippy -p millpond-control --all-targets --no-default-features --features "$$feature" --locked -- -D warnings || exit 1; \
 	done
+	for features in '' oscore oscore-algorithms; do \
+	  $(CARGO) clippy -p millpond-coap --all-targets --features "$$features" --locked -- -D warnings || exit 1; \
+	done
 	for features in '' server tcp tls dtls server,tcp server,dtls json,cbor; do \
 	  $(CARGO) clippy -p millpond-live --lib --no-default-features --features "$$features" --locked -- -D warnings || exit 1; \
 	done
@@ -225,7 +228,7 @@ lint-rust: | $(BIN)/python
 	@count=$$($(CARGO) tree -p millpond-live -e normal --no-default-features --prefix none --no-dedupe --locked | sed 's/ (\*)//' | sort -u | wc -l); \
 	  test "$$count" -le $(MOST_PACKAGES) || { echo "a client over UDP takes $$count packages, more than $(MOST_PACKAGES)"; exit 1; }
 	@if rustup target list --installed 2>/dev/null | grep -qx $(SMALLEST); \
-	  then $(CARGO) check -p millpond-control -p millpond-coap -p millpond-embedded --target $(SMALLEST) --locked; \
+	  then $(CARGO) check -p millpond-control -p millpond-coap -p millpond-embedded --features millpond-coap/oscore-algorithms --target $(SMALLEST) --locked; \
 	  else echo "left out: the build for $(SMALLEST) (rustup target add $(SMALLEST))"; fi
 	@if rustup target list --installed 2>/dev/null | grep -qx $(ALONE); \
 	  then $(CARGO) check -p millpond-emulate --target $(ALONE) --locked; \

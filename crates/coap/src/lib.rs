@@ -4,7 +4,7 @@
 //! [`endpoint`] is what speaks with them: a client and server without clock and socket, driven by code that has both.
 //! [`stream`] is the same over TCP, with the frames and signals of RFC 8323. [`block`] carries over either of them what
 //! does not fit one message, and [`transfer`] is client and server of whole bodies and observations, over whichever
-//! [`layer`].
+//! [`layer`]. `oscore`, a feature, protects single messages from end to end.
 //!
 //! # Words
 //!
@@ -57,6 +57,8 @@ mod long_tokens;
 mod memory;
 pub mod message;
 mod newest;
+#[cfg(feature = "oscore")]
+pub mod oscore;
 mod output;
 pub mod quota;
 pub mod stream;

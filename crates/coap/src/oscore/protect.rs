@@ -1,0 +1,201 @@
+use alloc::vec::Vec;
+
+use super::{
+    Context, OscoreOption, PartialIv,
+    context::{Direction, Id},
+    protection,
+};
+use crate::message::{Code, Kind, MARKER, Message, MessageId, OptionHeader, Token, Uint, WriteError, Writer, number};
+
+/// A protected request that was sent: what its responses are bound to (RFC 8613 §7.1).
+#[derive(Debug, PartialEq, Eq)]
+pub struct SentRequest {
+    pub(super) partial_iv: PartialIv,
+    /// It registers for notifications.
+    pub(super) observes: bool,
+    /// Responses that were taken.
+    pub(super) taken: u32,
+    /// The Notification Number (§4.1.3.5.2): of the newest of them, if it had one.
+    pub(super) newest: Option<PartialIv>,
+}
+
+/// A protected request that was received: what its responses are bound to (RFC 8613 §7.1).
+#[derive(Debug, PartialEq, Eq)]
+pub struct ReceivedRequest {
+    pub(super) partial_iv: PartialIv,
+    /// Nothing was encrypted with its nonce, neither now nor before a restart.
+    pub(super) nonce_is_free: bool,
+}
+
+/// Why a message could not be protected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProtectError {
+    /// All 2^40 sequence numbers are used.
+    #[error("all sequence numbers of the security context are used: make a new one")]
+    Exhausted,
+    /// Those below the stored bound are used.
+    #[error("the sequence numbers of the context are used up to the stored bound: store the next one")]
+    NotStored,
+    /// It has an OSCORE option (RFC 8613 §4.1.3.7).
+    #[error("the message is protected already")]
+    Nested,
+    /// It would show path and query in the open (RFC 8613 §4.1.3.3).
+    #[error("Proxy-Uri cannot be protected: give Proxy-Scheme, Uri-Host, Uri-Port, Uri-Path and Uri-Query instead")]
+    ProxyUri,
+    /// A response where a request belongs, or the other way round.
+    #[error("{0} does not belong here")]
+    UnsuitedCode(Code),
+    /// It would be too long.
+    #[error(transparent)]
+    Message(#[from] WriteError),
+}
+
+impl Context {
+    /// Appends a request, protected (RFC 8613 §8.1). Every call gives another message: what retransmits keeps the bytes.
+    ///
+    /// # Errors
+    /// What cannot be protected, and a lack of sequence numbers. Nothing is appended then.
+    pub fn protect_request(&mut self, request: &Message<'_>, into: &mut Vec<u8>) -> Result<SentRequest, ProtectError> {
+        if !request.code.is_request() {
+            return Err(ProtectError::UnsuitedCode(request.code));
+        }
+        check(request)?;
+        let partial_iv = self.numbers.take()?;
+        let kid = self.sender.id;
+        let option =
+            OscoreOption { partial_iv: Some(partial_iv), kid_context: self.id_context(), kid: Some(kid.as_bytes()) };
+        let observe = request.option(number::OBSERVE);
+        let outer = Outer {
+            code: if observe.is_some() { Code::FETCH } else { Code::POST },
+            option: option.encode().unwrap_or_default(),
+        };
+        self.seal(request, &outer, None, (kid, partial_iv), (kid, partial_iv), into)?;
+        let observes = observe.is_some_and(|value| Uint::read(value) == Some(0));
+        Ok(SentRequest { partial_iv, observes, taken: 0, newest: None })
+    }
+
+    /// Appends a response to a request of this context, protected (RFC 8613 §8.3). The first takes the nonce of the request, every
+    /// further one a sequence number.
+    ///
+    /// # Errors
+    /// What cannot be protected, and a lack of sequence numbers. Nothing is appended then.
+    pub fn protect_response(
+        &mut self,
+        request: &mut ReceivedRequest,
+        response: &Message<'_>,
+        into: &mut Vec<u8>,
+    ) -> Result<(), ProtectError> {
+        if !response.code.is_response() {
+            return Err(ProtectError::UnsuitedCode(response.code));
+        }
+        check(response)?;
+        let of_request = (self.recipient.id, request.partial_iv);
+        let (own, nonce) = if core::mem::take(&mut request.nonce_is_free) {
+            (None, of_request)
+        } else {
+            let own = self.numbers.take()?;
+            (Some(own), (self.sender.id, own))
+        };
+        let option = OscoreOption { partial_iv: own, ..OscoreOption::default() };
+        let is_notification = response.option(number::OBSERVE).is_some();
+        let outer = Outer {
+            code: if is_notification { Code::CONTENT } else { Code::CHANGED },
+            option: option.encode().unwrap_or_default(),
+        };
+        // The order of notifications is that of their sequence numbers, so the inner Observe says nothing (§4.1.3.5.2).
+        self.seal(response, &outer, Some(&[]), nonce, of_request, into)
+    }
+
+    /// Appends the answer to a request that [may be a replay](super::Refusal::Unsure): a protected 4.01 with an Echo option, whose
+    /// value is the sequence number of the answer itself (RFC 8613 Appendix B.1.2, RFC 9175 Appendix A).
+    ///
+    /// # Errors
+    /// A kind that carries no response, and a lack of sequence numbers. Nothing is appended then.
+    pub fn challenge(
+        &mut self,
+        request: &mut ReceivedRequest,
+        kind: Kind,
+        id: MessageId,
+        token: Token,
+        into: &mut Vec<u8>,
+    ) -> Result<(), ProtectError> {
+        request.nonce_is_free = false;
+        let echo = PartialIv::new(self.numbers.next()).ok_or(ProtectError::Exhausted)?;
+        let mut plain = Vec::new();
+        let mut writer = Writer::start(&mut plain, kind, Code::UNAUTHORIZED, id, token);
+        writer.option(number::ECHO, echo.as_bytes())?;
+        writer.finish()?;
+        let message = Message::parse(&plain).map_err(|_| ProtectError::UnsuitedCode(Code::UNAUTHORIZED))?;
+        self.protect_response(request, &message, into)
+    }
+
+    /// Encrypts code, inner options and payload, and writes them behind header and outer options (RFC 8613 §4, §5.3). The inner
+    /// Observe is `observe` if that is given.
+    fn seal(
+        &self,
+        message: &Message<'_>,
+        outer: &Outer,
+        observe: Option<&[u8]>,
+        (generated_by, partial_iv): (Id, PartialIv),
+        (request_kid, request_piv): (Id, PartialIv),
+        into: &mut Vec<u8>,
+    ) -> Result<(), ProtectError> {
+        let too_long = ProtectError::Message(WriteError::OverLimit {
+            needed: message.length().saturating_add(self.algorithm.tag_length()),
+            limit: crate::message::MAX_DATAGRAM,
+        });
+        let mut sealed = Vec::with_capacity(message.length().saturating_add(self.algorithm.tag_length()));
+        sealed.push(message.code.to_byte());
+        let mut after = 0;
+        for option in message.options().filter(|option| protection(option.number).is_inner) {
+            let value = observe.filter(|_| option.number == number::OBSERVE).unwrap_or(option.value);
+            OptionHeader::new(after, option.number, value)?.put(&mut sealed);
+            sealed.extend_from_slice(value);
+            after = option.number;
+        }
+        if !message.payload().is_empty() {
+            sealed.push(MARKER);
+            sealed.extend_from_slice(message.payload());
+        }
+        let Direction { key, .. } = &self.sender;
+        let nonce = self.nonce(&generated_by, partial_iv);
+        let aad = self.aad(&request_kid, request_piv);
+        self.algorithm.encrypt(key, &nonce, &aad, &mut sealed).ok_or(too_long)?;
+
+        let mut writer = Writer::start(into, message.kind, outer.code, message.id, message.token);
+        let shown = message.options().filter(|option| is_shown(option.number));
+        let mut shown = shown.peekable();
+        while let Some(option) = shown.next_if(|option| option.number < number::OSCORE) {
+            writer.option(option.number, option.value)?;
+        }
+        writer.option(number::OSCORE, &outer.option)?;
+        for option in shown {
+            writer.option(option.number, option.value)?;
+        }
+        writer.payload(&sealed)?;
+        writer.finish()?;
+        Ok(())
+    }
+}
+
+/// What of a protected message is not protected, beside the header.
+struct Outer {
+    code: Code,
+    option: Vec<u8>,
+}
+
+/// An option of the message that stands in the open. Of those that may stand both inside and outside only Observe does, for proxies.
+fn is_shown(number: u16) -> bool {
+    number == number::OBSERVE || !protection(number).is_inner
+}
+
+fn check(message: &Message<'_>) -> Result<(), ProtectError> {
+    if message.option(number::OSCORE).is_some() {
+        return Err(ProtectError::Nested);
+    }
+    if message.option(number::PROXY_URI).is_some() {
+        return Err(ProtectError::ProxyUri);
+    }
+    Ok(())
+}

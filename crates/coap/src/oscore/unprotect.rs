@@ -1,0 +1,194 @@
+use alloc::vec::Vec;
+
+use super::{
+    Context, OscoreOption, PartialIv, ReceivedRequest, Refusal, ResponseFault, SentRequest, context::Id, protection,
+    window::Window,
+};
+use crate::message::{Code, Message, Opt, Options, Uint, Writer, number, split_body};
+
+impl Context {
+    /// Appends a request that came in as its sender wrote it (RFC 8613 §8.2).
+    ///
+    /// # Errors
+    /// Why it must not be processed, and how to answer it. Nothing is appended then.
+    pub fn unprotect_request(&mut self, request: &Message<'_>, into: &mut Vec<u8>) -> Result<ReceivedRequest, Refusal> {
+        let option = option_of(request).ok_or(Refusal::NotProtected)?.ok_or(Refusal::Malformed)?;
+        let (Some(partial_iv), Some(_)) = (option.partial_iv, option.kid) else { return Err(Refusal::Malformed) };
+        if !self.is_for(&option) {
+            return Err(Refusal::UnknownContext);
+        }
+        if self.window.is_some_and(|window| !window.is_new(partial_iv)) {
+            return Err(Refusal::Replay);
+        }
+        if !self.numbers.are_stored() {
+            return Err(Refusal::NotStored);
+        }
+        let generated = (self.recipient.id, partial_iv);
+        let plain = self.open(request.payload(), generated, generated).ok_or(Refusal::DecryptionFailed)?;
+        let nonce_is_free = self.window.is_some();
+        if let Some(window) = &mut self.window {
+            window.take(partial_iv);
+        }
+        let plain = Plain::read(&plain).filter(|plain| plain.code.is_request()).ok_or(Refusal::Malformed)?;
+        if !nonce_is_free {
+            if !plain.echo().is_some_and(|echo| self.numbers.was_taken(echo)) {
+                return Err(Refusal::Unsure(ReceivedRequest { partial_iv, nonce_is_free }));
+            }
+            // It was sent after the restart, so nothing up to it needs to be told apart any more.
+            self.window = Some(Window::above(partial_iv));
+        }
+        plain.write(request, None, into).ok_or(Refusal::Malformed)?;
+        Ok(ReceivedRequest { partial_iv, nonce_is_free: true })
+    }
+
+    /// Appends a response that came in as its sender wrote it (RFC 8613 §8.4). The Observe option of a notification counts those that
+    /// were taken: a notification that is not newer than the one before is refused here (§7.4.1).
+    ///
+    /// # Errors
+    /// Why it must not be processed. Nothing is appended then, and the request is still unanswered.
+    pub fn unprotect_response(
+        &self,
+        request: &mut SentRequest,
+        response: &Message<'_>,
+        into: &mut Vec<u8>,
+    ) -> Result<(), ResponseFault> {
+        let not_protected = ResponseFault::NotProtected(response.code);
+        let option = option_of(response).ok_or(not_protected)?.ok_or(ResponseFault::Malformed)?;
+        let is_other = |named: Option<&[u8]>, own: Option<&[u8]>| named.is_some() && named != own;
+        if is_other(option.kid, Some(self.recipient_id())) || is_other(option.kid_context, self.id_context()) {
+            return Err(ResponseFault::OtherContext);
+        }
+        let is_new = match option.partial_iv {
+            _ if request.taken == 0 => true,
+            Some(partial_iv) => request.observes && request.newest.is_none_or(|newest| partial_iv > newest),
+            None => false,
+        };
+        if !is_new {
+            return Err(ResponseFault::NotNew);
+        }
+        let of_request = (self.sender.id, request.partial_iv);
+        let nonce = option.partial_iv.map_or(of_request, |partial_iv| (self.recipient.id, partial_iv));
+        let plain = self.open(response.payload(), nonce, of_request).ok_or(ResponseFault::DecryptionFailed)?;
+        let plain = Plain::read(&plain).filter(|plain| plain.code.is_response()).ok_or(ResponseFault::Malformed)?;
+        if plain.is_notification() && !request.observes {
+            return Err(ResponseFault::UnexpectedNotification);
+        }
+        plain.write(response, Some(Uint::new(request.taken & 0xff_ffff)), into).ok_or(ResponseFault::Malformed)?;
+        // A response that is no notification ends the observation.
+        request.observes &= plain.is_notification();
+        request.newest = option.partial_iv.or(request.newest);
+        request.taken = request.taken.saturating_add(1);
+        Ok(())
+    }
+
+    fn open(
+        &self,
+        ciphertext: &[u8],
+        (generated_by, partial_iv): (Id, PartialIv),
+        (request_kid, request_piv): (Id, PartialIv),
+    ) -> Option<Vec<u8>> {
+        let mut buffer = ciphertext.to_vec();
+        let nonce = self.nonce(&generated_by, partial_iv);
+        let aad = self.aad(&request_kid, request_piv);
+        self.algorithm.decrypt(&self.recipient.key, &nonce, &aad, &mut buffer)?;
+        Some(buffer)
+    }
+}
+
+/// The OSCORE option of a message, if it has one, and if that can be read. It stands once, and never without a payload
+/// (RFC 8613 §2).
+fn option_of<'m>(message: &Message<'m>) -> Option<Option<OscoreOption<'m>>> {
+    let mut values = message.values(number::OSCORE);
+    let value = values.next()?;
+    let is_legal = values.next().is_none() && !message.payload().is_empty();
+    Some(OscoreOption::decode(value).ok().filter(|_| is_legal))
+}
+
+/// What was encrypted (RFC 8613 §5.3).
+#[derive(Clone, Copy)]
+struct Plain<'p> {
+    code: Code,
+    options: &'p [u8],
+    payload: &'p [u8],
+}
+
+impl<'p> Plain<'p> {
+    /// `None` if it cannot be read, or is protected once more.
+    fn read(plaintext: &'p [u8]) -> Option<Self> {
+        let (&code, body) = plaintext.split_first()?;
+        let (options, payload, _) = split_body(body).ok()?;
+        let plain = Self { code: Code::from_byte(code), options, payload };
+        plain.options().all(|option| option.number != number::OSCORE).then_some(plain)
+    }
+
+    fn options(&self) -> Options<'p> {
+        Options::over(self.options)
+    }
+
+    fn is_notification(&self) -> bool {
+        self.options().any(|option| option.number == number::OBSERVE)
+    }
+
+    /// The sequence number that an Echo option repeats, if it has one.
+    fn echo(&self) -> Option<PartialIv> {
+        self.options().find(|option| option.number == number::ECHO).and_then(|echo| PartialIv::read(echo.value))
+    }
+
+    /// Writes the message with the header and those outer options of the one that it came in that nobody could have
+    /// put inside.
+    fn write(&self, outer: &Message<'_>, observe: Option<Uint>, into: &mut Vec<u8>) -> Option<()> {
+        let is_kept = |option: &Opt<'_>| option.number != number::OSCORE && !protection(option.number).is_inner;
+        let mut options: Vec<_> = self.options().chain(outer.options().filter(is_kept)).collect();
+        options.sort_by_key(|option| option.number);
+        let mut writer = Writer::start(into, outer.kind, self.code, outer.id, outer.token);
+        for option in options {
+            let observe = observe.as_ref().filter(|_| option.number == number::OBSERVE);
+            writer.option(option.number, observe.map_or(option.value, Uint::as_bytes)).ok()?;
+        }
+        writer.payload(self.payload).ok()?;
+        writer.finish().ok()?;
+        Some(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::{Kind, MessageId, Token};
+    use crate::oscore::{Parameters, Start};
+
+    /// What only whoever has the key can send.
+    #[test]
+    fn what_decrypts_to_no_message_is_malformed() {
+        let parameters = Parameters { sender_id: &[1], recipient_id: &[2], ..Parameters::of(b"0123456789abcdef") };
+        let mut client = Context::derive(&parameters, Start::Fresh).unwrap();
+        let mut server = Context::derive(&parameters.mirrored(), Start::Fresh).unwrap();
+        for plain in [
+            &b""[..],
+            b"\x00",
+            b"\x45\xffa response",
+            b"\x01\xff",
+            b"\x01\xb5cut",
+            b"\x01\xf0reserved",
+            b"\x01\x90\xffwith an OSCORE option",
+        ] {
+            let partial_iv = client.numbers.take().unwrap();
+            let nonce = client.nonce(&client.sender.id, partial_iv);
+            let aad = client.aad(&client.sender.id, partial_iv);
+            let mut sealed = plain.to_vec();
+            client.algorithm.encrypt(&client.sender.key, &nonce, &aad, &mut sealed).unwrap();
+            let option = OscoreOption { partial_iv: Some(partial_iv), kid_context: None, kid: Some(&[1]) };
+            let mut bytes = Vec::new();
+            let mut writer = Writer::start(&mut bytes, Kind::Confirmable, Code::POST, MessageId(1), Token::EMPTY);
+            writer.option(number::OSCORE, &option.encode().unwrap()).unwrap();
+            writer.payload(&sealed).unwrap();
+            writer.finish().unwrap();
+            let mut into = Vec::new();
+            let message = Message::parse(&bytes).unwrap();
+            assert_eq!(server.unprotect_request(&message, &mut into), Err(Refusal::Malformed), "{plain:?}");
+            assert!(into.is_empty());
+            // It was authentic, so it is not looked at again.
+            assert_eq!(server.unprotect_request(&message, &mut into), Err(Refusal::Replay));
+        }
+    }
+}
