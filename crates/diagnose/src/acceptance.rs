@@ -30,6 +30,8 @@ pub(crate) struct Acceptance {
     pub lost_down: f64,
 }
 
+/// Seconds by which packets may overtake each other.
+const SLACK: f64 = 0.2;
 /// Below it nothing is said.
 const LEAST: f64 = 0.6;
 
@@ -59,6 +61,11 @@ pub(crate) fn accepted(
             let mut before_lost = 1.0 - lost_down;
             for (answer, (delay, &at)) in delays.iter().zip(&exchange.answered).enumerate() {
                 let off = delay - curve.at(at);
+                // A device that has its answer sends no more: what it sent before comes within a loop.
+                if exchange.last_sent() - at > curve.at(at) + 4.0 * scatter + SLACK {
+                    before_lost *= lost_down;
+                    continue;
+                }
                 let z = off / scatter;
                 let near = (-0.5 * z * z).exp() / (scatter * 2.507) + 0.01 / (1.0 + off * off);
                 likely.push(((1.0 - lost_up) * before_lost * near, answer, 0));

@@ -251,9 +251,8 @@ fn gather(chapter: &Chapter) -> Evidence<'_> {
     if evidence.closed.is_none() {
         // An exchange of which nothing came lost each of its transmissions.
         let most = if evidence.timers.is_limit { evidence.timers.most } else { USUAL_TRANSMISSIONS };
-        let all_lost = evidence.holes.powf(1.0 / most as f64);
-        let lost_up = if evidence.holes > 0.01 { all_lost } else { verdicts::lost_before(&evidence).0 };
-        evidence.stops = Stops::of(exchanges, evidence.schedule(), lost_up.clamp(0.01, 0.7));
+        let lost_up = (evidence.holes > 0.01).then(|| evidence.holes.powf(1.0 / most as f64).min(0.7));
+        evidence.stops = Stops::of(exchanges, evidence.schedule(), lost_up);
     }
     evidence.is_paced = evidence.is_paced_by_answers();
     base(&mut evidence);
@@ -313,17 +312,17 @@ fn is_closed(
     if track.agreement < enough || rhythm.is_some_and(|rhythm| rhythm.is_periodic() && rhythm.same > 0.5) {
         return false;
     }
-    // Loops of one transmission that are longer than a timer are pauses.
-    let limit = if timers.gaps >= 20 { 1.05 * longest } else { 8.0 };
-    let (mut one, mut short) = (0_usize, 0_usize);
+    // A device that waits so long for its answer sends again meanwhile: where most of that is missing, it only paused.
+    let longest = if timers.gaps >= 20 { 1.05 * longest } else { 8.0 };
+    let (mut expected, mut seen) = (0, 0);
     for sample in &track.samples {
         let Some(exchange) = sample.exchange.and_then(|index| exchanges.get(index)) else { continue };
-        if exchange.sent.len() == 1 {
-            one += 1;
-            short += usize::from(sample.delays.first().is_some_and(|&delay| delay < limit));
-        }
+        let Some(&delay) = sample.delays.first().filter(|delay| track.agrees(sample.at, **delay)) else { continue };
+        let sent_again = (delay / longest + 1.0).log2() as usize;
+        expected += sent_again;
+        seen += sent_again.min(exchange.sent.len() - 1);
     }
-    !(one * 10 >= 3 * track.samples.len() && short * 10 < 6 * one)
+    2 * seen >= expected
 }
 
 fn closed(chapter: &Chapter, track: &Track, range: (f64, f64), arrivals: Option<&Arrivals>) -> Option<Closed> {

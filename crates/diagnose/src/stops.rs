@@ -28,12 +28,15 @@ pub(crate) struct Schedule {
 const WINDOW: usize = 48;
 /// As many windows of a chapter are looked at, evenly spread over its exchanges.
 const MOST_WINDOWS: usize = 128;
+/// More transmissions of an exchange in a row are not taken to be lost.
+const UNSEEN: usize = 4;
 /// Further answers are not looked at.
 const ANSWERS: usize = 8;
 /// So many loops are tried, from a twentieth of a second on.
 const LOOPS: i32 = 52;
-/// Losses of answers that are tried.
-const LOST_DOWN: [f64; 4] = [0.01, 0.08, 0.3, 0.6];
+/// Losses that are tried, of requests before the server and of answers behind it, each with how likely it is beforehand.
+const LOST_UP: [(f64, f64); 4] = [(0.01, 0.4), (0.08, 0.3), (0.25, 0.2), (0.5, 0.1)];
+const LOST_DOWN: [(f64, f64); 4] = [(0.01, 0.4), (0.08, 0.3), (0.3, 0.2), (0.6, 0.1)];
 /// An exchange that no loop explains: other things happen.
 const FLOOR: f64 = 0.004;
 /// What is less likely than the likeliest by this factor (a logarithm) is left out.
@@ -41,18 +44,15 @@ const LEAST: f64 = -6.0;
 
 /// What loop and losses may be, at some times: each possibility with its weight.
 #[derive(Clone, Debug)]
-pub(crate) struct Stops {
-    of: Vec<(f64, Vec<(Around, f64)>)>,
-    /// Share of requests that are lost before the server.
-    pub lost_up: f64,
-}
+pub(crate) struct Stops(Vec<(f64, Vec<(Around, f64)>)>);
 
 impl Stops {
     /// Loops that are tried are so far apart.
     pub(crate) const STEP: f64 = 1.16;
 
-    /// `None` where too few exchanges have retransmissions. `lost_up` is the share of requests lost before the server.
-    pub(crate) fn of(exchanges: &[Exchange], schedule: Schedule, lost_up: f64) -> Option<Self> {
+    /// `None` where too few exchanges have retransmissions. `lost_up` is the share of requests that are lost before the
+    /// server, if it is known.
+    pub(crate) fn of(exchanges: &[Exchange], schedule: Schedule, lost_up: Option<f64>) -> Option<Self> {
         let mut cases: Vec<&Exchange> = exchanges.iter().filter(|exchange| !exchange.answered.is_empty()).collect();
         cases.sort_by(|one, other| one.answered[0].total_cmp(&other.answered[0]));
         let step = (WINDOW / 2).max(cases.len() / MOST_WINDOWS);
@@ -64,20 +64,25 @@ impl Stops {
             .filter(several)
             .map(|window| (window[window.len() / 2].answered[0], weighed(window, schedule, lost_up)))
             .collect();
-        (!of.is_empty()).then_some(Self { of, lost_up })
+        (!of.is_empty()).then_some(Self(of))
     }
 
     fn near(&self, time: f64) -> &[(Around, f64)] {
-        let behind = self.of.partition_point(|of| of.0 < time).min(self.of.len() - 1);
+        let behind = self.0.partition_point(|of| of.0 < time).min(self.0.len() - 1);
         let before = behind.saturating_sub(1);
-        let nearer = if time - self.of[before].0 < self.of[behind].0 - time { before } else { behind };
-        &self.of[nearer].1
+        let nearer = if time - self.0[before].0 < self.0[behind].0 - time { before } else { behind };
+        &self.0[nearer].1
     }
 
     /// The longest of the likeliest loops, seconds.
     pub(crate) fn longest(&self) -> f64 {
-        let likeliest = self.of.iter().filter_map(|of| of.1.iter().max_by(|one, other| one.1.total_cmp(&other.1)));
+        let likeliest = self.0.iter().filter_map(|of| of.1.iter().max_by(|one, other| one.1.total_cmp(&other.1)));
         likeliest.map(|(around, _)| around.time).fold(0.0, f64::max)
+    }
+
+    /// The share of requests that are lost around a time, by all possibilities.
+    pub(crate) fn lost_up(&self, time: f64) -> f64 {
+        self.near(time).iter().map(|(around, weight)| around.lost_up * weight).sum()
     }
 
     /// How likely each transmission was spurious.
@@ -93,14 +98,25 @@ impl Stops {
 }
 
 /// How likely all of a window stopped when they did under each loop and loss; the weights sum up to 1.
-fn weighed(window: &[&Exchange], schedule: Schedule, lost_up: f64) -> Vec<(Around, f64)> {
+fn weighed(window: &[&Exchange], schedule: Schedule, lost_up: Option<f64>) -> Vec<(Around, f64)> {
+    let known = lost_up.map(|lost_up| [(lost_up, 1.0)]);
+    let of_requests: &[(f64, f64)] = known.as_ref().map_or(&LOST_UP, |known| known);
     let mut tried = Vec::new();
     for step in 0..LOOPS {
         let time = 0.05 * Stops::STEP.powi(step);
-        for lost_down in LOST_DOWN {
-            let around = Around { time, spread: 0.07 * time + 0.02, lost_down, lost_up };
-            let each = window.iter().map(|exchange| (total(exchange, around, schedule) + FLOOR).ln());
-            tried.push((around, each.sum::<f64>()));
+        let spread = 0.07 * time + 0.02;
+        let stopped: Vec<Vec<Unseen>> =
+            window.iter().map(|exchange| stopped(exchange, |_| (time, spread), schedule).collect()).collect();
+        for &(lost_up, usual_up) in of_requests {
+            for (lost_down, usual_down) in LOST_DOWN {
+                let around = Around { time, spread, lost_down, lost_up };
+                let each = window.iter().zip(&stopped).map(|(exchange, of)| {
+                    let mut sum = FLOOR;
+                    hypotheses(exchange, of.iter().copied(), |_| around, schedule, |_, likely| sum += likely);
+                    sum.ln()
+                });
+                tried.push((around, each.sum::<f64>() + f64::ln(usual_up * usual_down)));
+            }
         }
     }
     let best = tried.iter().map(|of| of.1).fold(f64::NEG_INFINITY, f64::max);
@@ -109,48 +125,76 @@ fn weighed(window: &[&Exchange], schedule: Schedule, lost_up: f64) -> Vec<(Aroun
     tried.into_iter().map(|(around, likely)| (around, (likely - best).exp() / all)).collect()
 }
 
-fn total(exchange: &Exchange, around: Around, schedule: Schedule) -> f64 {
-    let mut sum = 0.0;
-    hypotheses(exchange, |_| around, schedule, |_, likely| sum += likely);
-    sum
+/// How likely it is, if an answer was the accepted one, that it came after so many further transmissions, which were lost.
+type Unseen = [f64; UNSEEN];
+
+/// For each answer of an exchange, under loops with their spread, seconds.
+fn stopped(
+    exchange: &Exchange,
+    loop_at: impl Fn(f64) -> (f64, f64),
+    schedule: Schedule,
+) -> impl Iterator<Item = Unseen> {
+    let sent = &exchange.sent;
+    let last = exchange.last_sent();
+    let gap = next_gap(exchange, schedule);
+    let most = schedule.most.saturating_sub(sent.len());
+    let is_resent = sent.len() > 1;
+    exchange.answered.iter().take(ANSWERS).map(move |&at| {
+        let (time, spread) = loop_at(at);
+        let before = |until: f64| normal((until - at - time) / spread);
+        let next = exchange.next.map_or(1.0, |next| before(next + 0.05));
+        let mut until = if is_resent { before(last) } else { 0.0 };
+        let mut step = last;
+        let mut unseen = [0.0; UNSEEN];
+        for (number, share) in unseen.iter_mut().enumerate() {
+            step += gap * f64::from(1 << number as u8);
+            let ended = if number >= most { 1.0 } else { before(step).max(until) };
+            *share = (ended - until) * next;
+            until = ended;
+        }
+        unseen
+    })
+}
+
+fn next_gap(exchange: &Exchange, schedule: Schedule) -> f64 {
+    match exchange.sent[..] {
+        [.., before, last] => 2.0 * (last - before),
+        _ => f64::midpoint(schedule.range.0, schedule.range.1),
+    }
 }
 
 /// How likely each answer was the accepted one, and that none was: `None`.
 fn hypotheses(
     exchange: &Exchange,
+    stopped: impl Iterator<Item = Unseen>,
     around: impl Fn(f64) -> Around,
     schedule: Schedule,
     mut each: impl FnMut(Option<usize>, f64),
 ) {
-    let sent = &exchange.sent;
     let last = exchange.last_sent();
-    let gap = match sent[..] {
-        [.., before, last] => 2.0 * (last - before),
-        _ => f64::midpoint(schedule.range.0, schedule.range.1),
-    };
-    let given_up = sent.len() >= schedule.most;
+    let resent = exchange.sent.len() - 1;
     let mut all_lost = 1.0;
-    for (answer, &at) in exchange.answered.iter().take(ANSWERS).enumerate() {
-        let Around { time, spread, lost_down, lost_up } = around(at);
-        let before = |until: f64| normal((until - at - time) / spread);
-        let after_last = if sent.len() > 1 { 1.0 - before(last) } else { 1.0 };
-        let in_time = if given_up { 1.0 } else { before(last + gap) };
-        let next = exchange.next.map_or(1.0, |next| before(next + 0.05));
-        // Too late for the next transmission: that one was lost.
-        let stopped = (in_time.min(1.0) - (1.0 - after_last)).max(0.0);
-        let unseen = (after_last - stopped).max(0.0) * lost_up;
-        each(Some(answer), all_lost * (1.0 - lost_down) * (stopped + unseen) * next);
+    for (answer, (unseen, &at)) in stopped.zip(&exchange.answered).enumerate() {
+        let Around { lost_down, lost_up, .. } = around(at);
+        let came = (1.0 - lost_up).powi(resent as i32);
+        let stopped = unseen.iter().rev().fold(0.0, |later, share| share + lost_up * later);
+        each(Some(answer), all_lost * (1.0 - lost_down) * came * stopped);
         all_lost *= lost_down;
     }
-    let is_open = schedule.end - last < 2.0 * gap;
-    let abandoned = if given_up || is_open { 1.0 } else { around(last).lost_up };
-    each(None, all_lost * abandoned);
+    let lost_up = around(last).lost_up;
+    let is_open = schedule.end - last < 2.0 * next_gap(exchange, schedule);
+    let abandoned = if exchange.sent.len() >= schedule.most || is_open { 1.0 } else { lost_up };
+    each(None, all_lost * abandoned * (1.0 - lost_up).powi(resent as i32));
 }
 
 /// How likely an answer to an earlier transmission was accepted, for each transmission: that it was spurious.
 pub(crate) fn spurious(exchange: &Exchange, around: impl Fn(f64) -> Around, schedule: Schedule) -> Vec<f64> {
     let (mut accepted, mut all) = (vec![0.0; exchange.sent.len()], FLOOR);
-    hypotheses(exchange, around, schedule, |answer, likely| {
+    let loop_at = |time| {
+        let Around { time, spread, .. } = around(time);
+        (time, spread)
+    };
+    hypotheses(exchange, stopped(exchange, loop_at, schedule), &around, schedule, |answer, likely| {
         all += likely;
         // An answer follows the last transmission before it; of several at once each has its own.
         if let Some(place) = answer.map(|answer| answer.min(exchange.sent.len() - 1)) {

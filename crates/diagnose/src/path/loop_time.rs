@@ -30,6 +30,11 @@ pub(crate) struct Track {
 /// Samples that are compared with each other.
 const WINDOW: usize = 24;
 
+/// Delays that are one place, seconds.
+fn width(delay: f64) -> f64 {
+    (0.06 * delay).clamp(0.1, 0.4)
+}
+
 /// Delays longer than `longest` seconds are pauses, and no samples.
 pub(crate) fn track(chapter: &Chapter, longest: f64) -> Track {
     let of_exchanges = chapter.exchanges.iter().enumerate().filter_map(|(index, exchange)| {
@@ -59,7 +64,6 @@ pub(crate) fn track(chapter: &Chapter, longest: f64) -> Track {
         }
         let delays = sorted(window.iter().flat_map(|sample| sample.delays.iter().copied()));
         // Answers of one exchange are at least a timer apart, so that the densest place has one of each.
-        let width = |delay: f64| (0.06 * delay).clamp(0.1, 0.4);
         if let Some((agree, delay)) = densest(&delays, width) {
             points.push((window[window.len() / 2].at, delay, agree as f64 / window.len() as f64));
         }
@@ -93,6 +97,12 @@ impl Curve {
 }
 
 impl Track {
+    /// Whether an answer at a time and the request that came so long after it agree with most others around.
+    pub(crate) fn agrees(&self, time: f64, delay: f64) -> bool {
+        let near = self.points.iter().min_by(|one, other| (one.0 - time).abs().total_cmp(&(other.0 - time).abs()));
+        near.is_some_and(|near| (near.1 - delay).abs() <= width(near.1))
+    }
+
     /// The loop over time where enough samples agree, without stray points.
     pub(crate) fn curve(&self, longest: f64) -> Option<Curve> {
         let least = 0.35_f64.max(0.6 * self.agreement);

@@ -97,15 +97,17 @@ impl<'e> Surroundings<'e> {
     }
 
     /// The share of exchanges around a time that took one transmission: where most did, the loop is shorter than a timer.
-    fn singles(&self, time: f64) -> f64 {
+    /// `None` of too few.
+    fn singles(&self, time: f64) -> Option<f64> {
         const HALF: f64 = 5.0;
+        const LEAST: usize = 10;
         let from = self.began.partition_point(|&at| at < time - HALF);
         let to = self.began.partition_point(|&at| at <= time + HALF);
-        let short = 10_usize.saturating_sub(to - from);
+        let short = LEAST.saturating_sub(to - from);
         let (from, to) = (from.saturating_sub(short), (to + short).min(self.began.len()));
         let until =
             |place: usize| place.checked_sub(1).and_then(|place| self.singles_until.get(place)).copied().unwrap_or(0);
-        f64::from(until(to) - until(from)) / (to - from).max(1) as f64
+        (to - from >= LEAST).then(|| f64::from(until(to) - until(from)) / (to - from) as f64)
     }
 
     fn judge(&self, exchange: &Exchange, number: usize) -> Judged {
@@ -128,8 +130,8 @@ impl<'e> Surroundings<'e> {
             return Judged::UNKNOWN;
         }
         match self.singles(exchange.began()) {
-            share if share >= 0.6 => Judged::needed(0.8),
-            share if share >= 0.3 => Judged::needed(0.65),
+            Some(share) if share >= 0.6 => Judged::needed(0.8),
+            Some(share) if share >= 0.3 => Judged::needed(0.65),
             _ => Judged::UNKNOWN,
         }
     }
@@ -142,7 +144,7 @@ fn by_stop(evidence: &Evidence<'_>, exchange: &Exchange) -> Option<Vec<Judged>> 
     let schedule = evidence.schedule();
     let stops = evidence.stops.as_ref().filter(|_| evidence.around(exchange.began()).is_none());
     // Where many requests are lost, as before a full uplink, a device that went on is taken for one that stopped.
-    let hidden = stops.is_some_and(|stops| stops.lost_up > MUCH_LOST || evidence.saturated >= FULL);
+    let hidden = stops.is_some_and(|stops| stops.lost_up(exchange.began()) > MUCH_LOST || evidence.saturated >= FULL);
     let spurious = match evidence.around(exchange.began()) {
         Some(around) => spurious(exchange, |time| evidence.around(time).unwrap_or(around), schedule),
         None => evidence.stops.as_ref()?.spurious(exchange, schedule),
@@ -167,13 +169,16 @@ pub(super) fn lost_before(evidence: &Evidence<'_>) -> (f64, usize) {
         let gaps: Vec<f64> = exchange.sent.windows(2).map(|pair| pair[1] - pair[0]).collect();
         let Some(&first) = gaps.first().filter(|_| timers_seen) else { continue };
         if exchange.next.is_none() || evidence.closed.is_none() {
-            checked += 1;
-            missed += usize::from((1.97 * shortest..=2.03 * longest).contains(&first) && first > 1.02 * longest);
+            let is_missed = (1.97 * shortest..=2.03 * longest).contains(&first) && first > 1.02 * longest;
+            // What came is then the second and the third: of exchanges of which those came, so many lost the first.
+            checked += usize::from(is_missed || gaps.len() > 1);
+            missed += usize::from(is_missed);
         }
         if !(0.97 * shortest..=1.03 * longest).contains(&first) {
             continue;
         }
-        // The schedule is known from the first gap: each gap that skips a step was a loss.
+        // The schedule is known from the first gap: each gap that skips a step was a loss. The last that came says nothing:
+        // it shows the steps before it, and whether another was sent behind it is not seen.
         let mut expected = 2.0 * first;
         for &gap in &gaps[1..] {
             let (mut lost, mut sum) = (0, expected);
@@ -186,6 +191,7 @@ pub(super) fn lost_before(evidence: &Evidence<'_>) -> (f64, usize) {
             checked += lost + 1;
             expected *= 2.0;
         }
+        checked -= usize::from(gaps.len() > 1);
     }
     (missed as f64 / checked.max(1) as f64, checked)
 }
@@ -213,7 +219,7 @@ pub(super) fn late_by_a_timer(evidence: &Evidence<'_>) -> Option<(f64, usize)> {
 /// Whether most exchanges around a time took one transmission.
 pub(super) fn mostly_single<'e>(evidence: &'e Evidence<'e>) -> impl Fn(f64) -> bool + 'e {
     let around = Surroundings::of(evidence);
-    move |time| around.singles(time) >= 0.6
+    move |time| around.singles(time).is_some_and(|share| share >= 0.6)
 }
 
 /// The share of devices' first exchanges whose first gap is that of later transmissions, if it is that of far fewer later
