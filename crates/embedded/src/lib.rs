@@ -10,6 +10,7 @@ mod embassy;
 mod error;
 mod node;
 mod observation;
+mod observers;
 mod request;
 mod resource;
 mod setup;

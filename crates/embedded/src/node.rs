@@ -7,17 +7,18 @@ use core::{
 use embassy_futures::select::{Either, select};
 use embedded_nal_async::UnconnectedUdp;
 use millpond_coap::{
-    Config, Endpoint, Event, ExchangeId, Limits, Outgoing, Output, Refused,
+    Config, Endpoint, Event, ExchangeId, Limits, Outgoing, Output, Patience, Refused,
     block::{Assemblies, AssemblyLimits, BlockSize, Verdict},
-    message::{Code, Message, number},
-    transfer::Read,
+    message::{Code, Kind, Message, Writer, number},
+    transfer::{AROUND_IPV4, AROUND_IPV6, Limit, NOTIFICATION, Read},
 };
 use millpond_control::{ChanceSeed, Instant, Purpose, Span};
 
 use crate::{
     Clock, Error, Observation, Request, Resource, Response, Setup, SetupError,
     observation::Notified,
-    resource::{Answered, Asked, PendingAnswer, Reply},
+    observers::{Observer, Observers},
+    resource::{Answered, Asked, Form, Reply, Waiting, segments},
     transfer::{Head, Step, Transfer},
 };
 
@@ -35,7 +36,8 @@ pub struct Node<'b, U, C> {
     resource: Option<&'b mut dyn Resource>,
     pub(crate) block: BlockSize,
     bodies: Assemblies<BodyKey>,
-    pending: Option<PendingAnswer>,
+    waiting: Option<Waiting>,
+    observers: Observers,
     /// What a call waits for. A call that was dropped leaves it here.
     under_way: Option<ExchangeId>,
     /// The newest state of each observation that was not taken yet.
@@ -67,7 +69,7 @@ impl<'b, U: UnconnectedUdp, C: Clock> Node<'b, U, C> {
         if length < least {
             return Err(SetupError::Buffer { length, least });
         }
-        let Setup { config, controller, chance, identities, block, longest_upload } = setup;
+        let Setup { config, controller, chance, identities, block, longest_upload, observers } = setup;
         let longest = u16::try_from(length.saturating_sub(1)).unwrap_or(u16::MAX);
         let Limits { datagram, received, .. } = config.limits;
         let limits = Limits { datagram: datagram.min(longest), received: received.min(longest), ..config.limits };
@@ -84,7 +86,8 @@ impl<'b, U: UnconnectedUdp, C: Clock> Node<'b, U, C> {
             resource: None,
             block,
             bodies: Assemblies::new(of_bodies),
-            pending: None,
+            waiting: None,
+            observers: Observers::new(observers),
             under_way: None,
             notified: VecDeque::new(),
             chance,
@@ -98,6 +101,18 @@ impl<'b, U: UnconnectedUdp, C: Clock> Node<'b, U, C> {
     pub fn serving(mut self, resource: &'b mut dyn Resource) -> Self {
         self.resource = Some(resource);
         self
+    }
+
+    /// What is [observable](Reply::observable) at this path, as in `config/period`, has a new state: the next call that waits or serves
+    /// tells its observers. Of states that follow each other faster than they are acknowledged the newest is told.
+    pub fn notify(&mut self, path: &str) {
+        self.observers.changed(segments(path));
+    }
+
+    /// Observers of what is served.
+    #[must_use]
+    pub fn observers(&self) -> usize {
+        self.observers.len()
     }
 
     /// Asks a server and returns its whole response, whose body is written to `body`. A call that is dropped is cancelled by the
@@ -241,11 +256,10 @@ impl<'b, U: UnconnectedUdp, C: Clock> Node<'b, U, C> {
                             self.notified.push_back(Notified::new(exchange, now, &message));
                         }
                         Event::Request { from, id, message } => {
-                            let (bodies, buffer) = (&mut self.bodies, &mut *self.buffer);
-                            let resource = self.resource.as_deref_mut();
-                            let answer = answer(now, from, &message, resource, bodies, buffer, self.block);
-                            self.pending = Some(PendingAnswer { to: id, kind: message.kind, answer });
+                            self.waiting = written(&message).map(|request| Waiting { from, to: id, request });
                         }
+                        Event::Delivered { exchange, .. } => self.observers.delivered(exchange),
+                        Event::Undelivered { exchange, .. } => self.observers.undelivered(exchange),
                         _ => {}
                     }
                     continue;
@@ -253,10 +267,117 @@ impl<'b, U: UnconnectedUdp, C: Clock> Node<'b, U, C> {
                 Output::Sleep(until, _) => until,
                 Output::Idle => Instant::NEVER,
             };
-            let Some(PendingAnswer { to, kind, answer }) = self.pending.take() else { return until };
-            let payload = self.buffer.get(..answer.length).unwrap_or_default();
-            // What cannot be answered any more was dropped by its sender, or by the message layer.
-            let _ = answer.message(kind, payload, |message| self.endpoint.respond(now, to, message));
+            if let Some(waiting) = self.waiting.take() {
+                self.respond(now, &waiting);
+            } else if let Some(observer) = self.observers.take_changed() {
+                self.tell(now, observer);
+            } else {
+                return until;
+            }
+        }
+    }
+
+    /// What goes to a peer for a request of so many bytes, if its address is not validated: RFC 7252 §11.3, RFC 9175 §2.4.
+    fn limit(&self, peer: SocketAddr, request: usize) -> Option<Limit> {
+        let around = if peer.ip().to_canonical().is_ipv4() { AROUND_IPV4 } else { AROUND_IPV6 };
+        (!self.endpoint.is_validated(peer)).then(|| Limit::of(request, around))
+    }
+
+    fn respond(&mut self, now: Instant, waiting: &Waiting) {
+        let Waiting { from, to, request } = waiting;
+        let Ok(message) = Message::parse(request) else { return };
+        let limit = self.limit(*from, request.len());
+        let mut answer = self.answer(now, *from, &message, limit);
+        if answer.has_changed {
+            self.observers.changed(message.uri_path());
+        }
+        if message.option(number::OBSERVE).is_some() {
+            self.observers.remove(*from, message.token);
+        }
+        if answer.observe.is_some() {
+            let (peer, token, request) = (*from, message.token, request.clone());
+            // Of a validated peer it is not looked at until that is forgotten.
+            let alone = limit.unwrap_or_else(|| Limit::of(0, AROUND_IPV4));
+            let observer = Observer { peer, token, request, under_way: None, has_changed: false, limit: alone };
+            answer.observe = self.observers.add(observer, |peer| self.endpoint.is_validated(peer));
+        }
+        let payload = self.buffer.get(..answer.length).unwrap_or_default();
+        let (endpoint, observers) = (&mut self.endpoint, &mut self.observers);
+        // What cannot be answered any more was dropped by its sender, or by the message layer.
+        let _ = answer.message(message.kind, payload, |outgoing| {
+            if let (Some(limit), Some(observer)) = (limit, observers.get_mut(*from, message.token)) {
+                observer.limit = limit.after(outgoing.length_with(message.token));
+            }
+            endpoint.respond(now, *to, outgoing)
+        });
+    }
+
+    /// Has the new state of what it observes leave to an observer, confirmable. What cannot be sent ends the observation.
+    fn tell(&mut self, now: Instant, mut observer: Observer) {
+        let Ok(message) = Message::parse(&observer.request) else { return };
+        let Some(resource) = self.resource.as_deref_mut() else { return };
+        let Observer { peer, token, .. } = observer;
+        let limit = (!self.endpoint.is_validated(peer)).then_some(observer.limit);
+        let asked = Read::of(&message, None).block2.and_then(Result::ok);
+        let form = Form { asked, size: self.block, token, block1: None, observes: true, limit, kept: 0 };
+        let mut reply = Reply::new(self.buffer, form);
+        resource.answer(&Asked { from: peer, message, body: message.payload() }, &mut reply);
+        let mut answer = reply.into_head();
+        let is_last = !(answer.is_success() && answer.observe.is_some());
+        answer.observe = (!is_last).then(|| self.observers.next_sequence());
+        let payload = self.buffer.get(..answer.length).unwrap_or_default();
+        let endpoint = &mut self.endpoint;
+        let sent = answer.message(Kind::Confirmable, payload, |message| {
+            let max_retransmit = limit.map(|limit| limit.again(message.length_with(token)));
+            let patience = Patience { max_retransmit, ..message.patience };
+            endpoint.send_further(now, peer, token, &Outgoing { patience, ..*message })
+        });
+        let Ok(exchange) = sent else { return };
+        if !is_last {
+            (observer.under_way, observer.has_changed) = (Some(exchange), false);
+            self.observers.put_back(observer);
+        }
+    }
+
+    /// The answer to a request, with its payload at the beginning of the buffer.
+    fn answer(&mut self, now: Instant, from: SocketAddr, message: &Message<'_>, limit: Option<Limit>) -> Answered {
+        // Preconditions and proxies are left out.
+        const KNOWN: [u16; 7] = [
+            number::URI_HOST,
+            number::URI_PORT,
+            number::URI_PATH,
+            number::URI_QUERY,
+            number::ACCEPT,
+            number::BLOCK1,
+            number::BLOCK2,
+        ];
+        if message.options().refused(|number| KNOWN.contains(&number)).is_some() {
+            return Answered::new(Code::BAD_OPTION);
+        }
+        let Some(resource) = self.resource.as_deref_mut() else { return Answered::new(Code::NOT_FOUND) };
+        let read = Read::of(message, None);
+        let (Ok(block1), Ok(block2)) = (read.block1.transpose(), read.block2.transpose()) else {
+            return Answered::new(Code::BAD_REQUEST);
+        };
+        let (buffer, size, token) = (&mut *self.buffer, self.block, message.token);
+        let observes = read.observe == Some(0)
+            && matches!(message.code, Code::GET | Code::FETCH)
+            && block1.is_none()
+            && block2.is_none_or(|block| block.number == 0);
+        let mut hand_up = |body: &[u8], block1| {
+            let form = Form { asked: block2, size, token, block1, observes, limit, kept: NOTIFICATION };
+            let mut reply = Reply::new(buffer, form);
+            resource.answer(&Asked { from, message: *message, body }, &mut reply);
+            reply.into_head()
+        };
+        let Some(block1) = block1 else { return hand_up(message.payload(), None) };
+        match self.bodies.take(now, (from, key(message)), block1, read.size1, message.payload()) {
+            Verdict::Whole(body, block) => hand_up(&body, Some(block)),
+            Verdict::Continue(block) => Answered::new(Code::CONTINUE).with_block1(Some(block)),
+            // Its answer is not kept: copies of the message itself are answered by the message layer.
+            Verdict::Repeated(_) | Verdict::Incomplete => Answered::new(Code::REQUEST_ENTITY_INCOMPLETE),
+            Verdict::TooLarge(most) => Answered::new(Code::REQUEST_ENTITY_TOO_LARGE).with_size1(most),
+            Verdict::WrongLength => Answered::new(Code::BAD_REQUEST),
         }
     }
 
@@ -283,48 +404,16 @@ impl<'b, U: UnconnectedUdp, C: Clock> Node<'b, U, C> {
     }
 }
 
-/// The answer to a request, with its payload at the beginning of the buffer.
-fn answer<'r>(
-    now: Instant,
-    from: SocketAddr,
-    message: &Message<'_>,
-    resource: Option<&mut (dyn Resource + 'r)>,
-    bodies: &mut Assemblies<BodyKey>,
-    buffer: &mut [u8],
-    size: BlockSize,
-) -> Answered {
-    // Preconditions and proxies are left out.
-    const KNOWN: [u16; 7] = [
-        number::URI_HOST,
-        number::URI_PORT,
-        number::URI_PATH,
-        number::URI_QUERY,
-        number::ACCEPT,
-        number::BLOCK1,
-        number::BLOCK2,
-    ];
-    if message.options().refused(|number| KNOWN.contains(&number)).is_some() {
-        return Answered::new(Code::BAD_OPTION);
+/// A request as it came. It is answered when nothing of the message layer is borrowed any more.
+fn written(message: &Message<'_>) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let mut writer = Writer::start(&mut bytes, message.kind, message.code, message.id, message.token);
+    for option in message.options() {
+        writer.option(option.number, option.value).ok()?;
     }
-    let Some(resource) = resource else { return Answered::new(Code::NOT_FOUND) };
-    let read = Read::of(message, None);
-    let (Ok(block1), Ok(block2)) = (read.block1.transpose(), read.block2.transpose()) else {
-        return Answered::new(Code::BAD_REQUEST);
-    };
-    let mut hand_up = |body: &[u8]| {
-        let mut reply = Reply::new(buffer, block2, size);
-        resource.answer(&Asked { from, message: *message, body }, &mut reply);
-        reply.into_head()
-    };
-    let Some(block1) = block1 else { return hand_up(message.payload()) };
-    match bodies.take(now, (from, key(message)), block1, read.size1, message.payload()) {
-        Verdict::Whole(body, block) => hand_up(&body).with_block1(Some(block)),
-        Verdict::Continue(block) => Answered::new(Code::CONTINUE).with_block1(Some(block)),
-        // Its answer is not kept: copies of the message itself are answered by the message layer.
-        Verdict::Repeated(_) | Verdict::Incomplete => Answered::new(Code::REQUEST_ENTITY_INCOMPLETE),
-        Verdict::TooLarge(most) => Answered::new(Code::REQUEST_ENTITY_TOO_LARGE).with_size1(most),
-        Verdict::WrongLength => Answered::new(Code::BAD_REQUEST),
-    }
+    writer.payload(message.payload()).ok()?;
+    writer.finish().ok()?;
+    Some(bytes)
 }
 
 /// Code and options of a request, as far as they tell one resource from another (RFC 7252 §5.4.6).

@@ -21,10 +21,12 @@ pub struct Setup {
     pub block: BlockSize,
     /// Bytes of the longest body of a request that a [`Resource`](crate::Resource) is handed.
     pub longest_upload: usize,
+    /// The most observers that are kept of what is served.
+    pub observers: usize,
 }
 
 impl Setup {
-    /// With any controller, within [`Config::SMALL`]; blocks of 512 bytes, requests of 2048. `key` comes from the device's source of
+    /// With any controller, within [`Config::SMALL`]; blocks of 512 bytes, requests of 2048, four observers. `key` comes from the device's source of
     /// secrets and is never used twice.
     #[must_use]
     pub fn new(controller: impl Into<PeerController>, seed: u64, key: [u8; 16]) -> Self {
@@ -35,6 +37,7 @@ impl Setup {
             identities: Identities::secret(key),
             block: BlockSize::B512,
             longest_upload: 2_048,
+            observers: 4,
         }
     }
 

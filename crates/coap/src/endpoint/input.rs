@@ -64,7 +64,8 @@ impl<'a> Outgoing<'a> {
     }
 
     /// Bytes that it takes with this token.
-    pub(crate) fn length_with(&self, token: Token) -> usize {
+    #[must_use]
+    pub fn length_with(&self, token: Token) -> usize {
         let mut after = 0;
         let each = |(number, value): &(u16, &[u8])| {
             let header = OptionHeader::new(after, *number, value).map_or(0, OptionHeader::size);

@@ -174,4 +174,6 @@ pub use output::{Event, HostOutput, Refused};
 pub(crate) use pieces::InPieces;
 pub use pieces::TakesPieces;
 pub use refusal::Refusal;
-pub use unvalidated::{ALWAYS, ECHO_LENGTH, FACTOR, Limit, Sent, Standing, Validation};
+pub use unvalidated::{
+    ALWAYS, AROUND_IPV4, AROUND_IPV6, ECHO_LENGTH, FACTOR, Limit, NOTIFICATION, Sent, Standing, Validation,
+};

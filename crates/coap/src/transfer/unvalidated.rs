@@ -24,8 +24,16 @@ use crate::message::{Code, HEADER, number};
 pub const FACTOR: u32 = 3;
 /// Bytes of CoAP that may go there in any case: 3 · 66 − 62, for the shortest request over IPv6 and Ethernet (RFC 9175 §2.4).
 pub const ALWAYS: u32 = 136;
+/// Bytes on the wire around a datagram's payload: the headers of Ethernet without its checksum, of IPv4 or IPv6, and of UDP, as RFC 9175
+/// §2.4 counts them. On links with longer headers, or that compress them, the factor is nearer to 1 or to that of CoAP alone.
+pub const AROUND_IPV4: u8 = 14 + 20 + 8;
+/// The same for IPv6.
+pub const AROUND_IPV6: u8 = 14 + 40 + 8;
 /// Bytes of a value of the option Echo, which may have 1 to 40 (RFC 9175 §2.2.1).
 pub const ECHO_LENGTH: usize = 12;
+
+/// Bytes of a notification that a peer that observes must be able to get after the answer to its registration.
+pub const NOTIFICATION: usize = 48;
 
 /// Knows who receives what is sent to its address.
 pub trait Validation<A>: Debug + Send {
@@ -66,12 +74,14 @@ impl Limit {
     }
 
     /// For a message for which nothing came.
-    pub(super) const fn alone(self) -> Self {
+    #[must_use]
+    pub const fn alone(self) -> Self {
         Self { bytes: ALWAYS.saturating_add(self.around as u32), ..self }
     }
 
     /// What is left when a message of so many bytes has gone.
-    fn after(self, message: usize) -> Self {
+    #[must_use]
+    pub fn after(self, message: usize) -> Self {
         let message = u32::try_from(message).unwrap_or(u32::MAX).saturating_add(self.around.into());
         Self { bytes: self.bytes.saturating_sub(message), ..self }
     }
@@ -83,7 +93,8 @@ impl Limit {
     }
 
     /// How often a message of so many bytes may be sent again.
-    fn again(self, message: usize) -> u8 {
+    #[must_use]
+    pub fn again(self, message: usize) -> u8 {
         let each = u32::try_from(message).unwrap_or(u32::MAX).saturating_add(self.around.into()).max(1);
         u8::try_from(self.bytes.checked_div(each).unwrap_or(0).saturating_sub(1)).unwrap_or(u8::MAX)
     }
@@ -192,8 +203,6 @@ impl<L: MessageLayer> Host<L> {
         limit: Limit,
         observe: Option<u32>,
     ) -> Result<Option<Representation<'a>>, Refused> {
-        /// Bytes of a notification that a peer that observes must be able to get after this.
-        const NOTIFICATION: usize = 48;
         let limit = if self.layer.was_acknowledged(id) { limit.after(HEADER) } else { limit };
         // Nobody is asked to prove anything by an answer to a group: the rest is asked for by unicast.
         let by_group = self.layer.came_by_group(id);

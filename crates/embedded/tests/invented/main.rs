@@ -7,6 +7,7 @@
     reason = "tests may fail loudly"
 )]
 
+mod observers;
 mod server;
 mod world;
 

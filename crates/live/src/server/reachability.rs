@@ -19,7 +19,7 @@ use siphasher::sip::SipHasher24;
 use super::{Request, admission::Standing};
 use crate::{
     Error, Transport, secrets,
-    transfer::{self, ECHO_LENGTH, Limit, Validation},
+    transfer::{self, AROUND_IPV4, AROUND_IPV6, ECHO_LENGTH, Limit, Validation},
     udp::{Address, network_of},
 };
 
@@ -37,10 +37,6 @@ pub enum AddressRule {
     LargeAnswersEverywhere,
 }
 
-/// Bytes on the wire around a datagram's payload: the headers of Ethernet without its checksum, of IPv4 or IPv6, and of UDP, as RFC 9175
-/// §2.4 counts them. On links with longer headers, or that compress them, the factor is nearer to 1 or to that of CoAP alone.
-const AROUND_IPV4: u8 = 14 + 20 + 8;
-const AROUND_IPV6: u8 = 14 + 40 + 8;
 /// Seconds for which a value is good.
 const GOOD_FOR: u32 = 300;
 /// Seconds for which an address stays proved after a value came from it. Requests without one may be anybody's.
