@@ -294,7 +294,7 @@ int main(int count, char **arguments) {
     while (state == DONE && c.notifications < c.wanted) (void)listen_until(&c, now_us() + PATIENCE_US, DONE);
     while (now_us() < next_us) (void)listen_until(&c, next_us, DONE); /* it acknowledges and counts between requests */
   }
-  printf("%lu answered, %lu failed, %lu copies, %lu spurious, %d notifications, %ld ms\n", c.answered, c.failed,
+  printf("%lu answered, %lu failed; copies: %lu, spurious: %lu; notifications: %d; %ld ms\n", c.answered, c.failed,
          c.copies, c.again, c.notifications, ms(now_us() - first_us));
   return c.failed > 0;
 }

@@ -11,7 +11,7 @@ pub enum Error<E> {
     #[error(transparent)]
     Refused(#[from] Refused),
     /// An exchange failed.
-    #[error("no response after {copies} copies: {why:?}")]
+    #[error("no response after {copies} {}: {why:?}", if *.copies == 1 { "copy" } else { "copies" })]
     Failed {
         /// Why.
         why: Failure,

@@ -157,9 +157,9 @@ async fn work(spawner: Spawner) {
                 copies += u32::from(response.copies);
                 let took = began.elapsed().as_millis();
                 say!(
-                    "report {made}: {} after {took} ms, {} copies, at most {} B of heap",
+                    "report {made}: {} after {took} ms, {}, at most {} B of heap",
                     response.code,
-                    response.copies,
+                    Counted(response.copies.into(), "copy", "copies"),
                     HEAP.most.load(Ordering::Relaxed)
                 );
             }
@@ -171,7 +171,9 @@ async fn work(spawner: Spawner) {
         Timer::after(Duration::from_secs(3)).await;
     }
     say!(
-        "done: {made} reports in {copies} copies, {failed} without an answer, at most {} B of heap",
+        "done: {} in {}, {failed} without an answer, at most {} B of heap",
+        Counted(made, "report", "reports"),
+        Counted(copies, "copy", "copies"),
         HEAP.most.load(Ordering::Relaxed)
     );
     if resets == 0 {
@@ -179,6 +181,16 @@ async fn work(spawner: Spawner) {
         cortex_m::peripheral::SCB::sys_reset();
     }
     say!("end");
+}
+
+/// How many, in words.
+struct Counted(u32, &'static str, &'static str);
+
+impl core::fmt::Display for Counted {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let Self(count, one, several) = *self;
+        write!(f, "{count} {}", if count == 1 { one } else { several })
+    }
 }
 
 /// A number as text.

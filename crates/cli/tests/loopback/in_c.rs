@@ -85,9 +85,13 @@ fn separate_responses_and_notifications_come_in() {
     let server = Server::start(&["-q"]);
     let separate = ask(&address(&server), "slow", &[]);
     assert!(separate.well().contains("2.05 That took 2 s."), "{}", separate.well());
-    assert!(separate.well().contains("1 answered, 0 failed, 1 copies"), "{}", separate.well());
+    assert!(separate.well().contains("1 answered, 0 failed; copies: 1,"), "{}", separate.well());
     let observed = ask(&address(&server), "count", &["-o", "3"]);
-    assert!(observed.well().contains("1 answered, 0 failed, 1 copies, 0 spurious, 3 notif"), "{}", observed.well());
+    assert!(
+        observed.well().contains("1 answered, 0 failed; copies: 1, spurious: 0; notifications: 3;"),
+        "{}",
+        observed.well()
+    );
 }
 
 /// Answers each datagram with what `reply` makes of it, until the client has ended.
@@ -115,7 +119,7 @@ fn a_silent_peer_is_given_up_after_five_copies_that_name_themselves() {
     let (said, came) = against(|_| Vec::new(), &["-t", "100"]);
     assert_eq!(said.code, Some(1), "{}", said.err);
     let told = String::from_utf8(said.out).expect("UTF-8");
-    assert!(told.contains("gave up") && told.contains("0 answered, 1 failed, 5 copies"), "{told}");
+    assert!(told.contains("gave up") && told.contains("0 answered, 1 failed; copies: 5,"), "{told}");
     let names: Vec<u8> = came.iter().map(|copy| copy[7]).collect();
     assert_eq!(names, [0, 1, 2, 3, 4]);
     assert!(came.iter().all(|copy| copy[..7] == came[0][..7]), "{came:?}");
