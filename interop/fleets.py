@@ -1,6 +1,6 @@
 """Real fleets behind a real-time path: devices on libcoap and aiocoap, and devices that are calm themselves.
 
-The former are unchanged, before our server, calm and not; the latter are the client in C (`c/examples/client.c`) and
+The former are unchanged, before our server, calm and not; the latter are the client in C (`c/client.c`) and
 that of the port to libcoap, with calm beside the timer of RFC 7252, and aiocoap with our port, before a server that
 answers every copy.
 
@@ -129,7 +129,7 @@ def _together(out: Path, devices: int) -> str:
 def client_in_c(into: Path) -> Path:
     """The client on `calm.c`, compiled."""
     program = into / "client"
-    sources = [str(ROOT / "c" / file) for file in ("calm.c", "examples/client.c")]
+    sources = [str(ROOT / "c" / file) for file in ("calm.c", "client.c")]
     subprocess.run(["cc", "-O2", *sources, "-o", str(program)], check=True)
     return program.resolve()
 

@@ -21,6 +21,8 @@ pub use clock::Clock;
 pub use clock::EmbassyClock;
 #[cfg(feature = "embassy-net")]
 pub use embassy::EmbassyUdp;
+/// What a node's socket is.
+pub use embedded_nal_async::UnconnectedUdp;
 pub use error::{Error, SetupError};
 /// The messages, and the message layer.
 pub use millpond_coap as coap;

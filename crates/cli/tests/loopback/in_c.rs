@@ -24,7 +24,7 @@ fn client() -> &'static Path {
         let built = |more: &[&str]| {
             let mut command = Command::new(&compiler);
             command.args(["-std=c99", "-g", "-Wall", "-Wextra", "-Werror"]).args(more);
-            command.arg(c.join("calm.c")).arg(c.join("examples/client.c")).arg("-o").arg(&program);
+            command.arg(c.join("calm.c")).arg(c.join("client.c")).arg("-o").arg(&program);
             command.output().expect("a C compiler, cc or what CC names")
         };
         if !built(&["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]).status.success() {

@@ -1,6 +1,6 @@
 /* A CoAP client on calm.c: a message layer to copy, over a UDP socket. One confirmable message at a time (NSTART, RFC
  * 7252 section 4.7), retransmissions, copies named in their tokens, separate responses, notifications (RFC 7641).
- *     cc -o client client.c ../calm.c && ./client -n 20 127.0.0.1 5683 hello
+ *     cc -o client client.c calm.c && ./client -n 20 127.0.0.1 5683 hello
  * -r: the timer of RFC 7252 in place of calm; -t: ACK_TIMEOUT in milliseconds; -n: so many requests; -p: so many
  * milliseconds from one to the next at least; -o: observe, for so many notifications; -q: only the last line. */
 #define _POSIX_C_SOURCE 200809L
@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
-#include "../calm.h"
+#include "calm.h"
 
 enum { CON, NON, ACK, RST };
 enum { GET = 1, MAX_RETRANSMIT = 4, COPIES = MAX_RETRANSMIT + 1, TOKEN = 4, LONGEST = 1152, OBSERVE = 6 };
