@@ -111,6 +111,26 @@ static void an_exchange_that_ends_twice(void) {
   SAME(calm_start(&peer, &exchange, &cx, &wait), 0); /* it may be used again */
 }
 
+/* A message layer that forgot its exchange begins it anew, and one that forgot its peer goes on with the exchange. */
+static void what_is_begun_twice(void) {
+  uint64_t now_us = 0;
+  calm_peer peer = measured(300000, 5, &now_us);
+  calm_exchange exchange;
+  calm_wait first, wait;
+  calm_sample sample;
+  calm_cx cx = at(now_us);
+  memset(&sample, 0, sizeof sample);
+  SAME(calm_start(&peer, &exchange, &cx, &first), 0);
+  SAME(calm_timeout(&peer, &exchange, &cx, &wait), 0);
+  SAME(calm_start(&peer, &exchange, &cx, &wait), 0);
+  SAME(wait.span_us, first.span_us);
+  SAME(exchange.retransmissions, 0);
+  SAME(calm_init(&peer, NULL), 0);
+  SAME(calm_timeout(&peer, &exchange, &cx, &wait), 0);
+  SAME(calm_reply(&peer, &exchange, &sample, &cx), 0);
+  REFUSED(calm_end(&peer, &exchange, CALM_END_RESET, &cx), CALM_E_ENDED);
+}
+
 static void arguments_that_are_none(void) {
   calm_settings settings = calm_shipped;
   calm_peer peer;
@@ -186,6 +206,65 @@ static void a_clock_that_goes_back(void) {
   SAME(calm_admit(&peer, CALM_CLASS_PLAIN, &cx, &at_us), CALM_ADMIT_NOW);
 }
 
+/* Whatever the clock does between the calls of an exchange, its waits and the pause after it stay within their bounds. */
+static void a_clock_that_jumps_during_an_exchange(void) {
+  static const uint64_t jumps[] = {UINT64_C(7100000000), 0, UINT64_C(9000000000), 1, UINT64_MAX, UINT64_C(7200000000)};
+  size_t i, j;
+  for (i = 0; i < sizeof jumps / sizeof jumps[0]; i++) {
+    for (j = 0; j < sizeof jumps / sizeof jumps[0]; j++) {
+      uint64_t now_us = UINT64_C(7200000000), at_us = 0;
+      calm_peer peer = measured(500000, 5, &now_us);
+      calm_exchange exchange;
+      calm_wait wait;
+      calm_sample sample;
+      calm_cx cx = at(now_us), later = at(jumps[i]), last = at(jumps[j]);
+      int32_t admitted;
+      memset(&sample, 0, sizeof sample);
+      sample.kind = CALM_KIND_PIGGYBACKED;
+      sample.since_first_us = sample.since_last_us = UINT32_MAX;
+      SAME(calm_start(&peer, &exchange, &cx, &wait), 0);
+      SAME(calm_timeout(&peer, &exchange, &later, &wait), 0);
+      SAME(wait.span_us >= 200000 && wait.span_us <= 600000000, 1);
+      SAME(calm_reply(&peer, &exchange, &sample, &last), 0);
+      admitted = calm_admit(&peer, CALM_CLASS_CONFIRMABLE, &last, &at_us);
+      SAME(admitted == CALM_ADMIT_NOW || admitted == CALM_ADMIT_AT, 1);
+      SAME(at_us >= last.now_us && at_us - last.now_us <= 360000000, 1);
+      SAME(calm_start(&peer, &exchange, &later, &wait), 0);
+      SAME(wait.span_us >= 200000 && wait.span_us <= 600000000, 1);
+    }
+  }
+}
+
+/* A counter of microseconds in 32 bits, handed on as it is, wraps every 71 minutes: what was learnt stays, and nothing waits for
+ * a time that has passed. */
+static void a_counter_that_wraps(void) {
+  uint64_t now_us = UINT32_MAX - 20000000u, at_us = 0;
+  calm_peer peer;
+  calm_exchange exchange;
+  calm_wait wait;
+  calm_sample sample;
+  calm_numbers numbers;
+  unsigned i;
+  memset(&sample, 0, sizeof sample);
+  sample.kind = CALM_KIND_PIGGYBACKED;
+  sample.since_first_us = sample.since_last_us = 300000;
+  SAME(calm_init(&peer, NULL), 0);
+  misuses = 0;
+  for (i = 0; i < 2000; i++) {
+    calm_cx cx = at((uint32_t)now_us);
+    SAME(calm_admit(&peer, CALM_CLASS_CONFIRMABLE, &cx, &at_us), CALM_ADMIT_NOW);
+    SAME(calm_start(&peer, &exchange, &cx, &wait), 0);
+    SAME(i < 10 || (wait.span_us >= 300000 && wait.span_us <= 400000), 1);
+    now_us += 300000;
+    cx = at((uint32_t)now_us);
+    SAME(calm_reply(&peer, &exchange, &sample, &cx), 0);
+    now_us += 5000000;
+  }
+  SAME(calm_view(&peer, &numbers), 0);
+  SAME(numbers.samples, 4);
+  SAME(misuses, 9); /* the three calls of the exchange after each of three wraps */
+}
+
 static void a_clock_of_32_bits(void) {
   calm_clock clock;
   calm_cx cx;
@@ -204,6 +283,12 @@ static void a_clock_of_32_bits(void) {
     for (i = 1; i <= 32768; i++) (void)calm_clock_now(&clock, i);
   }
   SAME(clock.now_us, 1000000); /* nothing is lost by looking often */
+  SAME(calm_clock_init(&clock, 80000000, UINT32_MAX), 0); /* a counter of processor cycles */
+  SAME(calm_clock_now(&clock, 78), 0);
+  SAME(calm_clock_now(&clock, 79), 1);
+  SAME(calm_clock_now(&clock, 79 + 0x7fffffffu), 26843545 + 1);
+  SAME(calm_clock_init(&clock, UINT32_MAX, 0), 0);
+  SAME(calm_clock_now(&clock, 0x7fffffffu), 499999);
   REFUSED(calm_clock_init(&clock, 0, 5), CALM_E_CLOCK);
   misuses = 0;
   SAME(calm_clock_now(&clock, 500), 0);
@@ -224,8 +309,11 @@ static void a_clock_of_32_bits(void) {
 int main(void) {
   memory_that_was_not_initialised();
   an_exchange_that_ends_twice();
+  what_is_begun_twice();
   arguments_that_are_none();
   a_clock_that_goes_back();
+  a_clock_that_jumps_during_an_exchange();
+  a_counter_that_wraps();
   a_clock_of_32_bits();
   printf("mistakes: %lu checks, %lu failed; a peer %lu bytes, an exchange %lu\n", checks, failed,
          (unsigned long)sizeof(calm_peer), (unsigned long)sizeof(calm_exchange));
