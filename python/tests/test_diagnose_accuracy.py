@@ -41,6 +41,13 @@ def test_no_figure_of_a_hard_loop_is_wrong_by_its_grade(number: int, tmp_path: P
     assert [one.violations for one in accuracy.scored("development", number, tmp_path, 0)] == [[], []]
 
 
+@pytest.mark.parametrize("number", [21, 27, 33])
+def test_reports_of_all_within_a_jitter_have_their_period(number: int, tmp_path: Path) -> None:
+    for one in accuracy.scored("development", number, tmp_path, 0):
+        period = one.figures["period_s"]
+        assert period.value == pytest.approx(period.truth, rel=0.01), one.end
+
+
 @pytest.mark.parametrize(
     ("end", "spurious", "needed", "cannot_tell"),
     [("devices", (0.999, 0.999), (0.999, 0.96), 0.013), ("server", (0.98, 0.975), (0.97, 0.84), 0.034)],

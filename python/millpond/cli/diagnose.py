@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -67,7 +68,8 @@ class _OnTheEngine(arguments.Verb):
 )  # fmt: skip
 @click.option(
     "--write", type=_PATH, metavar="DIR",
-    help="Write a path, a scenario and a fleet that repeat the capture, and run them beside it.",
+    help="Write a path, a scenario and a fleet that repeat the capture, and run them beside it. What is not visible is "
+    "fitted.",
 )  # fmt: skip
 @click.option(
     "--seeds", type=int, default=10, show_default=True, metavar="N", help="Of --write: runs beside the capture."
@@ -158,11 +160,15 @@ def _print(
 
 def _repeated(found: Diagnosis, source: str, folder: Path, seeds: int, as_json: bool) -> list[Beside]:
     """Write what repeats the capture, run it, and print both side by side."""
-    from millpond.diagnose import page, repeat, written
+    from millpond.diagnose import fitted, page, repeat, written
     from millpond.show import terminal
     from millpond.show.document import Section
 
-    made = written.of(found, source)
+    hidden = not sys.stderr.isatty()
+    with click.progressbar(
+        length=fitted.MOST, label="fitting what is not visible", file=sys.stderr, hidden=hidden
+    ) as bar:
+        made = written.of(fitted.fitted(found, source, lambda: bar.update(1)), source)
     written.write(made, folder)
     repeated = repeat.check(found, folder, range(1, seeds + 1))
     if not as_json:

@@ -26,6 +26,7 @@ import click
 from millpond.diagnose import analysis, drawn, repeat, score, truth, written
 from millpond.diagnose.analysis import Diagnosis
 from millpond.diagnose.ends import ENDS
+from millpond.diagnose.fitted import fitted
 from millpond.diagnose.score import Accuracy, Figure, Grade, Score
 from millpond.errors import MillpondError
 from millpond.plan import scenario as scenarios
@@ -146,7 +147,7 @@ def _sections(scores: Sequence[Score]) -> list[Section]:
 def _repeated(found: Diagnosis, name: str, seeds: int) -> dict[str, float]:
     """How far runs of what is written from a diagnosis are off."""
     with TemporaryDirectory() as folder:
-        written.write(written.of(found, name), Path(folder))
+        written.write(written.of(fitted(found, name), name), Path(folder))
         return {one.name: one.off for one in repeat.check(found, Path(folder), range(1, seeds + 1))}
 
 

@@ -123,15 +123,17 @@ class Diagnosis:
         return page.write(page.document(self, Path(file).stem, self.sentences, exchange), Path(file))
 
     def write(self, folder: Path | str) -> list[Path]:
-        """Write a path, a scenario and a fleet that repeat the capture. Gives the files.
+        """Write a path, a scenario and a fleet that repeat the capture. Gives the files. What is not visible is fitted.
 
         Raises:
             MillpondError: one line that says what is wrong and how to fix it.
         """
         from millpond.diagnose import written
+        from millpond.diagnose.fitted import fitted
 
         written.check(Path(folder))
-        return written.write(written.of(self, Path(folder).name), Path(folder))
+        source = Path(folder).name
+        return written.write(written.of(fitted(self, source), source), Path(folder))
 
     def repeat(self, folder: Path | str, seeds: int = 10) -> pa.Table:
         """Run what was written into a folder with so many seeds, and put the runs beside the capture.
