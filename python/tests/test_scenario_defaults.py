@@ -34,6 +34,12 @@ def _with(scenario: dict[str, Any], **keys: Any) -> dict[str, Any]:
     return {**scenario, **keys}
 
 
+#: Where segments are lost, so that it shows how TCP recovers.
+LOSSY = {
+    "path": {"uplink": {**LINK, "loss": {"kind": "bernoulli", "rate": "20 %"}}, "downlink": LINK},
+    "clients": [{"count": 10, "transport": {"kind": "tcp"}}],
+}
+
 #: Of each table with defaults, in the order of the page: a scenario that may have its keys, and where they stand in it.
 TABLES: list[tuple[dict[str, Any], tuple[str | int, ...]]] = [
     (ONE, ("path",)),
@@ -58,18 +64,26 @@ TABLES: list[tuple[dict[str, Any], tuple[str | int, ...]]] = [
         ),
         ("clients", 0, "notifications"),
     ),
-    (_with(ONE, clients=[{"count": 1, "transport": {"kind": "tcp"}}]), ("clients", 0, "transport")),
+    (LOSSY, ("clients", 0, "transport")),
     (_with(ONE, server={}), ("server",)),
     (_with(ONE, timeline=[{"kind": "restart", "at": "1 min"}]), ("timeline", 0)),
     (_with(ONE, run={}), ("run",)),
 ]
 
-#: Keys that are not written out: another key says whether there is such a thing.
-OPEN = {"recovery"}
+#: Keys that are not written out, because another key says what they are, with a value that is not the default.
+OPEN = {"recovery": "inflation", "rto_min": "1 s"}
 
 _TABLE = re.compile(r"^\| key\b[^|]*\| default \| meaning \|\n\|[-|]+\|\n((?:\|.*\n)+)", re.MULTILINE)
 _APART = re.compile(r"[,;] (?=(?:[^`]*`[^`]*`)*[^`]*$)")
-_LITERAL = re.compile(r"`([\"\[{][^`]*|true|false)`|(\d+)")
+_LITERAL = re.compile(r"(?:`([\"\[{][^`]*|true|false)`|(\d+))(?: \(.*\))?")
+
+#: Of what a kind chooses: a scenario that may have it, where it stands in it, and what it cannot do without.
+KINDS: dict[str, tuple[dict[str, Any], tuple[str | int, ...], dict[str, Any]]] = {
+    "aqm": (ONE, ("path", "uplink", "aqm"), {}),
+    "transfer": (_with(ONE, clients=[{"count": 1, **ASKED[0]}]), ("clients", 0, "transfer"), {"size": "64 B"}),
+}
+_KINDS = re.compile(r"^\| `kind`(?: of `(\w+)`)? \| keys \|\n\|[-|]+\|\n((?:\|.*\n)+)", re.MULTILINE)
+_KEY = re.compile(r"`(\w+) = ([^`]+)`")
 
 
 def literals(rows: str) -> Iterator[tuple[str, Any]]:
@@ -85,13 +99,6 @@ def literals(rows: str) -> Iterator[tuple[str, Any]]:
                 yield key, parse(f"value = {found[1] or found[2]}", "scenario.md")["value"]
 
 
-CASES = [
-    pytest.param(scenario, place, key, value, id=f"{'.'.join(map(str, place))}.{key}")
-    for (scenario, place), rows in zip(TABLES, _TABLE.findall(PAGE), strict=True)
-    for key, value in literals(rows)
-]
-
-
 def _set(scenario: dict[str, Any], place: tuple[str | int, ...], key: str, value: Any) -> dict[str, Any]:
     changed = copy.deepcopy(scenario)
     table: Any = changed
@@ -99,6 +106,29 @@ def _set(scenario: dict[str, Any], place: tuple[str | int, ...], key: str, value
         table = table[part]
     table[key] = value
     return changed
+
+
+def of_kinds() -> Iterator[Any]:
+    """The keys of each kind whose default stands behind them, as further cases."""
+    for heading in _KINDS.finditer(PAGE):
+        name = heading[1] or re.findall(r"^### `(\w+)`$", PAGE[: heading.start()], re.MULTILINE)[-1]
+        for row in heading[2].splitlines() if name in KINDS else []:
+            scenario, place, least = KINDS[name]
+            kind = row.split('"')[1]
+            chosen = _set(scenario, place[:-1], str(place[-1]), {"kind": kind, **least})
+            for key, written in _KEY.findall(row):
+                value = parse(f"value = {written}", "scenario.md")["value"]
+                yield pytest.param(chosen, place, key, value, id=f"{name} {kind}.{key}")
+
+
+CASES = [
+    *(
+        pytest.param(scenario, place, key, value, id=f"{'.'.join(map(str, place))}.{key}")
+        for (scenario, place), rows in zip(TABLES, _TABLE.findall(PAGE), strict=True)
+        for key, value in literals(rows)
+    ),
+    *of_kinds(),
+]
 
 
 def meant(scenario: dict[str, Any], key: str) -> object:
@@ -116,6 +146,12 @@ def test_a_key_at_its_default_changes_nothing(
     scenario: dict[str, Any], place: tuple[str | int, ...], key: str, value: Any
 ) -> None:
     assert meant(_set(scenario, place, key, value), key) == meant(scenario, key)
+
+
+@pytest.mark.parametrize(("key", "other"), OPEN.items())
+def test_a_run_shows_what_a_key_that_is_not_written_out_is(key: str, other: str) -> None:
+    scenario, place = next(table for table in TABLES if "transport" in table[1])
+    assert meant(_set(scenario, place, key, other), key) != meant(scenario, key)
 
 
 def test_most_keys_have_a_default_that_is_a_value() -> None:

@@ -221,7 +221,8 @@ impl fmt::Display for Tcp {
             }
         };
         tell("rto_initial", self.rto_initial != usual.rto_initial, self.rto_initial.to_string());
-        tell("rto_min", self.rto_min.is_some(), self.least_rto().to_string());
+        let least = Self { rto_min: None, ..self.clone() }.least_rto();
+        tell("rto_min", self.least_rto() != least, self.least_rto().to_string());
         tell("rto_max", self.rto_max != usual.rto_max, self.rto_max.to_string());
         tell("mss", self.mss != usual.mss, self.mss.to_string());
         tell("initial_window", self.initial_window != usual.initial_window, self.initial_window.to_string());
