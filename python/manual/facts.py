@@ -46,6 +46,7 @@ def facts() -> Facts:
     return {
         **{f"default.{name}": (f"`{value}`", f'`{name} = "{value}"`', value) for name, value in _engine.defaults()},
         **_naming(),
+        **_waits(),
         "collapse": (links.COLLAPSE_IN_WORDS,),
         "collapse.others": (_listed([f"{share:g}" for share in links.OTHER_THRESHOLDS], "and"),),
         "verdicts": (_listed([f"*{verdict}*" for verdict in OUTCOMES.values()], "or"),),
@@ -101,6 +102,19 @@ def _naming() -> dict[str, tuple[str, ...]]:
     for kind in sorted({*kinds.values()} - {"none"}):
         listed[f"naming.{kind}"] = sorted(name for name, asked in kinds.items() if asked == kind)
     return {fact: (", ".join(f"`{name}`" for name in names),) for fact, names in listed.items()}
+
+
+def _waits() -> dict[str, tuple[str, ...]]:
+    """Where the first wait is drawn from while nothing is known of the path, and where waits stop growing."""
+    told: dict[str, tuple[str, ...]] = {}
+    for name in ("rfc7252", "calm"):
+        low, high = (
+            f"{_engine.Controller(name).on_start(_engine.Exchange(), 40, _engine.Cx(0, chance)).us / 1e6:.3g}"
+            for chance in (0, 0xFFFF_FFFF)
+        )
+        told[f"{name}.first-wait"] = (f"{low} s to {high} s", f"{low} to {high} s")
+    settings = {setting: value for setting, value, _ in _engine.Controller("calm").settings}
+    return {**told, "calm.max-wait": (settings["max-wait"],)}
 
 
 def _versions() -> dict[str, tuple[str, ...]]:

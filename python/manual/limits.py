@@ -35,6 +35,11 @@ LIMITS = {
     "bodies": ("coap/src/transfer/host.rs", "MOST_BODIES"),
     "group-responses": ("coap/src/endpoint/tables/leisure.rs", "MOST"),
     "leisure": ("coap/src/endpoint/groups.rs", "DEFAULT_LEISURE"),
+    "requests": ("live/src/tcp/client.rs", "MOST_ASKS"),
+    "give-up": ("live/src/client/request.rs", "give_up_after"),
+    "body.program": ("cli/src/request.rs", "LONGEST_BODY"),
+    "load": ("cli/src/load/mod.rs", "USUAL_DURATION"),
+    "relay.clients": ("emulate/src/relay.rs", "MOST_CLIENTS"),
     "burst.set": (_BURSTS, "set"),
     "burst.pause": (_BURSTS, "pause"),
     "burst.patience": (_BURSTS, "patience"),
@@ -46,6 +51,8 @@ LIMITS = {
     "handlers": (_SERVER, "most_running"),
     "handlers.peer": (_SERVER, "most_running_per_peer"),
     "handling": (_SERVER, "handling_time"),
+    "ack-delay": (_SERVER, "ack_delay"),
+    "body": (_SERVER, "longest_body"),
     "connections": (_SERVER, "most_connections"),
     "series": (_SERVER, "METRICS_PEERS"),
     "responses": ("live/src/server/starting.rs", "MOST_HELD"),
@@ -103,6 +110,8 @@ def _times(seconds: int) -> tuple[str, ...]:
     told = [f"{seconds} s"]
     if seconds == 60:
         told.append("a minute")
+    elif seconds % 3600 == 0:
+        told.append(f"{seconds // 3600} h")
     elif seconds % 60 == 0:
         told.append(f"{seconds // 60} minutes")
     return tuple(told)

@@ -40,6 +40,45 @@ def test_every_fact_stands_in_some_page(name: str) -> None:
     assert any(f"<!--is {name}-->" in page.read_text(encoding="utf-8") for page in facts.PAGES)
 
 
+#: A flag or a setting of the library with its default in brackets.
+BRACKETED = re.compile(r"`(--[\w-]+|[a-z]+(?:_[a-z]+)+)`\s+\((\d[^()]*)\)")
+COMMANDS = (facts.ROOT / "docs" / "appendix" / "commands.md").read_text(encoding="utf-8")
+#: Defaults that help has in words.
+HELPED = {
+    "--duration": "limit.load",
+    "--max-size": "limit.body.program",
+    "--max-datagram": "limit.datagram",
+    "--clients": "limit.relay.clients",
+}
+
+
+def helped(flag: str) -> set[str]:
+    """The defaults of a flag, as the help of each verb that has it tells them."""
+    entries = re.findall(rf"^ +(?:-\w, )?{flag} .*\n(?: {{20,}}.*\n)*", COMMANDS, re.MULTILINE)
+    told = re.findall(r"\[(?:default: )?([^\]]*)\]", " ".join(" ".join(entries).split()))
+    return {_bare(one) for one in told}
+
+
+def _bare(told: str) -> str:
+    return re.sub(r"<!--.*?-->|[\s,]", "", told)
+
+
+@pytest.mark.parametrize("page", [page for page in facts.PAGES if page.parent.name in (facts.ROOT.name, "docs")])
+def test_a_default_in_brackets_is_held_to_the_code_or_to_the_help(page: Path) -> None:
+    told = BRACKETED.findall(page.read_text(encoding="utf-8"))
+    assert [
+        f"`{name}` ({default})"
+        for name, default in told
+        if "<!--is " not in default and not name.startswith("millpond_") and _bare(default) not in helped(name)
+    ] == []
+
+
+@pytest.mark.parametrize(("flag", "fact"), HELPED.items())
+def test_a_default_that_help_has_in_words_is_that_of_the_code(flag: str, fact: str) -> None:
+    told = KNOWN[fact][0].removesuffix("B")
+    assert any(one.startswith(_bare(told)) for one in helped(flag)), helped(flag)
+
+
 def test_another_default_is_a_fault_in_every_page_that_names_it() -> None:
     changed = {**KNOWN, "default.controller": ("`fasor-token`",), "collapse": ("half",)}
     told = {

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "supported.md").read_text(encoding="utf-8")
 SOURCE = "".join(file.read_text(encoding="utf-8") for file in sorted(ROOT.glob("crates/*/src/**/*.rs")))
@@ -23,22 +21,6 @@ def test_every_supported_standard_is_cited_where_it_is_implemented() -> None:
     told = {number for standard, *_ in rows("Standards") for number in re.findall(r"RFC (\d+)", standard)}
     assert len(told) > 20
     assert {number for number in told if not re.search(rf"RFC ?{number}\b", SOURCE)} == set()
-
-
-@pytest.mark.parametrize(
-    ("what", "file", "constant"),
-    [
-        ("relay clients", "emulate/src/relay.rs", r"MOST_CLIENTS: usize = ([\d_]+)"),
-        ("observers", "coap/src/transfer/config.rs", r"observers: (\d+_\d+)"),
-        ("peers of a server", "coap/src/endpoint/config.rs", r"peers: ([\d_]+)"),
-        ("requests under way in a client", "live/src/tcp/client.rs", r"MOST_ASKS: u32 = ([\d_]+)"),
-    ],
-)
-def test_a_limit_is_that_of_the_source(what: str, file: str, constant: str) -> None:
-    found = re.search(constant, (ROOT / "crates" / file).read_text(encoding="utf-8"))
-    assert found is not None
-    (limit,) = (limit for name, limit, _ in rows("Limits") if name == what)
-    assert limit.startswith(f"{int(found[1].replace('_', '')):,}")
 
 
 def test_messages_of_the_troubleshooting_page_are_those_of_the_source() -> None:
