@@ -125,8 +125,9 @@ def _sections(scores: Sequence[Score]) -> list[Section]:
         "cannot tell", "verdict right", "goodput ratio off, 90 %",
     )  # fmt: skip
     caption = (
-        "Of all retransmissions that are seen. Precision: of those told so the share that is. Recall: of those that "
-        "are the share that is told so. In points: within so many the goodput ratio is in 90 % of the captures."
+        "Shares are of all retransmissions seen. Precision: of those labelled spurious (needed), the share that are. "
+        "Recall: of those that are, the share labelled so. Last column: in 90 % of the captures the goodput ratio is "
+        "off by at most so many points."
     )
     sections = []
     for end in ENDS:
