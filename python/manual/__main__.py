@@ -39,6 +39,14 @@ enable = false
 limit-results = 30
 use-boolean-and = true
 """
+_CRATES = """\
+<!DOCTYPE html>
+<html lang="en">
+<meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>Crates of Millpond</title>
+<h1>Crates</h1>
+<ul>{rows}</ul>
+"""
 
 
 def main() -> int:
@@ -79,7 +87,7 @@ def _with_index(folder: Path) -> None:
         return
     crates = sorted(page.parent.name for page in folder.glob("*/index.html") if page.parent.name.startswith("millpond"))
     rows = "".join(f'<li><a href="{name}/index.html">{name}</a></li>' for name in crates)
-    index.write_text(f"<!DOCTYPE html><title>Crates</title><h1>Crates</h1><ul>{rows}</ul>\n", encoding="utf-8")
+    index.write_text(_CRATES.format(rows=rows), encoding="utf-8")
 
 
 if __name__ == "__main__":

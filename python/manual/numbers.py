@@ -1,6 +1,6 @@
 """Numbers of ours that a study's page tells: how each is measured, and what a full run gave.
 
-`page.toml` beside the plan says how a number is found, as a check of `claims.toml` without bounds::
+`page.toml` beside the plan says how a number is found, as a check of `claims.toml` without bounds:
 
     [[number]]
     id = "last"
@@ -15,7 +15,7 @@ counts the points at which `of` is lower or higher than `against`. `unit` is the
 with `per = 50` a fiftieth of the value. A number that names no reading of the test bed means the first one.
 
 How near ours come to published figures is told by the farthest of those rows of `published.csv` that have these texts
-in these columns, in percent, on the first reading of the test bed::
+in these columns, in percent, on the first reading of the test bed:
 
     [[farthest]]
     id = "fifty"

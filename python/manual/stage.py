@@ -147,7 +147,7 @@ def _with_explorer(text: str) -> str:
     shown = (
         f'<p><a href="{EXPLORER}/index.html">The explorer</a>: the simulator in this page, nothing to install.</p>\n'
         f'<iframe src="{EXPLORER}/index.html" title="The explorer" loading="lazy" '
-        'style="width:100%;height:480px;border:1px solid #bbb"></iframe>\n'
+        'style="width:100%;height:480px;box-sizing:border-box;border:1px solid #bbb"></iframe>\n'
     )
     title, _, rest = text.partition("\n")
     return f"{title}\n\n{shown}\n{rest}"

@@ -1,6 +1,6 @@
 """Millpond: CoAP congestion control, measured in the very code that ships.
 
-From a notebook::
+From a notebook:
 
     import millpond
 

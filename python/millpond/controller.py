@@ -2,7 +2,7 @@
 
 A controller holds what is known about one peer and answers two questions: may this message leave, and how long until
 its next copy. An object is made for every peer. It is called for one exchange after the other, or for several at a
-time, and always in the order of time::
+time, and always in the order of time:
 
     import millpond
 

@@ -13,6 +13,8 @@ import pytest
 
 SITE = Path(__file__).parents[3] / "site"
 PAGES = ("index.html", "fleet.html", "scenario.html", "studies/anrw18.html")
+#: Made beside the book, without its sidebar.
+BESIDE = ("api/rust/index.html",)
 
 
 class _Quiet(http.server.SimpleHTTPRequestHandler):
@@ -35,7 +37,7 @@ def book() -> Iterator[str]:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 390])
-@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("name", [*PAGES, *BESIDE])
 def test_pages_fit_and_can_be_used_by_every_reader(
     browser: Any, book: str, faults: Callable[[Any], list[str]], name: str, width: int, scheme: str
 ) -> None:
@@ -47,7 +49,7 @@ def test_pages_fit_and_can_be_used_by_every_reader(
     page.close()
 
 
-def test_the_sidebar_is_grouped_and_search_finds_pages(browser: Any, book: str) -> None:
+def test_the_sidebar_is_grouped(browser: Any, book: str) -> None:
     page = browser.new_page(viewport={"width": 1280, "height": 900})
     page.goto(book + "index.html")
     parts = page.locator("#mdbook-sidebar li.part-title")
@@ -62,9 +64,35 @@ def test_the_sidebar_is_grouped_and_search_finds_pages(browser: Any, book: str) 
         "Appendix",
         "Project",
     ]
+    page.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_search_finds_pages_and_can_be_read(
+    browser: Any, book: str, faults: Callable[[Any], list[str]], scheme: str
+) -> None:
+    page = browser.new_page(viewport={"width": 390, "height": 900}, color_scheme=scheme, reduced_motion="reduce")
+    page.goto(book + "index.html")
     page.keyboard.press("s")
     page.keyboard.type("power cut")
     found = page.locator("#mdbook-searchresults a")
     found.first.wait_for()
     assert any("fleet.html" in (link.get_attribute("href") or "") for link in found.all())
+    assert faults(page) == []
+    page.close()
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_no_entry_of_the_sidebar_is_cut(browser: Any, book: str, name: str) -> None:
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    page.goto(book + name)
+    page.locator("#mdbook-sidebar li.part-title").first.wait_for()
+    assert (
+        page.evaluate(
+            "[...document.querySelectorAll('#mdbook-sidebar a')].filter(one => one.getBoundingClientRect().right > "
+            "document.getElementById('mdbook-sidebar').getBoundingClientRect().right || one.scrollWidth > one.clientWidth)"
+            ".map(one => one.textContent)"
+        )
+        == []
+    )
     page.close()

@@ -1,6 +1,6 @@
 """From a capture of your own network to the cause, the cell and what would help.
 
-From a notebook::
+From a notebook:
 
     import millpond
 

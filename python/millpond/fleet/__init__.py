@@ -1,6 +1,6 @@
 """The fleet question: will these devices bring their cell down, and which setting prevents it?
 
-From a notebook::
+From a notebook:
 
     import millpond
 

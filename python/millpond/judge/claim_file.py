@@ -1,6 +1,6 @@
 """Claims of a study as they are written in `claims.toml`: sentences, and the checks they come down to.
 
-A check reads, for instance::
+A check reads, for instance:
 
     [[claim.check]]
     metric = "fct"                      # see docs/appendix/metrics.md

@@ -1,7 +1,7 @@
 """The plan of a sweep or study, `plan.toml`: what is run, and how each factor changes the scenario.
 
 A plan holds one `[matrix]` or several `[[matrix]]`. Every combination of a matrix's lists is one cell, the first list
-turning slowest. A list is a *factor*, under any name; `[vary.<factor>]` says which places of the scenario it changes::
+turning slowest. A list is a *factor*, under any name; `[vary.<factor>]` says which places of the scenario it changes:
 
     [vary.buffer_bytes]             # the value itself, written at these places
     places = ["path.uplink.queue", "path.downlink.queue"]
@@ -17,7 +17,7 @@ A factor without such a table goes to the place it is called after (`"clients[0]
 scenario that has its name. `algorithm` is the one factor that is no place: it makes the clients' controllers, and turns
 slowest wherever it stands. Its values are presets, custom controllers (`mine.py:Mine`), or names of tables that
 say what the clients have, a `controller`, or a `transport` for those that ask over TCP, and further keys of theirs,
-which are laid over the scenario's::
+which are laid over the scenario's:
 
     [algorithms.tcp_newreno]
     label = "TCP New Reno"

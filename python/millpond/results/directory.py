@@ -1,6 +1,6 @@
 """A results directory: Parquet tables, a manifest, and nothing else that a later reading needs.
 
-Layout of a finished directory::
+Layout of a finished directory:
 
     manifest.json       what was run: study or scenario, every scenario in full, seeds, versions, command, counts
     cells.parquet       one row per cell: its number and name, its runs, and a column per factor, named as the factor
