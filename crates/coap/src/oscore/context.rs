@@ -252,7 +252,7 @@ impl Context {
         self.numbers.raise(bound);
     }
 
-    /// The nonce of whoever gave a message this Partial IV (RFC 8613 §5.2).
+    /// The nonce of the endpoint that gave a message this Partial IV (RFC 8613 §5.2).
     pub(super) fn nonce(&self, id: &Id, partial_iv: PartialIv) -> AnyNonce {
         let length = self.algorithm.nonce_length();
         let mut nonce = AnyNonce::default();

@@ -17,7 +17,7 @@ pub struct OscoreOption<'a> {
     pub partial_iv: Option<PartialIv>,
     /// Which of the contexts that have the same [`kid`](Self::kid).
     pub kid_context: Option<&'a [u8]>,
-    /// Sender ID of whoever sent the message.
+    /// Sender ID of the sender of the message.
     pub kid: Option<&'a [u8]>,
 }
 

@@ -157,7 +157,7 @@ mod tests {
     use crate::message::{Kind, MessageId, Token};
     use crate::oscore::{Parameters, Start};
 
-    /// What only whoever has the key can send.
+    /// What only a holder of the key can send.
     #[test]
     fn what_decrypts_to_no_message_is_malformed() {
         let parameters = Parameters { sender_id: &[1], recipient_id: &[2], ..Parameters::of(b"0123456789abcdef") };

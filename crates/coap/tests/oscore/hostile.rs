@@ -4,7 +4,7 @@ use millpond_coap::oscore::{Context, OscoreOption, Parameters, Start};
 const SECRET: [u8; 16] = *b"0123456789abcdef";
 
 /// Whatever these bytes are: as the value of an option, as a request and as a response. Nothing panics, what is read of an option is
-/// written the same, and nothing is taken that was not protected by whoever has the key.
+/// written the same, and nothing is taken that was not protected by a holder of the key.
 pub(crate) fn check(bytes: &[u8]) {
     if let Ok(option) = OscoreOption::decode(bytes) {
         assert_eq!(option.encode().as_deref(), Some(bytes));

@@ -20,7 +20,7 @@ struct Side {
     used: BTreeMap<Nonce, Vec<u8>>,
 }
 
-/// The ID of whoever gave the number, and the number.
+/// The ID of the endpoint that gave the number, and the number.
 type Nonce = (Vec<u8>, u64);
 
 impl Side {
