@@ -300,8 +300,8 @@ advisories: $(CARGO_DENY) ## known security advisories of the dependencies (need
 	$(CARGO_DENY) --locked check advisories
 
 lint-python: $(VENV)/.dev
-	$(BIN)/ruff check python interop crates/py/benches crates/web c/sizes ports examples/firmware/run examples/python-client
-	$(BIN)/ruff format --check python interop crates/py/benches crates/web c/sizes ports examples/firmware/run examples/python-client
+	$(BIN)/ruff check python interop crates/py/benches crates/web c/sizes examples/firmware/run examples/python-client
+	$(BIN)/ruff format --check python interop crates/py/benches crates/web c/sizes examples/firmware/run examples/python-client
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest millpond._engine
 	$(BIN)/codespell
