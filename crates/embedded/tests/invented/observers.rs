@@ -314,3 +314,71 @@ fn a_long_body_goes_in_short_blocks_until_an_address_is_validated() {
         vec![Box::pin(serving)],
     );
 }
+
+/// Whoever registers, ends, acknowledges and rejects in whatever order: places are bounded, and are free once all are silent.
+#[test]
+fn observers_that_do_as_they_please_are_bounded_and_forgotten() {
+    let world = World::default();
+    let mut buffer = [0; 300];
+    let mut resource = |request: &Asked<'_>, reply: &mut Reply<'_>| {
+        if request.message.option(number::URI_QUERY).is_none() {
+            reply.observable();
+        }
+        reply.body(Code::CONTENT, 0, &[b'.'; 100]);
+    };
+    let device = Node::new(world.socket(host(2)), host(2), &world, calm(), &mut buffer).unwrap();
+    let mut device = device.serving(&mut resource);
+    let (observers, most) = (Cell::new(0), Cell::new(0));
+    let serving = async {
+        loop {
+            device.serve_until(Instant::from_micros(world.now().as_micros() + 50_000)).await.unwrap();
+            device.notify("a");
+            device.notify("b");
+            observers.set(device.observers());
+            most.set(most.get().max(device.observers()));
+        }
+    };
+    world.run(
+        async {
+            let mut word = 7_u32;
+            let mut draw = |below: u32| {
+                word = word.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                (word >> 8) % below
+            };
+            for step in 0..800_u16 {
+                let from = host(5 + draw(6) as u8);
+                let token = draw(8) as u16;
+                let observe = match draw(3) {
+                    0 => vec![],
+                    1 => vec![1],
+                    _ => vec![draw(256) as u8, draw(256) as u8],
+                };
+                let path = ["a", "b"][draw(2) as usize];
+                let mut bytes = match draw(4) {
+                    // What acknowledges or rejects the last that came to anybody, with its ID.
+                    0 | 1 => {
+                        let kind = [Kind::Acknowledgement, Kind::Reset][draw(2) as usize];
+                        let last = world.sent.borrow().iter().rev().find(|(sender, _)| *sender == host(2)).cloned();
+                        let Some((_, last)) = last else { continue };
+                        let id = Message::parse(&last).unwrap().id;
+                        let mut bytes = Vec::new();
+                        Writer::start(&mut bytes, kind, Code::EMPTY, id, Token::EMPTY).finish().unwrap();
+                        bytes
+                    }
+                    2 => written(token, Code::GET, path, &[(number::OBSERVE, &observe)]),
+                    _ => written(token, Code::GET, path, &[(number::OBSERVE, &observe), (number::URI_QUERY, b"q")]),
+                };
+                if bytes[1] != 0 {
+                    bytes[2..4].copy_from_slice(&step.to_be_bytes());
+                }
+                world.socket(from).send(from, host(2), &bytes).await.unwrap();
+                pause(&world, u64::from(draw(400_000))).await;
+                assert!(observers.get() <= 4);
+            }
+            assert_eq!(most.get(), 4);
+            pause(&world, 300_000_000).await;
+            assert_eq!(observers.get(), 0);
+        },
+        vec![Box::pin(serving)],
+    );
+}
