@@ -12,11 +12,12 @@ import pytest
 from right_diagnosis import of_drawn, of_scenario
 
 from millpond import api
-from millpond.diagnose import accuracy, drawn, score
+from millpond.diagnose import accuracy, analysis, drawn, score, truth
 from millpond.diagnose.analysis import Diagnosis
 from millpond.diagnose.ends import ENDS, End
 from millpond.diagnose.score import Accuracy, Figure
 from millpond.plan import scenario as scenarios
+from millpond.run import capture
 
 #: A path whose round trip, 3.2 s, is longer than any first timer, 2 to 3 s.
 SLOW: dict[str, Any] = {
@@ -54,6 +55,25 @@ def test_the_truth_of_a_capture_is_that_of_the_runs_own_tables(number: int) -> N
         exchange.label(at) == "spurious" for exchange in true.exchanges for at in range(1, len(exchange.sent))
     )
     assert spurious == pc.sum(flows["unnecessary"]).as_py()
+
+
+@pytest.mark.parametrize(
+    ("asking", "server"), [({"confirmable": False}, {}), ({}, {"duplicates": "calm"})], ids=["non", "calm server"]
+)
+def test_responses_with_message_ids_of_the_server_answer_their_requests(
+    asking: dict[str, Any], server: dict[str, Any]
+) -> None:
+    link = {"rate": "30 kbit/s", "delay": "1700 ms", "queue": "200 kB", "loss": "none"}
+    clients = {"count": 10, "exchanges": 20, "controller": "rfc7252", "token_length": 2, **asking}
+    tree = {"path": {"uplink": link, "downlink": link}, "clients": [clients], "server": server, "run": {"until": "1 h"}}
+    scenario = scenarios.build(tree, "separate")
+    content = capture.of_run(scenario, 1)
+    true = truth.of(content, scenarios.in_full(scenario))
+    assert len(true.exchanges) == 200
+    assert all(one.useful == 0 for one in true.exchanges)
+    found = analysis.of_capture(content, "server")
+    assert found.requests.num_rows == 200
+    assert not [doubt for doubt in found.figures["doubts"] if "answers" in doubt]
 
 
 def test_behind_a_slow_path_every_retransmission_is_spurious() -> None:

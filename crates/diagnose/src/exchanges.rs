@@ -2,7 +2,7 @@
 //!
 //! What is kept is bounded: when a [`Chapter`] is full it is judged, and only exchanges that may still go on are kept.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
 use millpond_coap::message::{Kind, MessageId, Token};
@@ -45,7 +45,7 @@ pub(crate) struct Exchange {
     pub sent: Vec<f64>,
     /// When acknowledgements, resets and responses to it were seen, ascending.
     pub answered: Vec<f64>,
-    /// When the same endpoint's next request was first seen.
+    /// When the same endpoint's next request was first seen, or that which [follows](Chapter::follow) it.
     pub next: Option<f64>,
     /// Bytes of IP packets.
     pub request_bytes: u32,
@@ -54,6 +54,8 @@ pub(crate) struct Exchange {
     pub answer_payload: u32,
     /// It was acknowledged empty: the response came by itself.
     pub separate: bool,
+    /// Its copies have tokens of their own.
+    is_named: bool,
 }
 
 impl Exchange {
@@ -65,12 +67,21 @@ impl Exchange {
         self.sent.last().copied().unwrap_or_default()
     }
 
+    /// Which transmission an answer is to: each has its own, unless the server left some out.
+    pub(crate) fn asked_by(&self, answer: usize) -> usize {
+        let last = self.sent.len() - 1;
+        let Some(&at) = self.answered.get(answer).filter(|_| self.answered.len() < self.sent.len()) else {
+            return answer.min(last);
+        };
+        self.sent.partition_point(|&sent| sent <= at).saturating_sub(1)
+    }
+
     fn latest(&self) -> f64 {
         self.last_sent().max(self.answered.last().copied().unwrap_or_default())
     }
 }
 
-/// A confirmable message of the side that answers: notification or separate response.
+/// A confirmable message of the side that answers: notification, separate response or ping.
 #[derive(Clone, Debug)]
 pub(crate) struct Push {
     pub peer: u32,
@@ -80,7 +91,7 @@ pub(crate) struct Push {
 }
 
 /// What is judged together.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Chapter {
     /// Ascending in time.
     pub packets: Vec<Passed>,
@@ -100,6 +111,33 @@ impl Chapter {
     /// Their times and sizes.
     pub(crate) fn direction(&self, up: bool) -> (Vec<f64>, Vec<u32>) {
         self.packets.iter().filter(|packet| packet.up == up).map(|packet| (packet.at, packet.bytes)).unzip()
+    }
+
+    /// Whether endpoints send again what they asked after they asked for more: they have several exchanges open.
+    pub(crate) fn has_several_open(&self) -> bool {
+        const FEW: usize = 5;
+        let resent = self.exchanges.iter().filter(|exchange| exchange.confirmable && exchange.sent.len() > 1);
+        let (mut all, mut later) = (0, 0);
+        for exchange in resent {
+            all += 1;
+            later += usize::from(exchange.next.is_some_and(|next| exchange.last_sent() > next + 0.1));
+        }
+        later >= FEW && later * 10 >= all
+    }
+
+    /// Sets what follows each exchange if endpoints have so many open: a request for each that ended. Nothing, of more than
+    /// there are.
+    pub(crate) fn follow(&mut self, open: usize) {
+        let exchanges = &mut self.exchanges;
+        for of_peer in self.by_peer.values() {
+            for (place, &index) in of_peer.iter().enumerate() {
+                let next =
+                    of_peer.get(place + open).and_then(|&next| exchanges.get(next as usize)).map(Exchange::began);
+                if let Some(exchange) = exchanges.get_mut(index as usize) {
+                    exchange.next = next;
+                }
+            }
+        }
     }
 
     pub(crate) fn peers(&self) -> impl Iterator<Item = impl Iterator<Item = &Exchange> + Clone> {
@@ -137,6 +175,8 @@ pub(crate) struct Gathering {
     pub names: Vec<Pair>,
     open: BTreeMap<(u32, u16), u32>,
     open_pushes: BTreeMap<(u32, u16), u32>,
+    /// Of devices.
+    pings: BTreeSet<(u32, u16)>,
     pub chapter: Chapter,
     /// Microseconds since 1970 of the first packet.
     pub origin: Option<i64>,
@@ -168,7 +208,11 @@ impl Gathering {
         self.chapter.packets.push(Passed { at, bytes, peer, up });
         match (up, message.sort) {
             (true, Sort::Request) => self.request(at, bytes, peer, message),
+            (true, Sort::Empty) if message.kind == Kind::Confirmable => {
+                self.pings.insert((peer, message.id.0));
+            }
             (true, _) => self.acknowledgement_of_push(at, peer, message),
+            (false, Sort::Empty) if message.kind == Kind::Confirmable => self.push(at, peer, message),
             (false, Sort::Response) if matches!(message.kind, Kind::Confirmable | Kind::NonConfirmable) => {
                 self.unasked(at, bytes, peer, message);
             }
@@ -225,6 +269,7 @@ impl Gathering {
             && at - known.began() <= EXCHANGE_LIFETIME
         {
             known.sent.push(at);
+            known.is_named |= known.token != message.token;
             return;
         }
         let index = exchanges.len() as u32;
@@ -247,6 +292,7 @@ impl Gathering {
             request_payload: message.payload,
             answer_payload: 0,
             separate: false,
+            is_named: false,
         });
     }
 
@@ -255,8 +301,10 @@ impl Gathering {
         let found =
             self.open.get(&(peer, message.id.0)).and_then(|&index| self.chapter.exchanges.get_mut(index as usize));
         let Some(exchange) = found.filter(|known| at - known.began() <= EXCHANGE_LIFETIME) else {
-            self.oddities.orphans += 1;
-            self.oddities.early_orphans += u64::from(at < 10.0);
+            if !self.pings.contains(&(peer, message.id.0)) {
+                self.oddities.orphans += 1;
+                self.oddities.early_orphans += u64::from(at < 10.0);
+            }
             return;
         };
         exchange.answered.push(at);
@@ -269,9 +317,11 @@ impl Gathering {
     fn unasked(&mut self, at: f64, bytes: u32, peer: u32, message: &Message) {
         let chapter = &mut self.chapter;
         let of_peer = chapter.by_peer.get(&peer).map_or(&[][..], Vec::as_slice);
-        let asked = of_peer.iter().rev().take(RECENT).find_map(|&index| {
-            let known = chapter.exchanges.get(index as usize)?;
-            (is_of(known.token, message.token) && at - known.began() <= EXCHANGE_LIFETIME).then_some(index)
+        let asked = of_peer.iter().rev().take(RECENT).copied().find(|&index| {
+            chapter.exchanges.get(index as usize).is_some_and(|known| {
+                let is_its = known.token == message.token || known.is_named && is_of(known.token, message.token);
+                is_its && at - known.began() <= EXCHANGE_LIFETIME
+            })
         });
         if let Some(exchange) = asked.and_then(|index| chapter.exchanges.get_mut(index as usize)) {
             exchange.answer_payload = message.payload;
@@ -282,17 +332,23 @@ impl Gathering {
             }
         }
         if message.kind == Kind::Confirmable {
-            let key = (peer, message.id.0);
-            if let Some(&index) = self.open_pushes.get(&key)
-                && let Some(push) = chapter.pushes.get_mut(index as usize)
-                && at - push.sent.first().copied().unwrap_or_default() <= EXCHANGE_LIFETIME
-            {
-                push.sent.push(at);
-                return;
-            }
-            self.open_pushes.insert(key, chapter.pushes.len() as u32);
-            chapter.pushes.push(Push { peer, id: message.id, sent: vec![at], acknowledged: Vec::new() });
+            self.push(at, peer, message);
         }
+    }
+
+    /// A notification, a separate response, or a ping.
+    fn push(&mut self, at: f64, peer: u32, message: &Message) {
+        let chapter = &mut self.chapter;
+        let key = (peer, message.id.0);
+        if let Some(&index) = self.open_pushes.get(&key)
+            && let Some(push) = chapter.pushes.get_mut(index as usize)
+            && at - push.sent.first().copied().unwrap_or_default() <= EXCHANGE_LIFETIME
+        {
+            push.sent.push(at);
+            return;
+        }
+        self.open_pushes.insert(key, chapter.pushes.len() as u32);
+        chapter.pushes.push(Push { peer, id: message.id, sent: vec![at], acknowledged: Vec::new() });
     }
 
     fn acknowledgement_of_push(&mut self, at: f64, peer: u32, message: &Message) {
@@ -314,6 +370,7 @@ impl Gathering {
         let full = std::mem::take(&mut self.chapter);
         self.open.clear();
         self.open_pushes.clear();
+        self.pings.clear();
         let next = &mut self.chapter;
         next.packets = full.packets.iter().copied().filter(|packet| packet.at >= cut).collect();
         for exchange in full.exchanges.iter().filter(|exchange| exchange.latest() >= cut) {

@@ -17,13 +17,13 @@ pub(crate) struct Rhythm {
 }
 
 impl Rhythm {
+    /// Seconds: what comes faster is a loop.
+    pub(crate) const LEAST_PERIOD: f64 = 5.0;
+
     pub(crate) fn is_periodic(&self) -> bool {
-        self.period > LEAST_PERIOD && (self.is_common || self.jitter < 0.08 * self.period)
+        self.period > Self::LEAST_PERIOD && (self.is_common || self.jitter < 0.08 * self.period)
     }
 }
-
-/// Seconds: what comes faster is a loop.
-const LEAST_PERIOD: f64 = 5.0;
 
 pub(crate) fn rhythm(chapter: &Chapter) -> Option<Rhythm> {
     let own = of_each(chapter);
@@ -51,7 +51,7 @@ fn of_all(chapter: &Chapter) -> Option<Rhythm> {
         return None;
     }
     let rough = median_of(began.iter().flat_map(|of| of.windows(2).map(|pair| pair[1] - pair[0])))?;
-    if rough <= LEAST_PERIOD {
+    if rough <= Rhythm::LEAST_PERIOD {
         return None;
     }
     let span = began.iter().filter_map(|of| of.last()).copied().fold(first, f64::max) - first;

@@ -22,8 +22,12 @@ mod verdicts;
 /// No loop is longer than so many of the longest timers: with the default MAX_RETRANSMIT a device has given up before.
 const LONGEST_LOOP: f64 = 33.0;
 
-/// With the default MAX_RETRANSMIT (RFC 7252 §4.8).
+/// In a closed loop so many requests follow an answer after the same time.
+const CLOSED: f64 = 0.55;
+
+/// With the defaults (RFC 7252 §4.8): transmissions of an exchange, and seconds of the longest first timer.
 const USUAL_TRANSMISSIONS: usize = 5;
+const USUAL_TIMER: f64 = 3.0;
 
 /// The downlink's rate as far as it is known.
 #[derive(Clone, Copy, Debug)]
@@ -203,9 +207,33 @@ impl Pauses {
 
 /// Judges a chapter captured at the server.
 pub(crate) fn server_side(chapter: &Chapter) -> Findings {
+    if chapter.has_several_open() {
+        return findings(&followed(chapter));
+    }
+    findings(chapter)
+}
+
+/// The chapter with the number of open exchanges for which the loop is clear, if it is for any: where requests are lost,
+/// what follows what cannot be told.
+fn followed(chapter: &Chapter) -> Chapter {
+    const MOST_OPEN: usize = 8;
+    let mut chapter = chapter.clone();
+    let mut clearest = (CLOSED, usize::MAX);
+    for open in 1..=MOST_OPEN {
+        chapter.follow(open);
+        let agreement = track(&chapter, LONGEST_LOOP * USUAL_TIMER).agreement;
+        if agreement > clearest.0 {
+            clearest = (agreement, open);
+        }
+    }
+    chapter.follow(clearest.1);
+    chapter
+}
+
+fn findings(chapter: &Chapter) -> Findings {
     let evidence = gather(chapter);
     let judged = verdicts::judge(&evidence);
-    figures::findings(&evidence, judged)
+    figures::of(&evidence, judged)
 }
 
 fn gather(chapter: &Chapter) -> Evidence<'_> {
@@ -308,7 +336,7 @@ fn is_closed(
     holes: f64,
 ) -> bool {
     // Where requests are lost, many come a timer later.
-    let enough = if holes > 0.03 { 0.3 } else { 0.55 };
+    let enough = if holes > 0.03 { 0.3 } else { CLOSED };
     if track.agreement < enough || rhythm.is_some_and(|rhythm| rhythm.is_periodic() && rhythm.same > 0.5) {
         return false;
     }
@@ -322,7 +350,20 @@ fn is_closed(
         expected += sent_again;
         seen += sent_again.min(exchange.sent.len() - 1);
     }
-    2 * seen >= expected
+    2 * seen >= expected || follows_the_first(track)
+}
+
+/// Whether requests follow the first of several answers, sooner than reports come: it was accepted, and the others waited
+/// for nothing.
+fn follows_the_first(track: &Track) -> bool {
+    const FEW: usize = 8;
+    let several = track.samples.iter().filter(|sample| sample.delays.len() > 1);
+    let (mut all, mut first) = (0, 0);
+    for sample in several {
+        all += 1;
+        first += usize::from(sample.delays[0] <= Rhythm::LEAST_PERIOD && track.agrees(sample.at, sample.delays[0]));
+    }
+    all >= FEW && first * 5 >= all * 4
 }
 
 fn closed(chapter: &Chapter, track: &Track, range: (f64, f64), arrivals: Option<&Arrivals>) -> Option<Closed> {

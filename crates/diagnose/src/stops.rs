@@ -196,8 +196,7 @@ pub(crate) fn spurious(exchange: &Exchange, around: impl Fn(f64) -> Around, sche
     };
     hypotheses(exchange, stopped(exchange, loop_at, schedule), &around, schedule, |answer, likely| {
         all += likely;
-        // An answer follows the last transmission before it; of several at once each has its own.
-        if let Some(place) = answer.map(|answer| answer.min(exchange.sent.len() - 1)) {
+        if let Some(place) = answer.map(|answer| exchange.asked_by(answer)) {
             accepted[place] += likely;
         }
     });

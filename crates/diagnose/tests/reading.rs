@@ -235,6 +235,23 @@ fn copies_that_their_tokens_name_are_one_exchange() {
     assert_eq!(read(&pcap(101, &other)).unwrap().exchanges, 2, "another token is another request");
 }
 
+/// CoAP pings of both sides, each answered by a reset, as devices keep a NAT's mapping alive with.
+#[test]
+fn pings_are_no_answers_without_a_request() {
+    let mut frames = conversation(ipv4);
+    for number in 0..20_u8 {
+        let at = 20_000_013 + 20_000_137 * u32::from(number);
+        let (ping, reset) = ([0x40, 0, 0x56, number], [0x70, 0, 0x56, number]);
+        frames.extend([(at, ipv4(true, &ping)), (at + 100, ipv4(false, &reset))]);
+        frames.extend([(at + 200_000, ipv4(false, &ping)), (at + 900_000, ipv4(true, &reset))]);
+    }
+    let found = read(&pcap(101, &frames)).unwrap();
+    assert_eq!(found.exchanges, 1);
+    assert!(found.doubts.is_empty(), "{:?}", found.doubts);
+    let loop_time = found.path.base_rtt_s.value.unwrap();
+    assert!((loop_time - 0.7).abs() < 1e-6, "a ping of the server shows the round trip: {loop_time}");
+}
+
 /// Three requests of which two come in turned order, and each is answered.
 #[test]
 fn few_requests_out_of_order_are_no_sign_of_a_full_uplink() {

@@ -23,6 +23,7 @@ _COMMENT = 1
 _HEAD, _PACKET_HEAD, _OPTION = struct.Struct("<II"), struct.Struct("<IIIII"), struct.Struct("<HH")
 _IP_AND_UDP = 28
 _UDP = 17
+_ACKNOWLEDGEMENT = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,8 @@ class Packet:
     target: Address
     #: Bytes of the IP packet.
     size: int
+    #: Whether its message ID is that of the message that it acknowledges.
+    acknowledges: bool
     code: int
     message_id: int
     token: bytes
@@ -61,16 +64,17 @@ def packets(capture: bytes) -> Iterator[Packet]:
             continue
         source, target = struct.unpack_from(">HH", data, 20)
         coap = data[_IP_AND_UDP:]
-        code, message_id = struct.unpack_from(">xBH", coap)
+        first, code, message_id = struct.unpack_from(">BBH", coap)
         yield Packet(
             at_us=high << 32 | low,
             end=ENDS[interface],
             source=(data[12:16], source),
             target=(data[16:20], target),
             size=length,
+            acknowledges=first >> 4 & 3 == _ACKNOWLEDGEMENT,
             code=code,
             message_id=message_id,
-            token=coap[4 : 4 + (coap[0] & 15)],
+            token=coap[4 : 4 + (first & 15)],
             lost=_comment(body),
         )
 

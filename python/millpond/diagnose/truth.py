@@ -151,6 +151,7 @@ def of(capture: bytes, scenario: Mapping[str, Any]) -> Truth:
         scenario: In full, as the engine writes it.
     """
     open_now: dict[tuple[Address, int], Exchange] = {}
+    by_token: dict[tuple[Address, bytes], Exchange] = {}
     found: list[Exchange] = []
     links = (Link(), Link())
     # a link keeps the order of an exchange's packets: transmissions on their way up, and answers on their way down
@@ -167,15 +168,19 @@ def of(capture: bytes, scenario: Mapping[str, Any]) -> Truth:
             link.smallest = min(link.smallest or packet.size, packet.size)
             link.lost_packets += bool(packet.lost)
             link.lost_size += packet.size if packet.lost else 0
-        key = (packet.source if packet.is_request else packet.target, packet.message_id)
-        exchange = open_now.get(key)
+        device = packet.source if packet.is_request else packet.target
+        key = (device, packet.message_id)
+        # a response that is no acknowledgement has a message ID of the server's
+        by_id = packet.is_request or packet.acknowledges
+        exchange = open_now.get(key) if by_id else by_token.get((device, packet.token))
         if packet.is_request and leaves:
             if (
                 exchange is None
                 or not _is_of(exchange.token, packet.token)
                 or packet.at_us - exchange.sent[0] > _LIFETIME_US
             ):
-                exchange = open_now[key] = Exchange(key[0], packet.message_id, packet.token)
+                exchange = open_now[key] = Exchange(device, packet.message_id, packet.token)
+                by_token[device, packet.token] = exchange
                 found.append(exchange)
             number = len(exchange.sent)
             exchange.sent.append(packet.at_us)

@@ -7,7 +7,7 @@ use crate::figure::Figure;
 use crate::findings::{Findings, LinkFigures, bytes_of_answers};
 use crate::judgement::Judged;
 
-pub(super) fn findings(evidence: &Evidence<'_>, judged: Vec<Vec<Judged>>) -> Findings {
+pub(super) fn of(evidence: &Evidence<'_>, judged: Vec<Vec<Judged>>) -> Findings {
     let late = verdicts::late_by_a_timer(evidence);
     let (lost_up, checked) = late.unwrap_or_else(|| verdicts::lost_before(evidence));
     let queues = queues(evidence, &judged, lost_up);

@@ -38,7 +38,9 @@ pub(super) fn judge(evidence: &Evidence<'_>) -> Vec<Vec<Judged>> {
             }
             for (number, place) in of.iter_mut().enumerate().skip(1) {
                 *place = match evidence.accepted(index) {
-                    Some(accepted) => confidence::by_loop(number > accepted.answer, accepted.probability),
+                    Some(accepted) => {
+                        confidence::by_loop(number > exchange.asked_by(accepted.answer), accepted.probability)
+                    }
                     None => around.judge(exchange, number),
                 };
             }
