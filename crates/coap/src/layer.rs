@@ -145,6 +145,15 @@ pub trait MessageLayer: Debug + Sized {
         None
     }
 
+    /// Whether all its messages are protected (RFC 8613): there are no observations, groups and bursts then.
+    fn is_protected(&self) -> bool {
+        false
+    }
+
+    /// Input: the requests that were not handed up because their protection is not right are answered.
+    #[cfg(feature = "oscore")]
+    fn answer_refused(&mut self, _now: Instant) {}
+
     /// Its number among those that share a seed of chance.
     fn node(&self) -> u32 {
         0

@@ -130,6 +130,10 @@ pub enum Refused {
     /// The message cannot be written.
     #[error(transparent)]
     Message(#[from] WriteError),
+    /// The message cannot be protected, or is not (RFC 8613).
+    #[cfg(feature = "oscore")]
+    #[error(transparent)]
+    Protection(#[from] crate::oscore::ProtectError),
     /// The request was answered already, or dropped.
     #[error("no such request: it was answered, or dropped unanswered after EXCHANGE_LIFETIME")]
     UnknownRequest,

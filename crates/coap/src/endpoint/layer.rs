@@ -37,11 +37,11 @@ impl<A: Copy + Eq + Hash + Debug> MessageLayer for Endpoint<A> {
     }
 
     fn request(&mut self, now: Instant, to: A, request: &Outgoing<'_>, place: InAsk) -> Result<ExchangeId, Refused> {
-        match place {
-            InAsk::First => Self::request(self, now, to, request),
-            InAsk::Next => self.request_next(now, to, request),
-            InAsk::Subscription => self.subscribe(now, to, request),
-        }
+        self.send_protected(request, |endpoint, request| match place {
+            InAsk::First => Self::request(endpoint, now, to, request),
+            InAsk::Next => endpoint.request_next(now, to, request),
+            InAsk::Subscription => endpoint.subscribe(now, to, request),
+        })
     }
 
     fn cancel(&mut self, now: Instant, exchange: ExchangeId) {
@@ -58,18 +58,21 @@ impl<A: Copy + Eq + Hash + Debug> MessageLayer for Endpoint<A> {
     }
 
     fn respond(&mut self, now: Instant, to: RequestId, response: &Outgoing<'_>) -> Result<(), Refused> {
-        Self::respond(self, now, to, response)
+        self.answer_protected(now, to, response)
     }
 
     fn reject(&mut self, now: Instant, request: RequestId) -> Result<(), Refused> {
+        self.forget_protected(request);
         Self::reject(self, now, request)
     }
 
     fn hush(&mut self, now: Instant, request: RequestId) -> Result<(), Refused> {
+        self.forget_protected(request);
         Self::hush(self, now, request)
     }
 
     fn drop_request(&mut self, now: Instant, request: RequestId) {
+        self.forget_protected(request);
         Self::drop_request(self, now, request);
     }
 
@@ -90,6 +93,7 @@ impl<A: Copy + Eq + Hash + Debug> MessageLayer for Endpoint<A> {
     }
 
     fn step(&mut self, now: Instant) -> Step<Entry<A>> {
+        self.hide_plain();
         Self::step(self, now)
     }
 
@@ -98,6 +102,9 @@ impl<A: Copy + Eq + Hash + Debug> MessageLayer for Endpoint<A> {
     }
 
     fn hear(host: &mut Host<Self>, now: Instant, entry: Entry<A>) {
+        if !Self::is_for_host(host, &entry) {
+            return;
+        }
         if !matches!(entry.what, What::Request { .. }) && host.is_of_burst(now, &entry) {
             return;
         }
@@ -118,7 +125,7 @@ impl<A: Copy + Eq + Hash + Debug> MessageLayer for Endpoint<A> {
     }
 
     fn message(&self, entry: &Entry<A>) -> Option<Message<'_>> {
-        Self::message(self, entry)
+        self.plain_message(entry)
     }
 
     fn show(&self, entry: &Entry<A>) -> HostOutput<'_, Self> {
@@ -143,6 +150,15 @@ impl<A: Copy + Eq + Hash + Debug> MessageLayer for Endpoint<A> {
 
     fn datagrams(&mut self) -> Option<&mut Self> {
         Some(self)
+    }
+
+    fn is_protected(&self) -> bool {
+        Self::is_protected(self)
+    }
+
+    #[cfg(feature = "oscore")]
+    fn answer_refused(&mut self, now: Instant) {
+        self.answer_refusals(now);
     }
 
     fn node(&self) -> u32 {

@@ -105,6 +105,8 @@ mod lifetimes;
 mod outgoing;
 mod output;
 mod polling;
+#[cfg_attr(not(feature = "oscore"), path = "unprotected.rs")]
+mod protection;
 mod random;
 pub(crate) mod tables;
 
@@ -165,6 +167,9 @@ pub struct Endpoint<A> {
     beyond: Option<Box<Beyond<A>>>,
     queue: Queue<A>,
     counts: Counts,
+    /// By which its messages are protected.
+    #[cfg(feature = "oscore")]
+    protection: Option<Box<protection::Protection>>,
 }
 
 /// What never changes, shared by endpoints that are alike.
@@ -181,6 +186,9 @@ struct Setup<A> {
     path_of: Option<fn(&A) -> u64>,
     /// Which peers share a controller.
     shared_by: Option<SharedBy<A>>,
+    /// Who protects messages.
+    #[cfg(feature = "oscore")]
+    protector: Option<Arc<dyn crate::oscore::Protector>>,
 }
 
 impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
@@ -199,7 +207,17 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         config.check()?;
         let prototype = controller.into();
         let lifetimes = Lifetimes::of(&prototype, &config.transmission);
-        let setup = Setup { config, prototype, lifetimes, chance, identities, path_of: None, shared_by: None };
+        let setup = Setup {
+            config,
+            prototype,
+            lifetimes,
+            chance,
+            identities,
+            path_of: None,
+            shared_by: None,
+            #[cfg(feature = "oscore")]
+            protector: None,
+        };
         Ok(Self::with(Arc::new(setup), node))
     }
 
@@ -255,6 +273,8 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             beyond: None,
             queue: Queue::new(),
             counts: Counts::of(node),
+            #[cfg(feature = "oscore")]
+            protection: setup.protector.as_ref().map(protection::Protection::new),
             setup,
         }
     }

@@ -11,6 +11,8 @@ use ccm::{AeadCore, Ccm, KeySizeUser};
 use hkdf::Hkdf;
 use zeroize::Zeroizing;
 
+use super::PartialIv;
+
 /// Bytes of the longest key.
 const LONGEST_KEY: usize = 32;
 
@@ -126,6 +128,14 @@ algorithms! {
     A192Gcm = 2, aes_gcm::AesGcm<Aes192, U12>, "A192GCM";
     A256Gcm = 3, aes_gcm::Aes256Gcm, "A256GCM";
     ChaCha20Poly1305 = 24, chacha20poly1305::ChaCha20Poly1305, "ChaCha20/Poly1305";
+}
+
+impl Algorithm {
+    /// Bytes of the longest ID of either side (RFC 8613 §3.3), 1 to 7.
+    #[must_use]
+    pub const fn longest_id(self) -> usize {
+        self.nonce_length().saturating_sub(PartialIv::LONGEST.saturating_add(1))
+    }
 }
 
 /// Key and nonce as the algorithm wants them: the first bytes of what holds any.

@@ -60,7 +60,7 @@ impl<'a> Parameters<'a> {
         if self.sender_id == self.recipient_id {
             return Err(ContextError::EqualIds);
         }
-        let most = self.algorithm.nonce_length().saturating_sub(PartialIv::LONGEST.saturating_add(1));
+        let most = self.algorithm.longest_id();
         if let Some(id) = [self.sender_id, self.recipient_id].into_iter().find(|id| id.len() > most) {
             return Err(ContextError::IdTooLong { length: id.len(), most, algorithm: self.algorithm.name() });
         }
@@ -254,10 +254,9 @@ impl Context {
 
     /// The nonce of the endpoint that gave a message this Partial IV (RFC 8613 §5.2).
     pub(super) fn nonce(&self, id: &Id, partial_iv: PartialIv) -> AnyNonce {
-        let length = self.algorithm.nonce_length();
         let mut nonce = AnyNonce::default();
         let size = core::iter::once(id.length);
-        let padding = length.saturating_sub(PartialIv::LONGEST.saturating_add(1)).saturating_sub(id.as_bytes().len());
+        let padding = self.algorithm.longest_id().saturating_sub(id.as_bytes().len());
         let id = core::iter::repeat_n(0, padding).chain(id.as_bytes().iter().copied());
         let plain = size.chain(id).chain(partial_iv.padded());
         for ((nonce, common), plain) in nonce.iter_mut().zip(self.common_iv).zip(plain) {

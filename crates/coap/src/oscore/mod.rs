@@ -70,6 +70,7 @@ mod numbers;
 mod option;
 mod partial_iv;
 mod protect;
+mod protector;
 mod refusal;
 mod unprotect;
 #[cfg(test)]
@@ -82,4 +83,5 @@ pub use fields::{Protection, protection};
 pub use option::{OptionFault, OscoreOption};
 pub use partial_iv::PartialIv;
 pub use protect::{ProtectError, ReceivedRequest, SentRequest};
+pub use protector::Protector;
 pub use refusal::{Refusal, ResponseFault};

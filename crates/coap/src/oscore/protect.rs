@@ -22,9 +22,19 @@ pub struct SentRequest {
 /// A protected request that was received: what its responses are bound to (RFC 8613 §7.1).
 #[derive(Debug, PartialEq, Eq)]
 pub struct ReceivedRequest {
+    /// Of whoever sent it.
+    pub(super) kid: Id,
     pub(super) partial_iv: PartialIv,
     /// Nothing was encrypted with its nonce, neither now nor before a restart.
     pub(super) nonce_is_free: bool,
+}
+
+impl ReceivedRequest {
+    /// The ID of whoever sent it: the recipient ID of its context.
+    #[must_use]
+    pub fn kid(&self) -> &[u8] {
+        self.kid.as_bytes()
+    }
 }
 
 /// Why a message could not be protected.
@@ -37,6 +47,9 @@ pub enum ProtectError {
     /// Those below the stored bound are used.
     #[error("the sequence numbers of the context are used up to the stored bound: store the next one")]
     NotStored,
+    /// It is to be sent by an endpoint that sends nothing in the clear.
+    #[error("the message is not protected, and all of this endpoint have to be")]
+    Plain,
     /// It has an OSCORE option (RFC 8613 §4.1.3.7).
     #[error("the message is protected already")]
     Nested,

@@ -74,7 +74,7 @@ impl Refusal {
 pub enum ResponseFault {
     /// It has no OSCORE option. With an error's code it may be the server's word on the protected request, such as 4.01 for a
     /// context that it does not know; anybody may have sent it.
-    #[error("the response, {0}, is not protected")]
+    #[error("the response, {0}, is not protected: perhaps the server does not know the security context")]
     NotProtected(Code),
     /// The option, or what was encrypted, cannot be read, or there is no payload.
     #[error("the protected response is malformed")]

@@ -32,13 +32,13 @@ impl Context {
         let plain = Plain::read(&plain).filter(|plain| plain.code.is_request()).ok_or(Refusal::Malformed)?;
         if !nonce_is_free {
             if !plain.echo().is_some_and(|echo| self.numbers.was_taken(echo)) {
-                return Err(Refusal::Unsure(ReceivedRequest { partial_iv, nonce_is_free }));
+                return Err(Refusal::Unsure(ReceivedRequest { kid: self.recipient.id, partial_iv, nonce_is_free }));
             }
             // It was sent after the restart, so nothing up to it needs to be told apart any more.
             self.window = Some(Window::above(partial_iv));
         }
         plain.write(request, None, into).ok_or(Refusal::Malformed)?;
-        Ok(ReceivedRequest { partial_iv, nonce_is_free: true })
+        Ok(ReceivedRequest { kid: self.recipient.id, partial_iv, nonce_is_free: true })
     }
 
     /// Appends a response that came in as its sender wrote it (RFC 8613 §8.4). The Observe option of a notification counts those that

@@ -172,7 +172,7 @@ fn assert_response(nonce_is_free: bool, protected: &str) {
     let (plain, mut written, mut read) = (bytes("64455d1f00003974ff48656c6c6f20576f726c6421"), Vec::new(), Vec::new());
     let of_request = PartialIv::new(20).unwrap();
     let mut server = Context::derive(&c_1().mirrored(), Start::Fresh).unwrap();
-    let mut received = ReceivedRequest { partial_iv: of_request, nonce_is_free };
+    let mut received = ReceivedRequest { kid: server.recipient.id, partial_iv: of_request, nonce_is_free };
     server.protect_response(&mut received, &Message::parse(&plain).unwrap(), &mut written).unwrap();
     assert_eq!(hex(&written), protected);
     let mut sent = SentRequest { partial_iv: of_request, observes: false, taken: 0, newest: None };

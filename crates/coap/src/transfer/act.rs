@@ -33,6 +33,9 @@ pub(super) enum Act<A> {
     Drop(RequestId),
     /// The observer in this slot has something to be told.
     Notify(u32),
+    /// Requests whose protection is not right are answered.
+    #[cfg(feature = "oscore")]
+    AnswerRefused,
 }
 
 /// Whose a message is.

@@ -179,4 +179,8 @@ pub enum AskFailure {
     /// A body in bursts did not become whole, or did not arrive.
     #[error(transparent)]
     Burst(BurstFailure),
+    /// The response is not protected as it has to be (RFC 8613).
+    #[cfg(feature = "oscore")]
+    #[error(transparent)]
+    Protection(crate::oscore::ResponseFault),
 }

@@ -165,7 +165,7 @@ impl<A: Copy + Eq + Hash + Debug> Host<Endpoint<A>> {
 impl<L: MessageLayer> Host<L> {
     /// Whether a peer may take bursts, as far as is known. Over a stream nobody does.
     pub(super) fn may_burst(&mut self, to: L::Peer) -> bool {
-        if self.layer.datagrams().is_none() {
+        if self.layer.datagrams().is_none() || self.layer.is_protected() {
             return false;
         }
         let (config, chance, node) = (self.config, self.chance, self.layer.node());

@@ -314,6 +314,12 @@ impl<L: MessageLayer> Host<L> {
         slot.is_some_and(|slot| self.expel(now, slot, Code::SERVICE_UNAVAILABLE))
     }
 
+    /// The layer has refused requests, and their answers wait.
+    #[cfg(feature = "oscore")]
+    pub(crate) fn answer_refused(&mut self) {
+        self.acts.push_back(Act::AnswerRefused);
+    }
+
     /// The observers that are this peer.
     pub fn observers_of(&self, peer: L::Peer) -> impl Iterator<Item = ObserverId> {
         let of_peer = self.observers.of_peer(peer, self.layer.hash(&peer));

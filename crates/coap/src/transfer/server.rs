@@ -56,7 +56,7 @@ impl<L: MessageLayer> Host<L> {
         let in_pieces = (read.block1.is_some() || is_of_burst(&message))
             && !by_group
             && self.in_pieces.has(message.code, message.options().legal());
-        let takes_bursts = self.bursts.are_served() && !by_group && !in_pieces;
+        let takes_bursts = self.bursts.are_served() && !by_group && !in_pieces && !self.layer.is_protected();
         let is_known = |number| takes_bursts || !matches!(number, number::Q_BLOCK1 | number::Q_BLOCK2);
         if let Some(number) = message.options().refused(is_known) {
             return self.refuse(entry, id, Refusal::Option(number));

@@ -11,6 +11,7 @@
 
 mod corpus;
 mod hostile;
+mod hosts;
 mod messages;
 mod nonces;
 mod notifications;

@@ -86,6 +86,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         if !matches!(response.kind, Kind::Confirmable | Kind::NonConfirmable) {
             return Err(Refused::Kind(response.kind));
         }
+        self.check_protection(response)?;
         let (slot, request) = self.asked(to)?;
         let answered = match request.owed {
             Owed::Acknowledgement => self.piggyback(now, to, &request, response),

@@ -49,6 +49,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         if !matches!(message.kind, Kind::Confirmable | Kind::NonConfirmable) {
             return Err(Refused::Kind(message.kind));
         }
+        self.check_protection(message)?;
         if role.asks() && token.is_some_and(|token| self.is_groups(token)) {
             return Err(Refused::TokenOfGroup);
         }

@@ -26,7 +26,7 @@ impl From<RequestId> for Name {
     }
 }
 
-impl<T: Copy> Beside<T> {
+impl<T> Beside<T> {
     pub(crate) const fn new() -> Self {
         Self { places: Vec::new() }
     }
@@ -36,26 +36,26 @@ impl<T: Copy> Beside<T> {
         let (slot, generation) = name.into();
         let slot = slot as usize;
         if self.places.len() <= slot {
-            self.places.resize(slot.saturating_add(1), None);
+            self.places.resize_with(slot.saturating_add(1), || None);
         }
         if let Some(place) = self.places.get_mut(slot) {
             *place = Some((generation, value));
         }
     }
 
-    pub(crate) fn get(&self, name: impl Into<Name>) -> Option<T> {
+    pub(crate) fn get(&self, name: impl Into<Name>) -> Option<T>
+    where
+        T: Copy,
+    {
         let (slot, generation) = name.into();
         let (kept, value) = (*self.places.get(slot as usize)?)?;
         (kept == generation).then_some(value)
     }
 
     pub(crate) fn take(&mut self, name: impl Into<Name>) -> Option<T> {
-        let name = name.into();
-        let value = self.get(name)?;
-        if let Some(place) = self.places.get_mut(name.0 as usize) {
-            *place = None;
-        }
-        Some(value)
+        let (slot, generation) = name.into();
+        let place = self.places.get_mut(slot as usize)?;
+        place.take_if(|(kept, _)| *kept == generation).map(|(_, value)| value)
     }
 
     /// All that is kept.

@@ -1,0 +1,326 @@
+//! Whole bodies between two hosts all of whose messages are protected.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::{Arc, Mutex};
+
+use millpond_coap::message::{Code, Kind, Message, MessageId, Token, number};
+use millpond_coap::oscore::{
+    Context, ProtectError, Protector, ReceivedRequest, Refusal, ResponseFault, SentRequest, Start,
+};
+use millpond_coap::transfer::{Answer, Ask, AskFailure, Config, Event, Host};
+use millpond_coap::{Endpoint, Identities, Outgoing, Output, Refused};
+use millpond_control::{ChanceSeed, Instant, Preset};
+
+use super::messages::CLIENT;
+
+/// One context, which nobody else has.
+#[derive(Clone, Debug)]
+struct Alone(Arc<Mutex<Context>>);
+
+impl Alone {
+    fn new(context: Context) -> Self {
+        Self(Arc::new(Mutex::new(context)))
+    }
+}
+
+impl Protector for Alone {
+    fn protect_request(&self, request: &Message<'_>, into: &mut Vec<u8>) -> Result<SentRequest, ProtectError> {
+        self.0.lock().unwrap().protect_request(request, into)
+    }
+
+    fn unprotect_response(
+        &self,
+        request: &mut SentRequest,
+        response: &Message<'_>,
+        into: &mut Vec<u8>,
+    ) -> Result<(), ResponseFault> {
+        self.0.lock().unwrap().unprotect_response(request, response, into)
+    }
+
+    fn unprotect_request(&self, request: &Message<'_>, into: &mut Vec<u8>) -> Result<ReceivedRequest, Refusal> {
+        self.0.lock().unwrap().unprotect_request(request, into)
+    }
+
+    fn protect_response(
+        &self,
+        request: &mut ReceivedRequest,
+        response: &Message<'_>,
+        into: &mut Vec<u8>,
+    ) -> Result<(), ProtectError> {
+        self.0.lock().unwrap().protect_response(request, response, into)
+    }
+
+    fn challenge(
+        &self,
+        request: &mut ReceivedRequest,
+        kind: Kind,
+        id: MessageId,
+        token: Token,
+        into: &mut Vec<u8>,
+    ) -> Result<(), ProtectError> {
+        self.0.lock().unwrap().challenge(request, kind, id, token, into)
+    }
+}
+
+type One = Host<Endpoint<u8>>;
+
+fn endpoint(node: u32) -> Endpoint<u8> {
+    let (controller, chance) = (Preset::RFC7252.build(), ChanceSeed::new(1));
+    Endpoint::new(Default::default(), controller, chance, node, Identities::counted()).unwrap()
+}
+
+fn host(endpoint: Endpoint<u8>) -> One {
+    Host::new(endpoint, Config::default(), ChanceSeed::new(2)).unwrap()
+}
+
+fn stored(parameters: &millpond_coap::oscore::Parameters<'_>, bound: u64) -> Alone {
+    let mut context = Context::derive(parameters, Start::Stored(bound)).unwrap();
+    context.bound_is_stored(1_000_000);
+    Alone::new(context)
+}
+
+/// A client, a server that answers with what it is told, and all that left.
+struct World {
+    now: Instant,
+    client: One,
+    server: One,
+    large: Vec<u8>,
+    /// What the server's application saw: the method and the body.
+    seen: Vec<(Code, Vec<u8>, bool)>,
+    answers: VecDeque<Result<(Code, Vec<u8>), AskFailure>>,
+    echo: Option<Vec<u8>>,
+    /// From the client, and from the server.
+    left: [Vec<Vec<u8>>; 2],
+    /// Datagrams that are lost, by how many left before.
+    lost: BTreeSet<usize>,
+}
+
+impl World {
+    fn new(client: One, server: One) -> Self {
+        let large = (0..5_000_u32).map(|at| at as u8).collect();
+        let (seen, answers, lost) = (Vec::new(), VecDeque::new(), BTreeSet::new());
+        Self {
+            now: Instant::ORIGIN,
+            client,
+            server,
+            large,
+            seen,
+            answers,
+            echo: None,
+            left: [Vec::new(), Vec::new()],
+            lost,
+        }
+    }
+
+    fn of(bound: u64) -> Self {
+        Self::new(
+            host(endpoint(0).protected_by(stored(&CLIENT, 0))),
+            host(endpoint(1).protected_by(stored(&CLIENT.mirrored(), bound))),
+        )
+    }
+
+    /// Until nothing moves any more, but for what is lost.
+    fn run(&mut self) {
+        loop {
+            let (mut up, mut down, mut until) = (Vec::new(), Vec::new(), Instant::NEVER);
+            loop {
+                match self.client.poll(self.now) {
+                    Output::Transmit(transmit) => up.push(transmit.bytes.to_vec()),
+                    Output::Event(Event::Answer { message, body, .. }) => {
+                        self.echo = message.option(number::ECHO).map(<[u8]>::to_vec);
+                        self.answers.push_back(Ok((message.code, body.into_owned())));
+                    }
+                    Output::Event(Event::Failed { why, .. }) => self.answers.push_back(Err(why)),
+                    Output::Event(event) => panic!("{event:?}"),
+                    Output::Trace(_) => {}
+                    Output::Sleep(at, _) => {
+                        until = at;
+                        break;
+                    }
+                    Output::Idle => break,
+                }
+            }
+            for datagram in up {
+                let is_lost = self.lost.contains(&(self.left[0].len() + self.left[1].len()));
+                self.left[0].push(datagram.clone());
+                if !is_lost {
+                    self.server.receive(self.now, 1, &datagram);
+                    self.serve(&mut down);
+                }
+            }
+            let is_quiet = down.is_empty();
+            for datagram in down {
+                let is_lost = self.lost.contains(&(self.left[0].len() + self.left[1].len()));
+                self.left[1].push(datagram.clone());
+                if !is_lost {
+                    self.client.receive(self.now, 2, &datagram);
+                    // One input, then drain.
+                    break;
+                }
+            }
+            if is_quiet {
+                if !self.answers.is_empty() || until == Instant::NEVER {
+                    return;
+                }
+                self.now = until;
+            }
+        }
+    }
+
+    fn serve(&mut self, down: &mut Vec<Vec<u8>>) {
+        let mut asked = None;
+        loop {
+            match self.server.poll(self.now) {
+                Output::Transmit(transmit) => down.push(transmit.bytes.to_vec()),
+                Output::Event(Event::Request { id, message, body, wants_to_observe, .. }) => {
+                    self.seen.push((message.code, body.into_owned(), wants_to_observe));
+                    asked = Some((id, message.code));
+                }
+                Output::Event(event) => panic!("{event:?}"),
+                Output::Trace(_) => {}
+                Output::Sleep(..) | Output::Idle => {
+                    let Some((id, code)) = asked.take() else { return };
+                    let answer = match code {
+                        Code::GET => Answer::new(Code::CONTENT, &[]).with_body(&self.large),
+                        _ => Answer::new(Code::CHANGED, &[]),
+                    };
+                    self.server.answer(self.now, id, &answer).unwrap();
+                }
+            }
+        }
+    }
+
+    fn answer(&mut self, ask: &Ask<'_>) -> Result<(Code, Vec<u8>), AskFailure> {
+        self.client.ask(self.now, 2, ask).unwrap();
+        self.run();
+        self.answers.pop_front().unwrap()
+    }
+
+    /// The value of the Echo option of the answer that came last.
+    fn echo(&self) -> Vec<u8> {
+        self.echo.clone().unwrap()
+    }
+}
+
+const PATH: [(u16, &[u8]); 1] = [(number::URI_PATH, b"secret-path")];
+
+fn is_within(whole: &[u8], part: &[u8]) -> bool {
+    whole.windows(part.len()).any(|window| window == part)
+}
+
+#[test]
+fn bodies_of_many_blocks_go_both_ways_and_nothing_of_them_is_seen() {
+    let mut world = World::of(0);
+    let large = world.large.clone();
+    assert_eq!(world.answer(&Ask::new(Code::GET, &PATH)), Ok((Code::CONTENT, large.clone())));
+    assert_eq!(world.answer(&Ask::new(Code::PUT, &PATH).with_body(&large)), Ok((Code::CHANGED, Vec::new())));
+    assert_eq!(world.seen, [(Code::GET, Vec::new(), false), (Code::PUT, large.clone(), false)]);
+    for datagram in world.left.iter().flatten() {
+        let message = Message::parse(datagram).unwrap();
+        assert!(matches!(message.code, Code::POST | Code::CHANGED), "{:?}", message.code);
+        assert_eq!(message.options().map(|option| option.number).collect::<Vec<_>>(), [number::OSCORE]);
+        assert!(!is_within(datagram, b"secret-path") && !is_within(datagram, &large[100..130]));
+    }
+    assert!(world.left[0].len() >= 10);
+}
+
+#[test]
+fn a_retransmission_has_the_same_bytes_and_is_carried_out_once() {
+    let mut world = World::of(0);
+    // The first request, and the answer to its second copy.
+    world.lost = BTreeSet::from([0, 2]);
+    assert_eq!(world.answer(&Ask::new(Code::PUT, &PATH).with_body(b"once")), Ok((Code::CHANGED, Vec::new())));
+    assert_eq!(world.seen.len(), 1);
+    let [requests, answers] = &world.left;
+    assert_eq!((requests.len(), answers.len()), (3, 2));
+    assert!(requests.iter().all(|request| *request == requests[0]));
+    assert_eq!(answers[0], answers[1]);
+}
+
+#[test]
+fn a_server_that_was_restarted_challenges_the_first_request_and_takes_its_repetition() {
+    let mut world = World::of(70);
+    let large = world.large.clone();
+    let put = |options| Ask::new(Code::PUT, options).with_body(b"fresh");
+    assert_eq!(world.answer(&put(&PATH)), Ok((Code::UNAUTHORIZED, Vec::new())));
+    assert_eq!(world.seen, []);
+    let echo = world.echo();
+    assert_eq!(world.answer(&put(&[PATH[0], (number::ECHO, &echo)])), Ok((Code::CHANGED, Vec::new())));
+    assert_eq!(world.seen, [(Code::PUT, b"fresh".to_vec(), false)]);
+    assert_eq!(world.left[0].len(), 2);
+    // Once.
+    assert_eq!(world.answer(&Ask::new(Code::GET, &PATH)), Ok((Code::CONTENT, large)));
+    assert_eq!(world.left[0].len(), 2 + 5);
+}
+
+#[test]
+fn a_request_in_the_clear_or_of_another_context_is_refused_and_its_application_hears_nothing() {
+    let other = millpond_coap::oscore::Parameters { sender_id: &[9], ..CLIENT };
+    for (client, told) in [
+        (endpoint(0), &b"OSCORE required"[..]),
+        (endpoint(0).protected_by(stored(&other, 0)), b"Security context not found"),
+    ] {
+        let server = host(endpoint(1).protected_by(stored(&CLIENT.mirrored(), 0)));
+        let is_protected = told != b"OSCORE required";
+        let mut world = World::new(host(client), server);
+        let answer = world.answer(&Ask::new(Code::GET, &PATH));
+        match is_protected {
+            true => {
+                let fault = ResponseFault::NotProtected(Code::UNAUTHORIZED);
+                assert_eq!(answer, Err(AskFailure::Protection(fault)));
+            }
+            false => assert_eq!(answer, Ok((Code::UNAUTHORIZED, told.to_vec()))),
+        }
+        assert_eq!(world.seen, []);
+        let answer = Message::parse(&world.left[1][0]).unwrap();
+        assert_eq!((answer.payload(), answer.option(number::MAX_AGE)), (told, Some(&[][..])));
+    }
+}
+
+#[test]
+fn an_answer_in_the_clear_is_no_answer() {
+    let client = host(endpoint(0).protected_by(stored(&CLIENT, 0)));
+    let mut world = World::new(client, host(endpoint(1)));
+    // The server knows no OSCORE: it is handed a POST with a critical option that it does not know.
+    let answer = world.answer(&Ask::new(Code::GET, &PATH));
+    assert!(matches!(answer, Err(AskFailure::Protection(ResponseFault::NotProtected(_)))), "{answer:?}");
+}
+
+#[test]
+fn who_asks_to_observe_is_answered_once() {
+    let mut world = World::of(0);
+    let large = world.large.clone();
+    assert_eq!(world.answer(&Ask::new(Code::GET, &PATH).observing()), Ok((Code::CONTENT, large)));
+    assert_eq!(world.seen, [(Code::GET, Vec::new(), false)]);
+    assert_eq!(world.client.asks(), 0);
+}
+
+#[test]
+fn what_is_asked_for_in_bursts_goes_block_by_block() {
+    let mut world = World::of(0);
+    let large = world.large.clone();
+    let ask = Ask::new(Code::PUT, &PATH).with_body(&large).in_bursts();
+    assert_eq!(world.answer(&ask), Ok((Code::CHANGED, Vec::new())));
+    assert_eq!(world.seen, [(Code::PUT, large, false)]);
+}
+
+#[test]
+fn an_endpoint_that_protects_sends_nothing_in_the_clear() {
+    let mut endpoint = endpoint(0).protected_by(stored(&CLIENT, 0));
+    let plain = Outgoing::confirmable(Code::GET, &PATH);
+    let refused = Err(Refused::Protection(ProtectError::Plain));
+    assert_eq!(endpoint.request(Instant::ORIGIN, 2, &plain), refused);
+    assert_eq!(endpoint.subscribe(Instant::ORIGIN, 2, &plain), refused);
+    let content = Outgoing::non_confirmable(Code::CONTENT, &[]);
+    assert_eq!(endpoint.send_further(Instant::ORIGIN, 2, Token::EMPTY, &content), refused);
+    let group = Outgoing::non_confirmable(Code::GET, &PATH);
+    assert_eq!(endpoint.request_group(Instant::ORIGIN, 2, &group), refused);
+    assert!(matches!(endpoint.poll(Instant::ORIGIN), Output::Idle));
+    // A ping says nothing.
+    assert!(endpoint.ping(Instant::ORIGIN, 2).is_ok());
+    // A context whose numbers are not stored sends nothing at all.
+    let exhausted = Alone::new(Context::derive(&CLIENT, Start::Stored(0)).unwrap());
+    let mut client = host(super::hosts::endpoint(0).protected_by(exhausted));
+    let refused = client.ask(Instant::ORIGIN, 2, &Ask::new(Code::GET, &PATH)).unwrap_err();
+    assert!(refused.to_string().contains("store the next one"), "{refused}");
+}
