@@ -150,7 +150,7 @@ test: test-rust test-c test-firmware test-python test-web interop ## every test
 # The same random cases every time; looking for others is the fuzzers' work (fuzz/README.md).
 test-rust: export PROPTEST_RNG_SEED ?= 7252
 test-rust: | $(BIN)/python
-	$(CARGO) test --workspace --features millpond-coap/oscore-algorithms --locked --no-fail-fast
+	$(CARGO) test --workspace --locked --no-fail-fast
 
 # The programs in C run with the Rust tests; here calm as one file stands alone, and the library is installed and used as a
 # newcomer would.
@@ -220,7 +220,7 @@ lint-rust: | $(BIN)/python
 	for features in '' oscore oscore-algorithms; do \
 	  $(CARGO) clippy -p millpond-coap --all-targets --features "$$features" --locked -- -D warnings || exit 1; \
 	done
-	for features in '' server tcp tls dtls server,tcp server,dtls json,cbor; do \
+	for features in '' server tcp tls dtls server,tcp server,dtls json,cbor oscore oscore,server,tcp; do \
 	  $(CARGO) clippy -p millpond-live --lib --no-default-features --features "$$features" --locked -- -D warnings || exit 1; \
 	done
 	for features in '' calm,embassy-net rfc7252,embassy-net,ipv6; do \

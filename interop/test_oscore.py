@@ -1,17 +1,128 @@
-"""OSCORE (RFC 8613) beside aiocoap's: the bytes of each, and each read by the other."""
+"""OSCORE (RFC 8613) with aiocoap: the bytes of each, each read by the other, and client and server of each."""
 
+import contextlib
+import json
 import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
-from sides import HERE, Aiocoap, Ours
+import pytest
+
+from sides import HERE, Aiocoap, Answer, Missing, Ours, free_port, wait_for_pong
 
 CASES = 2_000
 
+LARGE = bytes(65 + i % 26 for i in range(20_000))
 
-def test_random_contexts_and_messages_are_protected_as_aiocoap_does(ours: Ours) -> None:
-    python = Aiocoap().command()[0]
+
+@pytest.fixture(scope="session")
+def python() -> str:
+    """The one that has aiocoap."""
+    try:
+        return Aiocoap().command()[0]
+    except Missing as missing:
+        pytest.skip(str(missing))
+
+
+class Contexts:
+    """A new pair, as files of ours and as directories of aiocoap's."""
+
+    def __init__(self, ours: Ours, directory: Path) -> None:
+        self.client, self.server = directory / "client.oscore", directory / "server.oscore"
+        done = ours.run("oscore", "new", str(self.client), str(self.server))
+        assert done.returncode == 0, done.stderr
+        self.their_client, self.their_server = (self.theirs(file) for file in (self.client, self.server))
+
+    @staticmethod
+    def theirs(file: Path) -> Path:
+        lines = [line.split(" = ") for line in file.read_text().splitlines() if not line.startswith("#")]
+        given = {key: value.strip('"') for key, value in lines}
+        directory = file.with_suffix(".aiocoap")
+        directory.mkdir()
+        names = {"secret": "secret", "salt": "salt", "sender_id": "sender-id", "recipient_id": "recipient-id"}
+        settings = {f"{theirs}_hex": given[ours] for ours, theirs in names.items()}
+        (directory / "settings.json").write_text(json.dumps(settings))
+        return directory
+
+
+@pytest.fixture
+def contexts(ours: Ours, tmp_path: Path) -> Contexts:
+    """Never used before."""
+    return Contexts(ours, tmp_path)
+
+
+def theirs(python: str) -> list[str]:
+    """Client and server of aiocoap."""
+    return [python, str(HERE / "peers" / "aiocoap_protected.py")]
+
+
+@contextlib.contextmanager
+def their_server(python: str, context: Path) -> Iterator[int]:
+    """Ends as by a power cut."""
+    port = free_port()
+    arguments = [*theirs(python), "serve", str(port), str(context)]
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout is not None
+            assert server.stdout.readline().strip() == "ready"
+            yield port
+        finally:
+            server.kill()
+
+
+@contextlib.contextmanager
+def our_server(ours: Ours, context: Path, directory: Path) -> Iterator[int]:
+    """Ends as by a power cut."""
+    port = free_port()
+    flags = ["--bind", "127.0.0.1", "--port", str(port), "--oscore", str(context), "--write", "--quiet"]
+    arguments = [ours.program, "serve", str(directory), *flags]
+    with subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=sys.stderr) as server:
+        try:
+            wait_for_pong(port)
+            yield port
+        finally:
+            server.kill()
+
+
+def ask(python: str, method: str, uri: str, context: Path) -> Answer:
+    """One request of aiocoap's client."""
+    done = subprocess.run([*theirs(python), method, uri, str(context)], capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr.decode(errors="replace")
+    code, _, body = done.stdout.partition(b"\n")
+    return Answer(code.decode(), body)
+
+
+def test_random_contexts_and_messages_are_protected_as_aiocoap_does(ours: Ours, python: str) -> None:
     program = Path(ours.program).parent / "examples" / "oscore"
     arguments = [python, str(HERE / "peers" / "aiocoap_oscore.py"), str(program), str(CASES), "8613"]
     done = subprocess.run(arguments, capture_output=True, check=False, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stdout == f"{CASES} cases are equal\n"
+
+
+def test_our_client_asks_under_a_context_also_after_the_server_has_lost_its_window(
+    ours: Ours, python: str, contexts: Contexts
+) -> None:
+    flags = ("--oscore", str(contexts.client))
+    with their_server(python, contexts.their_server) as port:
+        where = f"coap://127.0.0.1:{port}/store"
+        assert ours.ask("get", where, *flags).payload == b"protected"
+        assert ours.ask("put", where, *flags, payload=LARGE).code == "2.04"
+        assert ours.ask("get", where, *flags).payload == LARGE
+    with their_server(python, contexts.their_server) as port:
+        assert ours.ask("get", f"coap://127.0.0.1:{port}/store", *flags).payload == b"protected"
+
+
+def test_our_server_answers_under_a_context_also_after_it_has_lost_its_window(
+    ours: Ours, python: str, contexts: Contexts, tmp_path: Path
+) -> None:
+    (files := tmp_path / "files").mkdir()
+    with our_server(ours, contexts.server, files) as port:
+        where = f"coap://127.0.0.1:{port}"
+        assert ask(python, "get", f"{where}/hello", contexts.their_client).payload == b"Hello from Millpond.\n"
+        assert ask(python, "put", f"{where}/kept", contexts.their_client).code == "2.01"
+        assert (files / "kept").read_bytes() == LARGE
+    with our_server(ours, contexts.server, files) as port:
+        where = f"coap://127.0.0.1:{port}"
+        assert ask(python, "get", f"{where}/kept", contexts.their_client).payload == LARGE

@@ -29,6 +29,7 @@ pub mod log;
 pub mod nearest;
 pub mod observe;
 mod opening;
+pub mod oscore;
 pub mod ping;
 mod program;
 pub mod progress;

@@ -6,10 +6,10 @@ use std::sync::LazyLock;
 
 use clap::{CommandFactory, Parser, error::ErrorKind};
 
-use crate::arguments::{Program, Verb};
+use crate::arguments::{Contexts, Program, Verb};
 use crate::failure::Failure;
 use crate::interrupt::{Interrupt, no_signals};
-use crate::{nearest, shell, shell::FurtherVerb};
+use crate::{nearest, oscore, shell, shell::FurtherVerb};
 
 /// Verbs of the program that the Python package installs, which need the simulator.
 const LABORATORY_VERBS: [&str; 12] = [
@@ -91,6 +91,7 @@ fn run(verb: Verb, arguments: &[OsString], further: Vec<FurtherVerb>) -> Result<
     match verb {
         Verb::Completions { shell } => shell::completions(shell, further),
         Verb::Manual { directory } => shell::manual(&directory, further),
+        Verb::Oscore { contexts: Contexts::New(flags) } => oscore::new(&flags),
         verb => live(verb, arguments),
     }
 }
@@ -117,7 +118,7 @@ async fn live(verb: Verb, arguments: &[OsString]) -> Result<(), Failure> {
         Verb::Relay(flags) => emulate::relay(flags, interrupt).await,
         Verb::Diagnose(flags) => diagnose::diagnose(flags, interrupt).await,
         // They need no network and were done before.
-        Verb::Completions { .. } | Verb::Manual { .. } => Ok(()),
+        Verb::Oscore { .. } | Verb::Completions { .. } | Verb::Manual { .. } => Ok(()),
     }
 }
 

@@ -9,7 +9,7 @@ use crate::arguments::{Request, WithPayload, WithoutPayload, Writing};
 use crate::draft::Draft;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
-use crate::{answer, content_format, opening, progress, render, trace, values};
+use crate::{answer, content_format, opening, oscore, progress, render, trace, values};
 
 /// Longest body that is sent, or that a server takes or gives, bytes.
 pub const LONGEST_BODY: usize = 16 << 20;
@@ -143,6 +143,9 @@ pub(crate) async fn client(flags: &Request, uri: &Uri) -> Result<Client, Failure
     let mut builder = flags.repeating.apply(builder, flags.controller.as_ref(), uri.transport())?;
     if flags.trace {
         builder = builder.trace(|event| trace::print(event, false));
+    }
+    if let Some(path) = &flags.oscore {
+        builder = builder.oscore(oscore::contexts(std::slice::from_ref(path))?);
     }
     Ok(builder.build().await?)
 }

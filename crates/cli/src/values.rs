@@ -225,7 +225,11 @@ pub fn payload(text: &str, limit: usize) -> Result<Vec<u8>, Failure> {
     }
 }
 
-fn hex(digits: &str) -> Result<Vec<u8>, String> {
+/// Bytes as hexadecimal digits, two for each.
+///
+/// # Errors
+/// An odd number of them, or others.
+pub fn hex(digits: &str) -> Result<Vec<u8>, String> {
     if !digits.len().is_multiple_of(2) {
         return Err("an odd number of hexadecimal digits".to_owned());
     }

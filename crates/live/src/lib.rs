@@ -90,6 +90,8 @@ pub use millpond_control::{PeerController, Preset};
 pub use options::Options;
 pub use path_key::PathKey;
 pub use response::{ExchangeReport, Grade, Response};
+#[cfg(feature = "oscore")]
+pub use security::OscoreContexts;
 pub use security::PeerIdentity;
 #[cfg(feature = "_secure")]
 pub use security::{ClientSecurity, KeyedCertificate, PreSharedKey, PreSharedKeys, ServerSecurity, TrustAnchors};

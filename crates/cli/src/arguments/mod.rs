@@ -6,6 +6,7 @@ mod diagnose;
 mod discover;
 mod emulate;
 mod load;
+mod oscore;
 mod repeating;
 mod request;
 mod serve;
@@ -22,6 +23,7 @@ pub use diagnose::{Diagnose, Place as CapturedAt};
 pub use discover::Discover;
 pub use emulate::{Emulate, OverPath, Relay};
 pub use load::{Load, Method};
+pub use oscore::{Contexts, NewContexts};
 pub use repeating::Repeating;
 pub use request::{Observe, Ping, Request, WithPayload, WithoutPayload, Writing};
 pub use serve::{Group, LogFormat, Place, Serve};
@@ -177,6 +179,15 @@ pub enum Verb {
         tcpdump -i eth0 -w - udp port 5683 | millpond diagnose -\n\n\
         A figure is exact, a bound (at least, at most), an estimate (about), or not visible from that side.")]
     Diagnose(Diagnose),
+    /// Make security contexts of OSCORE, which protect messages from end to end (RFC 8613).
+    #[command(after_help = "Examples:\n  \
+        millpond oscore new\n  \
+        millpond oscore new --client-id 07 device7.oscore gateway7.oscore")]
+    Oscore {
+        /// What to do with them.
+        #[command(subcommand)]
+        contexts: Contexts,
+    },
     /// Print what makes a shell complete verbs and flags.
     #[command(after_help = "Examples:\n  \
         millpond completions bash > ~/.local/share/bash-completion/completions/millpond\n  \
@@ -197,10 +208,11 @@ pub enum Verb {
 }
 
 /// The verbs by what they are for, in the order of the help.
-pub const GROUPS: [(&str, &[&str]); 4] = [
+pub const GROUPS: [(&str, &[&str]); 5] = [
     ("Ask a server", &["get", "put", "post", "delete", "fetch", "patch", "ipatch", "observe", "ping", "discover"]),
     ("Serve", &["serve"]),
     ("Measure, and put a path between programs", &["load", "emulate", "relay", "diagnose"]),
+    ("Make keys", &["oscore"]),
     ("This program", &["completions", "manual"]),
 ];
 

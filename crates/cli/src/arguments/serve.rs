@@ -59,6 +59,10 @@ pub struct Serve {
     /// Let long bodies travel in bursts to and from clients that ask for it (RFC 9177).
     #[arg(long)]
     pub q_block: bool,
+    /// Serve only what the security context in this file protects, which `millpond oscore new` makes (OSCORE, RFC 8613); may be
+    /// repeated, for a client each.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["tcp", "cert", "psk_file", "q_block", "unasked"])]
+    pub oscore: Vec<std::path::PathBuf>,
     /// Take datagrams of up to this size; a request in a longer one is answered with 4.13 [1452 bytes].
     #[arg(long, value_name = "SIZE", value_parser = crate::values::datagram)]
     pub max_datagram: Option<u16>,

@@ -23,7 +23,7 @@ use crate::arguments::{Place, Serve};
 use crate::failure::Failure;
 use crate::interrupt::{Interrupt, Signalled, no_signals};
 use crate::log::{self, Log};
-use crate::{request, trace};
+use crate::{oscore, request, trace};
 use files::Files;
 
 /// How long a server that ends waits for its log to be read.
@@ -69,6 +69,9 @@ pub async fn serve(flags: Serve, interrupt: &mut Interrupt) -> Result<(), Failur
             }
         }
         builder = builder.security(security);
+    }
+    if !flags.oscore.is_empty() {
+        builder = builder.oscore(oscore::contexts(&flags.oscore)?);
     }
     if let Some(controller) = &flags.controller {
         builder = builder.controller(controller.clone());

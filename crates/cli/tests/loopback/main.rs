@@ -12,6 +12,7 @@ mod methods;
 mod observations;
 mod operations;
 mod program;
+mod protected;
 mod relays;
 mod rights;
 mod secure;

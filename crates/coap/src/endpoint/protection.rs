@@ -46,7 +46,7 @@ impl Protection {
     }
 }
 
-/// What a message that came in is to whoever is above.
+/// What a message that came in is to the layer above.
 enum Taken {
     /// To be looked at.
     Message,
@@ -58,7 +58,7 @@ enum Taken {
 
 impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// From now on all requests and responses are protected, and requests that are not are refused. What this endpoint is asked to send
-    /// by itself must be protected already: a [`Host`](crate::transfer::Host) above it does that. There are no observations, groups and
+    /// by itself must be protected already: a [`Host`] above it does that. There are no observations, groups and
     /// bursts then. To be said before anything is sent or comes in.
     #[must_use]
     pub fn protected_by(mut self, protector: impl Protector + 'static) -> Self {

@@ -22,7 +22,7 @@ pub struct SentRequest {
 /// A protected request that was received: what its responses are bound to (RFC 8613 §7.1).
 #[derive(Debug, PartialEq, Eq)]
 pub struct ReceivedRequest {
-    /// Of whoever sent it.
+    /// Of its sender.
     pub(super) kid: Id,
     pub(super) partial_iv: PartialIv,
     /// Nothing was encrypted with its nonce, neither now nor before a restart.
@@ -30,7 +30,7 @@ pub struct ReceivedRequest {
 }
 
 impl ReceivedRequest {
-    /// The ID of whoever sent it: the recipient ID of its context.
+    /// The ID of its sender: the recipient ID of its context.
     #[must_use]
     pub fn kid(&self) -> &[u8] {
         self.kid.as_bytes()

@@ -123,7 +123,7 @@ fn an_echo_outside_of_the_ciphertext_opens_nothing() {
 }
 
 #[test]
-fn a_challenge_has_a_number_of_its_own_whomever_it_is_for() {
+fn a_challenge_has_a_number_of_its_own_for_a_new_request_too() {
     let (mut client, mut server) = pair(&CLIENT);
     let (mut sent, request) = protected_request(&mut client, &get("a"));
     let (mut came, _) = received(&mut server, &request).unwrap();

@@ -53,6 +53,9 @@ pub(crate) struct Settings {
     pub(crate) multicast_interface: Option<Interface>,
     pub(crate) multicast_hops: u8,
     pub(crate) hook: Option<Hook>,
+    /// By which all messages are protected.
+    #[cfg(feature = "oscore")]
+    pub(crate) oscore: Option<crate::OscoreContexts>,
 }
 
 impl fmt::Debug for Settings {
@@ -124,11 +127,22 @@ impl Default for Settings {
             multicast_interface: None,
             multicast_hops: 1,
             hook: None,
+            #[cfg(feature = "oscore")]
+            oscore: None,
         }
     }
 }
 
 impl ClientBuilder {
+    /// All requests are protected by the first of these contexts (RFC 8613), and nothing but responses that are is taken. Not over
+    /// TCP and not to groups: these are refused then, and nothing is observed or sent in bursts.
+    #[cfg(feature = "oscore")]
+    #[must_use]
+    pub fn oscore(mut self, contexts: crate::OscoreContexts) -> Self {
+        self.settings.oscore = Some(contexts);
+        self
+    }
+
     /// From this local address. Otherwise one socket for IPv4 and one for IPv6 are bound to any port when first needed.
     /// The further sockets of [`most_sockets`](Self::most_sockets) and those of `coaps` have other ports in any case; that of `coaps`
     /// is given by [`bind_dtls`](Self::bind_dtls).

@@ -82,6 +82,11 @@ impl Client {
         peers: &[SocketAddr],
         host: &Host,
     ) -> Result<Commands, Error> {
+        #[cfg(feature = "oscore")]
+        if self.settings.oscore.is_some() {
+            let reason = "OSCORE protects no messages over TCP yet; ask over UDP, with coap://".into();
+            return Err(Error::Refused { reason });
+        }
         #[cfg(feature = "server")]
         let (way, from) = match self.ways.iter().find(|(of, _)| *of == transport) {
             Some((_, Way::Standing { at, connections })) => return tcp::find(transport, *at, connections, peers),

@@ -10,6 +10,8 @@ mod certificate;
 #[cfg(feature = "_secure")]
 mod client;
 mod identity;
+#[cfg(feature = "oscore")]
+mod oscore;
 #[cfg(feature = "_secure")]
 mod pem;
 #[cfg(feature = "_secure")]
@@ -20,6 +22,8 @@ mod server;
 mod verify;
 
 pub use identity::PeerIdentity;
+#[cfg(feature = "oscore")]
+pub use oscore::OscoreContexts;
 
 pub(crate) use identity::Other;
 

@@ -75,6 +75,8 @@ pub struct ServerBuilder {
     pub(super) metrics_peers: usize,
     pub(super) hook: Option<Hook>,
     pub(super) accesses: AccessHook,
+    #[cfg(feature = "oscore")]
+    pub(super) oscore: Option<crate::OscoreContexts>,
 }
 
 impl fmt::Debug for ServerBuilder {
@@ -128,6 +130,8 @@ impl Default for ServerBuilder {
             metrics_peers: METRICS_PEERS,
             hook: None,
             accesses: AccessHook::default(),
+            #[cfg(feature = "oscore")]
+            oscore: None,
         }
     }
 }
@@ -442,6 +446,15 @@ impl ServerBuilder {
     #[must_use]
     pub fn security(mut self, security: ServerSecurity) -> Self {
         self.security = security;
+        self
+    }
+
+    /// Only requests are served that one of these contexts protects (RFC 8613); another is refused with 4.01. Not over TCP, and nothing
+    /// is observed or sent in bursts.
+    #[cfg(feature = "oscore")]
+    #[must_use]
+    pub fn oscore(mut self, contexts: crate::OscoreContexts) -> Self {
+        self.oscore = Some(contexts);
         self
     }
 

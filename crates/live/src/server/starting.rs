@@ -70,6 +70,11 @@ impl ServerBuilder {
             let port = DEFAULT_PORT;
             self.udp = vec![(Ipv4Addr::UNSPECIFIED, port).into(), (Ipv6Addr::UNSPECIFIED, port).into()];
         }
+        #[cfg(feature = "oscore")]
+        if self.oscore.is_some() && streams.into_iter().any(is_told) {
+            let reason = "protects no messages over TCP; leave out bind_tcp, bind_tls and their clients".into();
+            return Err(Error::Setting { name: "oscore", reason });
+        }
         let mut router = Router::default();
         router.fallback = self.fallback.take();
         router.is_fallback_conditional = self.is_fallback_conditional;
@@ -266,6 +271,8 @@ impl ServerBuilder {
             security: self.client_security.clone(),
             q_block: false,
             hook: self.hook.clone(),
+            #[cfg(feature = "oscore")]
+            oscore: self.oscore.clone(),
             ..Settings::default()
         })
     }
@@ -300,6 +307,10 @@ impl ServerBuilder {
         if let Some(key) = &self.shared_paths {
             key.check()?;
             endpoint = key.sharing_paths(endpoint);
+        }
+        #[cfg(feature = "oscore")]
+        if let Some(contexts) = &self.oscore {
+            endpoint = endpoint.protected_by(contexts.clone());
         }
         let jitter = ChanceSeed::new(u64::from_le_bytes(secrets::bytes()?));
         let defaults = transfer::Limits::DEFAULT;

@@ -1,0 +1,257 @@
+//! Security contexts of OSCORE (RFC 8613) in files: what both sides were given, and which sequence numbers were used.
+//!
+//! A context is a TOML file that nobody but its owner may read. Beside it lies a file of its name and `.sent`, to which a line is added
+//! before further sequence numbers are used: the bound below which they are. A line that is not whole does not count, so
+//! whenever a write is cut short, what counts is what was there before. A process that uses a context holds the lock of that file.
+
+use std::fmt::Write as _;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+use millpond_coap::oscore::{Algorithm, Context, Hash, Parameters, Start};
+use millpond_live::OscoreContexts;
+use millpond_path::{InputError, unknown};
+use serde::Deserialize;
+use zeroize::Zeroizing;
+
+use crate::arguments::NewContexts;
+use crate::failure::Failure;
+
+/// The file as it is written.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    secret: Zeroizing<String>,
+    salt: Option<Zeroizing<String>>,
+    id_context: Option<String>,
+    sender_id: String,
+    recipient_id: String,
+    algorithm: Option<String>,
+    hash: Option<String>,
+}
+
+/// Hashes by the names of the file.
+const HASHES: [(&str, Hash); 2] = [("SHA-256", Hash::Sha256), ("SHA-512", Hash::Sha512)];
+
+/// The file of the sequence numbers of one context, locked as long as this lives.
+#[derive(Debug)]
+pub struct Sent(File);
+
+impl Sent {
+    /// Opens the file beside that of a context. With the bound that was stored last.
+    fn open(context: &Path) -> Result<(Self, u64), Failure> {
+        let path = beside(context);
+        let failed = |error: io::Error| match error.kind() {
+            io::ErrorKind::NotFound => Failure::Usage(format!(
+                "{}: no such file, and it says which sequence numbers were used; make a new pair of contexts, or if its keys were \
+                 never used, write 0 into it",
+                path.display()
+            )),
+            _ => Failure::of_file(path.display(), &error),
+        };
+        let mut file = OpenOptions::new().read(true).append(true).open(&path).map_err(failed)?;
+        file.try_lock().map_err(|error| match error {
+            TryLockError::WouldBlock => Failure::Usage(format!(
+                "{}: in use by another process; a context is for one at a time",
+                context.display()
+            )),
+            TryLockError::Error(error) => failed(error),
+        })?;
+        let mut text = String::new();
+        file.read_to_string(&mut text).map_err(failed)?;
+        let bounds: Result<Vec<u64>, _> =
+            text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n')).map(str::parse).collect();
+        let bound = bounds.ok().and_then(|bounds| bounds.into_iter().max());
+        let bound = bound.ok_or_else(|| {
+            Failure::Usage(format!("{}: not a whole number in each line; make a new pair of contexts", path.display()))
+        })?;
+        if !text.ends_with('\n') {
+            // What was cut short does not become part of the next line.
+            file.write_all(b"\n").map_err(failed)?;
+        }
+        Ok((Self(file), bound))
+    }
+
+    /// Stores a bound so that it is there after a power cut.
+    ///
+    /// # Errors
+    /// It is not stored.
+    pub fn store(&mut self, bound: u64) -> io::Result<()> {
+        self.0.write_all(format!("{bound}\n").as_bytes())?;
+        self.0.sync_data()
+    }
+}
+
+/// Where the sequence numbers of a context are.
+fn beside(context: &Path) -> PathBuf {
+    let mut name = context.as_os_str().to_owned();
+    name.push(".sent");
+    name.into()
+}
+
+/// Reads a context, and locks it.
+///
+/// # Errors
+/// A file that cannot be read, that others may read, or that is in use; one line that names what in it cannot be used, and what can.
+pub fn read(path: &Path) -> Result<(Context, Sent), Failure> {
+    let origin = path.display().to_string();
+    let failed = |error: io::Error| Failure::of_file(&origin, &error);
+    let mut file = File::open(path).map_err(failed)?;
+    is_private(&origin, &file.metadata().map_err(failed)?)?;
+    let mut text = Zeroizing::new(String::new());
+    file.read_to_string(&mut text).map_err(failed)?;
+    let usage = |error: InputError| Failure::Usage(error.to_string());
+    // Whatever is wrong is told before the file of the sequence numbers is looked for.
+    derive(&origin, &text, Start::Fresh).map_err(usage)?;
+    let (sent, bound) = Sent::open(path)?;
+    let context = derive(&origin, &text, Start::Stored(bound)).map_err(usage)?;
+    Ok((context, sent))
+}
+
+/// Reads contexts, and locks them as long as what is returned is used.
+///
+/// # Errors
+/// As [`read`], and two contexts that cannot be told apart.
+pub fn contexts(paths: &[PathBuf]) -> Result<OscoreContexts, Failure> {
+    let contexts = OscoreContexts::new();
+    for path in paths {
+        let (context, mut sent) = read(path)?;
+        contexts.add(context, move |bound| sent.store(bound))?;
+    }
+    Ok(contexts)
+}
+
+/// Nobody but its owner may read it.
+#[cfg(unix)]
+fn is_private(origin: &str, metadata: &fs::Metadata) -> Result<(), Failure> {
+    use std::os::unix::fs::PermissionsExt;
+    let mode = metadata.permissions().mode() & 0o777;
+    if mode & 0o077 == 0 {
+        return Ok(());
+    }
+    Err(Failure::Usage(format!("{origin}: others than its owner may use it (mode {mode:o}); chmod 600 {origin}")))
+}
+
+/// Who may read it is nothing that is asked here.
+#[cfg(not(unix))]
+fn is_private(_: &str, _: &fs::Metadata) -> Result<(), Failure> {
+    Ok(())
+}
+
+fn derive(origin: &str, text: &str, start: Start) -> Result<Context, InputError> {
+    let written: Written = toml::from_str(text).map_err(|error| InputError::from_toml(origin, text, &error))?;
+    let bytes = |key: &str, digits: &str| {
+        let problem = "give hexadecimal digits, two for each byte";
+        crate::values::hex(digits).map(Zeroizing::new).map_err(|_| InputError::at_key(origin, key, problem))
+    };
+    let secret = bytes("secret", &written.secret)?;
+    let salt = bytes("salt", written.salt.as_ref().map_or("", |salt| salt.as_str()))?;
+    let id_context = written.id_context.as_deref().map(|digits| bytes("id_context", digits)).transpose()?;
+    let (sender_id, recipient_id) =
+        (bytes("sender_id", &written.sender_id)?, bytes("recipient_id", &written.recipient_id)?);
+    let algorithm = written.algorithm.as_deref().map(algorithm).transpose();
+    let hash = written.hash.as_deref().map(hash).transpose();
+    let parameters = Parameters {
+        secret: &secret,
+        salt: &salt,
+        id_context: id_context.as_ref().map(|bytes| bytes.as_slice()),
+        sender_id: &sender_id,
+        recipient_id: &recipient_id,
+        algorithm: algorithm.map_err(|problem| InputError::at_key(origin, "algorithm", problem))?.unwrap_or_default(),
+        hash: hash.map_err(|problem| InputError::at_key(origin, "hash", problem))?.unwrap_or_default(),
+    };
+    Context::derive(&parameters, start).map_err(|error| InputError::new(origin, error.to_string()))
+}
+
+/// The algorithm of this name.
+///
+/// # Errors
+/// The nearest that there is.
+pub fn algorithm(name: &str) -> Result<Algorithm, String> {
+    let known: Vec<&str> = Algorithm::ALL.iter().map(|algorithm| algorithm.name()).collect();
+    let found = Algorithm::ALL.iter().find(|algorithm| algorithm.name().eq_ignore_ascii_case(name));
+    found.copied().ok_or_else(|| unknown("algorithm", name, &known))
+}
+
+fn hash(name: &str) -> Result<Hash, String> {
+    let found = HASHES.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
+    found.map(|(_, hash)| *hash).ok_or_else(|| unknown("hash", name, &HASHES.map(|(known, _)| known)))
+}
+
+/// Makes the contexts of a client and of its server, with a new secret.
+///
+/// # Errors
+/// A file that is there already, or cannot be written; an ID that does not fit.
+pub fn new(flags: &NewContexts) -> Result<(), Failure> {
+    let NewContexts { client, server, algorithm, client_id, server_id } = flags;
+    let mut random = Zeroizing::new([0; 26]);
+    getrandom::fill(random.as_mut_slice())
+        .map_err(|error| Failure::Failed(format!("the operating system gives no random bytes: {error}")))?;
+    let (secret, rest) = random.split_at(16);
+    let (salt, own) = rest.split_at(8);
+    let client_id = client_id.as_deref().unwrap_or(own.get(..algorithm.longest_id()).unwrap_or(own));
+    let parameters = Parameters {
+        salt,
+        sender_id: client_id,
+        recipient_id: server_id,
+        algorithm: *algorithm,
+        ..Parameters::of(secret)
+    };
+    Context::derive(&parameters, Start::Fresh).map_err(|error| Failure::Usage(error.to_string()))?;
+    write(client, &parameters)?;
+    write(server, &parameters.mirrored())?;
+    writeln!(
+        anstream::stdout(),
+        "{} for the client, {} for the server, each with its file .sent: move them there, and keep no copies",
+        client.display(),
+        server.display()
+    )?;
+    Ok(())
+}
+
+/// Writes a context that was never used into a file that was not there.
+fn write(path: &Path, parameters: &Parameters<'_>) -> Result<(), Failure> {
+    let mut text = Zeroizing::new(String::new());
+    // A string takes whatever is written.
+    let _ = write!(
+        text,
+        "# A security context of OSCORE (RFC 8613). Anybody who has it can read and forge every message.\n\
+         secret = \"{}\"\nsalt = \"{}\"\nsender_id = \"{}\"\nrecipient_id = \"{}\"\nalgorithm = \"{}\"\n",
+        *hex(parameters.secret),
+        *hex(parameters.salt),
+        *hex(parameters.sender_id),
+        *hex(parameters.recipient_id),
+        parameters.algorithm.name()
+    );
+    create(path, text.as_bytes())?;
+    create(&beside(path), b"0\n")
+}
+
+/// Digits of bytes.
+fn hex(bytes: &[u8]) -> Zeroizing<String> {
+    let mut digits = Zeroizing::new(String::with_capacity(bytes.len() * 2));
+    for byte in bytes {
+        let _ = write!(digits, "{byte:02x}");
+    }
+    digits
+}
+
+/// Writes a file that was not there, for its owner alone.
+fn create(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt;
+        options.mode(0o600);
+    }
+    let failed = |error: io::Error| match error.kind() {
+        io::ErrorKind::AlreadyExists => {
+            Failure::Usage(format!("{}: there already; name another file, or remove this one", path.display()))
+        }
+        _ => Failure::of_file(path.display(), &error),
+    };
+    let mut file = options.open(path).map_err(failed)?;
+    file.write_all(bytes).and_then(|()| file.sync_all()).map_err(failed)
+}

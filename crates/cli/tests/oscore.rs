@@ -1,0 +1,207 @@
+//! Security contexts in files.
+
+#![forbid(unsafe_code)]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use millpond_cli::failure::Failure;
+use millpond_cli::oscore::read;
+use millpond_coap::message::{Code, Kind, Message, MessageId, Token, Writer};
+use millpond_coap::oscore::Context;
+
+/// An empty folder for one test.
+fn folder(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("oscore").join(name);
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).expect("a folder for tests");
+    folder
+}
+
+fn new(folder: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_millpond"))
+        .args(["oscore", "new"])
+        .args(arguments)
+        .current_dir(folder)
+        .stdin(Stdio::null())
+        .output()
+        .expect("the program is built")
+}
+
+fn line(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).expect("UTF-8").trim_end()
+}
+
+fn made(folder: &Path, arguments: &[&str]) {
+    let output = new(folder, arguments);
+    assert!(output.status.success(), "{}", line(&output.stderr));
+}
+
+/// The line that is told of a file, without its name.
+fn refused(path: &Path) -> String {
+    let Err(Failure::Usage(told)) = read(path) else { panic!("{} was taken", path.display()) };
+    assert_eq!(told.lines().count(), 1);
+    told.replace(path.to_str().expect("UTF-8"), "FILE")
+}
+
+fn request(client: &mut Context) -> Vec<u8> {
+    let (mut plain, mut protected) = (Vec::new(), Vec::new());
+    Writer::start(&mut plain, Kind::Confirmable, Code::GET, MessageId(1), Token::EMPTY).finish().expect("a message");
+    client.protect_request(&Message::parse(&plain).expect("a message"), &mut protected).expect("it can be protected");
+    protected
+}
+
+/// The number that the next request would have, after what is due is stored.
+fn next_number(path: &Path) -> (Vec<u8>, millpond_cli::oscore::Sent) {
+    let (mut context, mut sent) = read(path).unwrap_or_else(|failure| panic!("{failure:?}"));
+    let bound = context.bound_to_store(1_000).expect("none is stored for this run");
+    sent.store(bound).expect("it can be written");
+    context.bound_is_stored(bound);
+    let request = request(&mut context);
+    let option = Message::parse(&request).expect("a message").option(9).expect("it is protected").to_vec();
+    (option, sent)
+}
+
+#[test]
+fn a_new_pair_understands_each_other_and_is_for_its_owner_alone() {
+    let folder = folder("pair");
+    for arguments in [
+        &[][..],
+        &["--algorithm", "chacha20/poly1305", "--client-id", "07", "--server-id", "0a0b", "device", "gateway"],
+        &["--algorithm", "AES-CCM-64-64-128", "short", "shorter"],
+    ] {
+        made(&folder, arguments);
+        let names = match arguments {
+            [] => ["client.oscore", "server.oscore"],
+            [.., client, server] => [*client, *server],
+            [_] => unreachable!("pairs"),
+        };
+        let [(mut client, mut sent), (mut server, mut received)] =
+            names.map(|name| read(&folder.join(name)).unwrap_or_else(|failure| panic!("{failure:?}")));
+        for (context, file) in [(&mut client, &mut sent), (&mut server, &mut received)] {
+            let bound = context.bound_to_store(10).expect("nothing is stored");
+            file.store(bound).expect("it can be written");
+            context.bound_is_stored(bound);
+        }
+        assert_eq!(client.sender_id(), server.recipient_id());
+        let protected = request(&mut client);
+        let mut plain = Vec::new();
+        assert!(server.unprotect_request(&Message::parse(&protected).expect("a message"), &mut plain).is_ok());
+        #[cfg(unix)]
+        for name in names {
+            use std::os::unix::fs::PermissionsExt;
+            let mode = fs::metadata(folder.join(name)).expect("it was written").permissions().mode();
+            assert_eq!(mode & 0o777, 0o600);
+        }
+    }
+}
+
+#[test]
+fn nothing_that_is_there_is_written_over() {
+    let folder = folder("twice");
+    made(&folder, &[]);
+    let before = fs::read(folder.join("client.oscore")).expect("it was written");
+    let output = new(&folder, &[]);
+    assert_eq!(output.status.code(), Some(2));
+    let told = "millpond: client.oscore: there already; name another file, or remove this one";
+    assert_eq!((line(&output.stdout), line(&output.stderr)), ("", told));
+    assert_eq!(fs::read(folder.join("client.oscore")).expect("it is there"), before);
+    let output = new(&folder, &["--client-id", "01", "--server-id", "01", "a", "b"]);
+    assert_eq!(line(&output.stderr), "millpond: sender ID and recipient ID are equal: give each side its own");
+    assert!(!folder.join("a").exists());
+}
+
+#[test]
+fn a_context_that_cannot_be_used_is_told_in_one_line_that_repeats_nothing_of_the_secret() {
+    let folder = folder("written");
+    made(&folder, &[]);
+    let path = folder.join("client.oscore");
+    let secret = "00112233445566778899aabbccddeeff";
+    let ids = "sender_id = \"01\"\nrecipient_id = \"02\"\n";
+    for (text, told) in [
+        (format!("secret = \"{}\"\n{ids}", &secret[..30]), "FILE: a secret of 15 bytes: give at least 16, random ones"),
+        (format!("secret = \"{secret}0\"\n{ids}"), "FILE: secret: give hexadecimal digits, two for each byte"),
+        (format!("secret = \"{secret}zz\"\n{ids}"), "FILE: secret: give hexadecimal digits, two for each byte"),
+        (
+            format!("secret = \"{secret}\"\nsender_id = \"01\"\nrecipient_id = \"01\"\n"),
+            "FILE: sender ID and recipient ID are equal: give each side its own",
+        ),
+        (
+            format!("secret = \"{secret}\"\n{ids}algorithm = \"AES-CCM-16-64\"\n"),
+            "FILE: algorithm: unknown algorithm `AES-CCM-16-64`: did you mean `AES-CCM-16-64-128`?",
+        ),
+        (format!("secret = \"{secret}\"\n{ids}hash = \"SHA-1\"\n"), "FILE: hash: unknown hash `SHA-1`"),
+        (format!("secrets = \"{secret}\"\n{ids}"), "FILE:1: unknown key `secrets`: did you mean `secret`?"),
+        (format!("secret = \"{secret}\"\nsender_id = \"01\"\n"), "FILE:1: missing key `recipient_id`"),
+        (format!("secret = {secret}\n{ids}"), "FILE:1: "),
+    ] {
+        fs::write(&path, text).expect("it can be written");
+        let line = refused(&path);
+        assert!(line.starts_with(told), "{line}");
+        assert!(!line.contains(&secret[..8]), "{line}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_context_that_others_may_use_is_refused() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = folder("rights");
+    made(&folder, &[]);
+    let path = folder.join("client.oscore");
+    for mode in [0o640, 0o604, 0o620, 0o610, 0o644] {
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("it is ours");
+        let told = format!("FILE: others than its owner may use it (mode {mode:o}); chmod 600 FILE");
+        assert_eq!(refused(&path), told);
+    }
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o400)).expect("it is ours");
+    assert!(read(&path).is_ok());
+}
+
+#[test]
+fn a_context_is_for_one_at_a_time() {
+    let folder = folder("lock");
+    made(&folder, &[]);
+    let path = folder.join("client.oscore");
+    let held = read(&path).unwrap_or_else(|failure| panic!("{failure:?}"));
+    assert_eq!(refused(&path), "FILE: in use by another process; a context is for one at a time");
+    drop(held);
+    assert!(read(&path).is_ok());
+}
+
+#[test]
+fn no_number_below_what_was_stored_is_used_again_wherever_a_write_was_cut_short() {
+    let folder = folder("sent");
+    made(&folder, &["--client-id", "01"]);
+    let path = folder.join("client.oscore");
+    let numbers = folder.join("client.oscore.sent");
+    let put = |text: &str| fs::write(&numbers, text).expect("it can be written");
+    for (text, option) in [
+        ("0\n", &b"\x09\x00\x01"[..]),
+        ("0\n1000\n", b"\x0a\x03\xe8\x01"),
+        // The line that is cut short was not relied upon.
+        ("0\n1000\n20", b"\x0a\x03\xe8\x01"),
+        ("0\n1000\n\n", b""),
+    ] {
+        put(text);
+        if option.is_empty() {
+            let told = "FILE.sent: not a whole number in each line; make a new pair of contexts";
+            assert_eq!(refused(&path), told, "{text:?}");
+        } else {
+            assert_eq!(next_number(&path).0, option, "{text:?}");
+        }
+    }
+    // What was stored in the run before is where the next begins.
+    put("0\n1000\n20");
+    drop(next_number(&path));
+    assert_eq!(next_number(&path).0, b"\x0a\x07\xd0\x01");
+    for text in ["", "12", "x\n", "-1\n"] {
+        put(text);
+        assert_eq!(refused(&path), "FILE.sent: not a whole number in each line; make a new pair of contexts");
+    }
+    fs::remove_file(&numbers).expect("it is there");
+    let told = "FILE.sent: no such file, and it says which sequence numbers were used; make a new pair of contexts, or if its keys \
+                were never used, write 0 into it";
+    assert_eq!(refused(&path), told);
+}

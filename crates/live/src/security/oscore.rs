@@ -1,0 +1,173 @@
+//! Security contexts that protect messages from end to end (RFC 8613).
+
+use std::fmt;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use millpond_coap::message::{Kind, Message, MessageId, Token, number};
+use millpond_coap::oscore::{
+    Context, OscoreOption, ProtectError, Protector, ReceivedRequest, Refusal, ResponseFault, SentRequest,
+};
+
+use crate::Error;
+
+/// Messages that a context protects without its storage being written.
+const GAP: u32 = 1_000;
+
+/// Security contexts of OSCORE (RFC 8613) by which a [client](crate::ClientBuilder::oscore) or a
+/// [server](crate::ServerBuilder::oscore) protects all its messages. Clones share them.
+#[derive(Clone, Debug, Default)]
+pub struct OscoreContexts(Arc<Mutex<Vec<Kept>>>);
+
+/// Stores the bound of the sequence numbers of a context.
+type Store = Box<dyn FnMut(u64) -> io::Result<()> + Send>;
+
+struct Kept {
+    context: Context,
+    store: Store,
+}
+
+impl fmt::Debug for Kept {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.context.fmt(f)
+    }
+}
+
+impl Kept {
+    /// The context, with sequence numbers that may be used. What cannot be stored is told by the context, which protects nothing then.
+    fn ready(&mut self) -> &mut Context {
+        if let Some(bound) = self.context.bound_to_store(GAP) {
+            match (self.store)(bound) {
+                Ok(()) => self.context.bound_is_stored(bound),
+                Err(error) => tracing::warn!("the sequence numbers of a security context are not stored: {error}"),
+            }
+        }
+        &mut self.context
+    }
+}
+
+impl OscoreContexts {
+    /// None.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// One more. A client takes the first for all its requests, a server that which a request names.
+    ///
+    /// `store` is called with the [bound](Context::bound_to_store) of the sequence numbers before more of them are used: it returns
+    /// once the bound would be found after a power cut. One that was [never stored](millpond_coap::oscore::Start::Fresh) calls it
+    /// never.
+    ///
+    /// # Errors
+    /// There is one with the same recipient ID.
+    pub fn add(
+        &self,
+        context: Context,
+        store: impl FnMut(u64) -> io::Result<()> + Send + 'static,
+    ) -> Result<(), Error> {
+        let mut all = self.all();
+        if all.iter().any(|kept| kept.context.recipient_id() == context.recipient_id()) {
+            let reason = "has two contexts with one recipient ID; give each client an ID of its own".into();
+            return Err(Error::Setting { name: "oscore", reason });
+        }
+        all.push(Kept { context, store: Box::new(store) });
+        Ok(())
+    }
+
+    fn all(&self) -> MutexGuard<'_, Vec<Kept>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What is done with the context of this request.
+    fn of<T>(
+        &self,
+        request: &mut ReceivedRequest,
+        act: impl FnOnce(&mut Context, &mut ReceivedRequest) -> Result<T, ProtectError>,
+    ) -> Result<T, ProtectError> {
+        let mut all = self.all();
+        let found = all.iter_mut().find(|kept| kept.context.recipient_id() == request.kid());
+        found.map_or(Err(ProtectError::Plain), |kept| act(kept.ready(), request))
+    }
+}
+
+impl Protector for OscoreContexts {
+    fn protect_request(&self, request: &Message<'_>, into: &mut Vec<u8>) -> Result<SentRequest, ProtectError> {
+        let mut all = self.all();
+        let first = all.first_mut().ok_or(ProtectError::Plain)?;
+        first.ready().protect_request(request, into)
+    }
+
+    fn unprotect_response(
+        &self,
+        request: &mut SentRequest,
+        response: &Message<'_>,
+        into: &mut Vec<u8>,
+    ) -> Result<(), ResponseFault> {
+        let all = self.all();
+        let first = all.first().ok_or(ResponseFault::OtherContext)?;
+        first.context.unprotect_response(request, response, into)
+    }
+
+    fn unprotect_request(&self, request: &Message<'_>, into: &mut Vec<u8>) -> Result<ReceivedRequest, Refusal> {
+        let option = request.option(number::OSCORE).ok_or(Refusal::NotProtected)?;
+        let option = OscoreOption::decode(option).map_err(|_| Refusal::Malformed)?;
+        let mut all = self.all();
+        let named = all.iter_mut().find(|kept| kept.context.is_for(&option)).ok_or(Refusal::UnknownContext)?;
+        named.ready().unprotect_request(request, into)
+    }
+
+    fn protect_response(
+        &self,
+        request: &mut ReceivedRequest,
+        response: &Message<'_>,
+        into: &mut Vec<u8>,
+    ) -> Result<(), ProtectError> {
+        self.of(request, |context, request| context.protect_response(request, response, into))
+    }
+
+    fn challenge(
+        &self,
+        request: &mut ReceivedRequest,
+        kind: Kind,
+        id: MessageId,
+        token: Token,
+        into: &mut Vec<u8>,
+    ) -> Result<(), ProtectError> {
+        self.of(request, |context, request| context.challenge(request, kind, id, token, into))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use millpond_coap::oscore::{Parameters, Start};
+
+    use super::*;
+
+    fn context(sender_id: &[u8], recipient_id: &[u8]) -> Context {
+        let parameters = Parameters { sender_id, recipient_id, ..Parameters::of(b"0123456789abcdef") };
+        Context::derive(&parameters, Start::Stored(0)).unwrap()
+    }
+
+    #[test]
+    fn contexts_that_a_request_could_not_tell_apart_are_refused() {
+        let contexts = OscoreContexts::new();
+        contexts.add(context(b"s", b"1"), |_| Ok(())).unwrap();
+        contexts.add(context(b"s", b"2"), |_| Ok(())).unwrap();
+        let refused = contexts.add(context(b"t", b"1"), |_| Ok(())).unwrap_err();
+        assert_eq!(
+            refused.to_string(),
+            "oscore: has two contexts with one recipient ID; give each client an ID of its own"
+        );
+    }
+
+    #[test]
+    fn nothing_is_protected_with_numbers_that_are_not_stored() {
+        let get = [0x40, 1, 0, 0];
+        let get = Message::parse(&get).unwrap();
+        let contexts = OscoreContexts::new();
+        contexts.add(context(b"s", b"1"), |_| Err(io::Error::other("full"))).unwrap();
+        assert_eq!(contexts.protect_request(&get, &mut Vec::new()), Err(ProtectError::NotStored));
+        assert_eq!(OscoreContexts::new().protect_request(&get, &mut Vec::new()), Err(ProtectError::Plain));
+    }
+}
