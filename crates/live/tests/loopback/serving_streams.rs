@@ -476,7 +476,7 @@ async fn what_streams_of_a_connection_hold_is_counted_and_over_with_them_given_b
     let held = server.stats().await.memory;
     assert!(held > 2 * 20 * 40_000, "{held}");
     asked.abort_all();
-    for number in 0..100 {
+    for number in 0..20 {
         let answer = client.get(uri(&format!("ends={number}"))).await.unwrap();
         assert_eq!(answer.payload().len(), 40_000);
     }
