@@ -17,6 +17,7 @@ COUNTED = sorted(DOCS.glob("*.md"))
 PAGES = sorted([*COUNTED, *DOCS.glob("studies/*.md"), *DOCS.glob("reports/*.md")])
 #: Lists, whose lines are those of the code.
 APPENDIX = sorted(DOCS.glob("appendix/*.md"))
+#: 40,000, and the pages on diagnosis and firmware.
 MOST_WORDS = 42_500
 
 #: Words that nobody outside this project knows, each with the field's.

@@ -83,7 +83,7 @@ pub(crate) fn of_reading(oddities: &Oddities, census: &Census, endings: &[Ending
 
 /// Doubts about what a chapter holds, whatever its side.
 pub(crate) fn of_chapter(chapter: &Chapter, is_first: bool) -> Vec<Doubt> {
-    let all = [silence(chapter), shared_port(chapter), if is_first { synchronous_start(chapter) } else { None }];
+    let all = [silence(chapter), several_open(chapter), if is_first { synchronous_start(chapter) } else { None }];
     all.into_iter().flatten().collect()
 }
 
@@ -117,19 +117,11 @@ fn silence(chapter: &Chapter) -> Option<Doubt> {
     })
 }
 
-/// Transmissions of an exchange that came after the endpoint's next one had begun: more than one is under way.
-fn shared_port(chapter: &Chapter) -> Option<Doubt> {
-    let (mut overlapping, mut all) = (0_usize, 0_usize);
-    for exchanges in chapter.peers() {
-        for exchange in exchanges {
-            all += 1;
-            overlapping += usize::from(exchange.next.is_some_and(|next| exchange.last_sent() > next));
-        }
-    }
-    (overlapping > 4 && overlapping * 20 > all).then(|| {
+fn several_open(chapter: &Chapter) -> Option<Doubt> {
+    chapter.several_open().map(|exchanges| {
         Doubt::grave(format!(
-            "{overlapping} exchanges go on after their endpoint began another: NSTART above 1, or several devices behind \
-             one port; loops and message IDs say less"
+            "{exchanges} exchanges go on after their endpoint began another: NSTART above 1, or several devices behind one \
+             port; loops and message IDs say less"
         ))
     })
 }

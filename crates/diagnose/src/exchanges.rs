@@ -113,8 +113,8 @@ impl Chapter {
         self.packets.iter().filter(|packet| packet.up == up).map(|packet| (packet.at, packet.bytes)).unzip()
     }
 
-    /// Whether endpoints send again what they asked after they asked for more: they have several exchanges open.
-    pub(crate) fn has_several_open(&self) -> bool {
+    /// How many exchanges go on after their endpoint began another, if that is no exception: it has several open.
+    pub(crate) fn several_open(&self) -> Option<usize> {
         const FEW: usize = 5;
         let resent = self.exchanges.iter().filter(|exchange| exchange.confirmable && exchange.sent.len() > 1);
         let (mut all, mut later) = (0, 0);
@@ -122,7 +122,7 @@ impl Chapter {
             all += 1;
             later += usize::from(exchange.next.is_some_and(|next| exchange.last_sent() > next + 0.1));
         }
-        later >= FEW && later * 10 >= all
+        (later >= FEW && later * 10 >= all).then_some(later)
     }
 
     /// Sets what follows each exchange if endpoints have so many open: a request for each that ended. Nothing, of more than

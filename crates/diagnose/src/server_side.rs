@@ -194,7 +194,7 @@ impl Pauses {
 
 /// Judges a chapter captured at the server.
 pub(crate) fn server_side(chapter: &Chapter) -> Findings {
-    if chapter.has_several_open() {
+    if chapter.several_open().is_some() {
         return findings(&followed(chapter));
     }
     findings(chapter)
