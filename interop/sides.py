@@ -1,6 +1,7 @@
 """The implementations that talk to each other: how each is installed, served and asked."""
 
 import contextlib
+import itertools
 import json
 import os
 import shlex
@@ -17,6 +18,8 @@ from pathlib import Path
 HERE = Path(__file__).parent
 ROOT = HERE.parent
 TOOLS = ROOT / ".tools" / "interop"
+# Processes of tests begin apart.
+_PORTS = itertools.count(16 * os.getpid())
 
 
 class Missing(Exception):
@@ -32,10 +35,12 @@ class Answer:
 
 
 def free_port() -> int:
-    """A UDP port of the loopback that nobody holds."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A UDP port of the loopback that nobody holds, below those that the system gives to others meanwhile."""
+    while True:
+        port = 10_000 + next(_PORTS) % 20_000
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 class Peer:
