@@ -167,9 +167,6 @@ pub struct Endpoint<A> {
     beyond: Option<Box<Beyond<A>>>,
     queue: Queue<A>,
     counts: Counts,
-    /// By which its messages are protected.
-    #[cfg(feature = "oscore")]
-    protection: Option<Box<protection::Protection>>,
 }
 
 /// What never changes, shared by endpoints that are alike.
@@ -270,11 +267,9 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             exchanges: Exchanges::new(setup.config.limits.exchanges_per_peer),
             timers: Timers::new(),
             inbox: None,
-            beyond: None,
+            beyond: Self::beyond_at_first(&setup),
             queue: Queue::new(),
             counts: Counts::of(node),
-            #[cfg(feature = "oscore")]
-            protection: setup.protector.as_ref().map(protection::Protection::new),
             setup,
         }
     }

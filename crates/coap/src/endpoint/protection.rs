@@ -6,7 +6,10 @@ use core::{fmt::Debug, hash::Hash};
 
 use millpond_control::Instant;
 
-use super::{Arc, Endpoint, ExchangeId, Outgoing, Refused, RequestId, beside::Beside, queue::Entry, queue::What};
+use super::{
+    Arc, Endpoint, ExchangeId, Outgoing, Refused, RequestId, Setup, beside::Beside, further::Beyond, queue::Entry,
+    queue::What,
+};
 use crate::layer::MessageLayer;
 use crate::message::{Code, Kind, Message, MessageId, Token, Writer, number};
 use crate::oscore::{ProtectError, Protector, ReceivedRequest, Refusal, ResponseFault, SentRequest};
@@ -14,7 +17,7 @@ use crate::transfer::{AskFailure, Host};
 
 /// What is known of requests under way.
 #[derive(Debug)]
-pub(super) struct Protection {
+pub(in crate::endpoint) struct Protection {
     protector: Arc<dyn Protector>,
     sent: Beside<SentRequest>,
     received: Beside<ReceivedRequest>,
@@ -63,13 +66,21 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     #[must_use]
     pub fn protected_by(mut self, protector: impl Protector + 'static) -> Self {
         let protector: Arc<dyn Protector> = Arc::new(protector);
-        self.protection = Some(Protection::new(&protector));
-        self.setup = Arc::new(super::Setup { protector: Some(protector), ..(*self.setup).clone() });
+        self.beyond_mut().protection = Some(Protection::new(&protector));
+        self.setup = Arc::new(Setup { protector: Some(protector), ..(*self.setup).clone() });
         self
     }
 
-    pub(super) const fn is_protected(&self) -> bool {
-        self.protection.is_some()
+    /// What an endpoint of this kind has from the beginning.
+    pub(super) fn beyond_at_first(setup: &Setup<A>) -> Option<Box<Beyond<A>>> {
+        let protector = setup.protector.as_ref()?;
+        let mut beyond = Box::new(Beyond::new());
+        beyond.protection = Some(Protection::new(protector));
+        Some(beyond)
+    }
+
+    pub(super) fn is_protected(&self) -> bool {
+        self.setup.protector.is_some()
     }
 
     /// Nothing leaves in the clear but errors of this layer, where all is to be protected.
@@ -88,11 +99,13 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         request: &Outgoing<'_>,
         send: impl FnOnce(&mut Self, &Outgoing<'_>) -> Result<ExchangeId, Refused>,
     ) -> Result<ExchangeId, Refused> {
-        let Some(protection) = self.protection.as_deref_mut() else { return send(self, request) };
+        let Some(protection) = self.beyond.as_deref_mut().and_then(Beyond::protection_mut) else {
+            return send(self, request);
+        };
         let (plain, mut protected) = (written(request)?, Vec::new());
         let sent = protection.protector.protect_request(&parsed(&plain)?, &mut protected)?;
         let exchange = with(&protected, request, |protected| send(self, protected))?;
-        if let Some(protection) = self.protection.as_deref_mut() {
+        if let Some(protection) = self.beyond.as_deref_mut().and_then(Beyond::protection_mut) {
             protection.sent.set(exchange, sent);
         }
         Ok(exchange)
@@ -105,7 +118,9 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         to: RequestId,
         response: &Outgoing<'_>,
     ) -> Result<(), Refused> {
-        let Some(protection) = self.protection.as_deref_mut() else { return self.respond(now, to, response) };
+        let Some(protection) = self.beyond.as_deref_mut().and_then(Beyond::protection_mut) else {
+            return self.respond(now, to, response);
+        };
         let Some(mut received) = protection.received.take(to) else { return self.respond(now, to, response) };
         let mut protected = Vec::new();
         let done = written(response).and_then(|plain| {
@@ -114,7 +129,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let answered = done.and_then(|()| with(&protected, response, |protected| self.respond(now, to, protected)));
         // It can be answered otherwise.
         if answered.is_err_and(|why| why.is_of_message())
-            && let Some(protection) = self.protection.as_deref_mut()
+            && let Some(protection) = self.beyond.as_deref_mut().and_then(Beyond::protection_mut)
         {
             protection.received.set(to, received);
         }
@@ -123,14 +138,14 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
 
     /// A request gets no answer.
     pub(super) fn forget_protected(&mut self, request: RequestId) {
-        if let Some(protection) = self.protection.as_deref_mut() {
+        if let Some(protection) = self.beyond.as_deref_mut().and_then(Beyond::protection_mut) {
             protection.received.take(request);
         }
     }
 
     /// Nothing is shown any more.
     pub(super) fn hide_plain(&mut self) {
-        if let Some(protection) = self.protection.as_deref_mut() {
+        if let Some(protection) = self.beyond.as_deref_mut().and_then(Beyond::protection_mut) {
             protection.plain = None;
         }
     }
@@ -149,11 +164,13 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
 
     /// Bytes held for it.
     pub(super) fn memory_of_protection(&self) -> usize {
-        self.protection.as_deref().map_or(0, Protection::memory)
+        self.beyond.as_deref().and_then(Beyond::protection).map_or(0, Protection::memory)
     }
 
     fn unprotect(&mut self, entry: &Entry<A>) -> Taken {
-        let Some(protection) = self.protection.as_deref_mut() else { return Taken::Message };
+        let Some(protection) = self.beyond.as_deref_mut().and_then(Beyond::protection_mut) else {
+            return Taken::Message;
+        };
         let Some(message) = self.queue.message_of(entry) else { return Taken::Message };
         let mut plain = Vec::new();
         match entry.what {
@@ -195,8 +212,11 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
 
     /// Answers the requests that were refused.
     pub(super) fn answer_refusals(&mut self, now: Instant) {
-        while let Some((id, answer)) =
-            self.protection.as_deref_mut().and_then(|protection| protection.refusals.pop_front())
+        while let Some((id, answer)) = self
+            .beyond
+            .as_deref_mut()
+            .and_then(Beyond::protection_mut)
+            .and_then(|protection| protection.refusals.pop_front())
         {
             let kind = self.kind_of_answer(id);
             let response = Outgoing { kind, ..Outgoing::confirmable(Code::UNAUTHORIZED, &[]) };
@@ -208,7 +228,8 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
 
     /// The message of an output, as its sender wrote it.
     pub(super) fn plain_message(&self, entry: &Entry<A>) -> Option<Message<'_>> {
-        let plain = self.protection.as_deref().and_then(|protection| protection.plain.as_deref());
+        let plain =
+            self.beyond.as_deref().and_then(Beyond::protection).and_then(|protection| protection.plain.as_deref());
         plain.map_or_else(|| self.message(entry), |plain| Message::parse(plain).ok())
     }
 }

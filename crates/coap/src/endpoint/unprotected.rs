@@ -1,14 +1,19 @@
 //! An endpoint in a build without OSCORE: all is in the clear.
 
+use alloc::boxed::Box;
 use core::{fmt::Debug, hash::Hash};
 
 use millpond_control::Instant;
 
-use super::{Endpoint, ExchangeId, Outgoing, Refused, RequestId, queue::Entry};
+use super::{Endpoint, ExchangeId, Outgoing, Refused, RequestId, Setup, further::Beyond, queue::Entry};
 use crate::message::Message;
 use crate::transfer::Host;
 
 impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
+    pub(super) const fn beyond_at_first(_: &Setup<A>) -> Option<Box<Beyond<A>>> {
+        None
+    }
+
     pub(super) const fn is_protected(&self) -> bool {
         false
     }
