@@ -89,9 +89,9 @@ def test_no_entry_of_the_sidebar_is_cut(browser: Any, book: str, name: str) -> N
     page.locator("#mdbook-sidebar li.part-title").first.wait_for()
     assert (
         page.evaluate(
-            "[...document.querySelectorAll('#mdbook-sidebar a')].filter(one => one.getBoundingClientRect().right > "
-            "document.getElementById('mdbook-sidebar').getBoundingClientRect().right || one.scrollWidth > one.clientWidth)"
-            ".map(one => one.textContent)"
+            "[...document.querySelectorAll('#mdbook-sidebar a')].filter(one => one.scrollWidth > one.clientWidth || "
+            "one.getBoundingClientRect().right > "
+            "document.getElementById('mdbook-sidebar').getBoundingClientRect().right).map(one => one.textContent)"
         )
         == []
     )
