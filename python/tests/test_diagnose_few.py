@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-
-from millpond.diagnose import analysis, truth
-from millpond.plan import scenario as scenarios
-from millpond.run import capture
+from told_beside_truth import path, told
 
 SEEDS = 60
 #: Delay of each direction, share lost in each, devices, and how many retransmissions may be told wrong: a share of all,
@@ -26,12 +23,12 @@ CASES = [
 def test_few_requests_are_told_as_what_they_were(
     delay: str, loss: float, devices: int, of_all: float, of_one: int
 ) -> None:
-    told: list[Counter[str]] = [told_of(delay, loss, devices, seed) for seed in range(SEEDS)]
-    retransmissions = sum(one.total() for one in told)
+    each = [told_of(delay, loss, devices, seed) for seed in range(SEEDS)]
+    retransmissions = sum(one.total() for one in each)
     assert retransmissions > 100
-    assert sum(one["wrong"] for one in told) <= of_all * retransmissions
-    assert max(one["wrong"] for one in told) <= of_one
-    assert sum(one["unknown"] for one in told) <= 0.03 * retransmissions
+    assert sum(one["wrong"] for one in each) <= of_all * retransmissions
+    assert max(one["wrong"] for one in each) <= of_one
+    assert sum(one["unknown"] for one in each) <= 0.03 * retransmissions
 
 
 def test_nothing_is_told_of_fewer_requests_than_can_be_compared() -> None:
@@ -40,20 +37,6 @@ def test_nothing_is_told_of_fewer_requests_than_can_be_compared() -> None:
 
 def told_of(delay: str, loss: float, devices: int, seed: int) -> Counter[str]:
     """How many retransmissions are told right, wrong, and not at all."""
-    link = {
-        "rate": "60 kbit/s",
-        "delay": delay,
-        "queue": "100 kB",
-        "loss": {"kind": "bernoulli", "rate": loss} if loss else "none",
-        "loss_of": "each-client",
-    }
     asking = {"count": devices, "exchanges": 8, "controller": "rfc7252", "start_spread": "100 ms"}
-    tree = {"path": {"uplink": link, "downlink": link}, "clients": [asking], "run": {"until": "3 h"}}
-    scenario = scenarios.build(tree, "few")
-    content = capture.of_run(scenario, seed)
-    labels = analysis.of_capture(content, "server").labels()
-    true = truth.of(content, scenarios.in_full(scenario)).labels("server")
-    return Counter(
-        "unknown" if labels[seen] == "unknown" else "right" if labels[seen] == word else "wrong"
-        for seen, word in true.items()
-    )
+    tree = {"path": path("60 kbit/s", delay, "100 kB", loss), "clients": [asking], "run": {"until": "3 h"}}
+    return told(tree, seed, "server")[1]

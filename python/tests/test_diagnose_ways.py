@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
 import pytest
+from told_beside_truth import path, told
 
-from millpond.diagnose import analysis, truth
 from millpond.diagnose.ends import ENDS, End
-from millpond.plan import scenario as scenarios
-from millpond.run import capture
 
 #: Keys of clients, of the server, and of the run.
 WAYS: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = {
@@ -37,34 +34,19 @@ PATHS = {"loss": ("150 ms", 0.1), "bloat": ("1700 ms", 0.0)}
 
 
 @pytest.mark.parametrize("end", ENDS)
-@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("name", PATHS)
 @pytest.mark.parametrize("way", WAYS)
-def test_retransmissions_are_told_as_what_they_were(way: str, path: str, end: End) -> None:
-    delay, loss = PATHS[path]
-    link = {
-        "rate": "30 kbit/s",
-        "delay": delay,
-        "queue": "200 kB",
-        "loss": {"kind": "bernoulli", "rate": loss} if loss else "none",
-        "loss_of": "each-client",
-    }
+def test_retransmissions_are_told_as_what_they_were(way: str, name: str, end: End) -> None:
+    delay, loss = PATHS[name]
     asking, server, run = WAYS[way]
     clients = {"count": 30, "controller": "rfc7252", "token_length": 2, "start_spread": "10 s", **asking}
     if way == "observing":
         del clients["start_spread"]
-    tree = {"path": {"uplink": link, "downlink": link}, "clients": [clients], "server": server, "run": run}
-    scenario = scenarios.build(tree, way)
-    content = capture.of_run(scenario, 1)
-    found = analysis.of_capture(content, end)
-    labels = found.labels()
-    true = truth.of(content, scenarios.in_full(scenario)).labels(end)
-    told = Counter(
-        "unknown" if labels[seen] == "unknown" else "right" if labels[seen] == word else "wrong"
-        for seen, word in true.items()
-    )
-    if (way, path, end) == ("several open", "loss", "server"):
-        assert told["unknown"] == len(true), "which request follows which answer cannot be told"
+    tree = {"path": path("30 kbit/s", delay, "200 kB", loss), "clients": [clients], "server": server, "run": run}
+    found, count = told(tree, 1, end)
+    if (way, name, end) == ("several open", "loss", "server"):
+        assert count["unknown"] == count.total(), "which request follows which answer cannot be told"
     else:
-        assert told["right"] >= 20
-    assert told["wrong"] <= (0.0 if end == "devices" else 0.02) * len(true), told
+        assert count["right"] >= 20
+    assert count["wrong"] <= (0.0 if end == "devices" else 0.02) * count.total(), count
     assert not [doubt for doubt in found.figures["doubts"] if "no request" in doubt]

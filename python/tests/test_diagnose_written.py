@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from right_diagnosis import of_drawn, of_run
 
 from millpond.diagnose import drawn, repeat, traffic, written
-from millpond.diagnose.analysis import Diagnosis
 from millpond.errors import MillpondError, UsageError
 from millpond.fleet import description
 from millpond.plan import path_files
@@ -20,18 +17,6 @@ from millpond.run import capture
 
 #: Of each kind one of the set that the estimators were developed with, and what its traffic is found to be.
 KINDS = {0: "closed", 1: "think", 2: "periodic", 9: "aligned", 4: "event", 5: "event"}
-
-
-def graded(found: Diagnosis, place: str, told: Mapping[str, Any]) -> Diagnosis:
-    """The same with a figure told in another way."""
-    figures: dict[str, Any] = {**found.figures}
-    *way, last = place.split(".")
-    spot = figures
-    for step in way:
-        spot[step] = {**spot[step]}
-        spot = spot[step]
-    spot[last] = told
-    return replace(found, figures=figures)
 
 
 @pytest.mark.parametrize(("number", "kind"), KINDS.items())
@@ -60,13 +45,13 @@ def test_requests_and_answers_are_as_long_as_those_that_were_seen(tmp_path: Path
 def test_every_figure_stands_with_its_grade_and_reason(tmp_path: Path) -> None:
     found, true = of_drawn(0)
     rate = true.figures["path.downlink.rate_bps"]
-    found = graded(
-        found, "path.downlink.rate_bps", {"value": rate, "grade": "at-least", "because": "the busiest second"}
+    found = found.with_figure(
+        "path.downlink.rate_bps", {"value": rate, "grade": "at-least", "because": "the busiest second"}
     )
-    found = graded(
-        found, "path.uplink.buffer_bytes", {"value": None, "grade": "unknown", "because": "it never was full"}
+    found = found.with_figure(
+        "path.uplink.buffer_bytes", {"value": None, "grade": "unknown", "because": "it never was full"}
     )
-    found = graded(found, "timers.ack_timeout_s", {"value": 2.1, "grade": "estimate", "because": "many\ngaps"})
+    found = found.with_figure("timers.ack_timeout_s", {"value": 2.1, "grade": "estimate", "because": "many\ngaps"})
     written.write(written.of(found, 'a "name"\n.pcap'), tmp_path)
     path = (tmp_path / written.PATH).read_text(encoding="utf-8")
     scenario = (tmp_path / written.SCENARIO).read_text(encoding="utf-8")
@@ -85,9 +70,9 @@ def test_nothing_known_still_gives_files_that_run(tmp_path: Path) -> None:
     found, _ = of_drawn(0)
     unknown = {"value": None, "grade": "unknown", "because": ""}
     links = {link: dict.fromkeys(("rate_bps", "buffer_bytes", "loss"), unknown) for link in ("uplink", "downlink")}
-    found = graded(found, "path", {**links, "base_rtt_s": unknown})
-    found = graded(
-        found, "timers", dict.fromkeys(("ack_timeout_s", "random_factor", "backoff", "max_retransmit"), unknown)
+    found = found.with_figure("path", {**links, "base_rtt_s": unknown})
+    found = found.with_figure(
+        "timers", dict.fromkeys(("ack_timeout_s", "random_factor", "backoff", "max_retransmit"), unknown)
     )
     written.write(written.of(found, "drawn.pcapng"), tmp_path)
     capture.of_run(scenarios.load(tmp_path / written.SCENARIO), 1)
@@ -96,7 +81,7 @@ def test_nothing_known_still_gives_files_that_run(tmp_path: Path) -> None:
 
 def test_a_backoff_that_a_queue_hides_still_gives_a_scenario(tmp_path: Path) -> None:
     found, _ = of_drawn(0)
-    hidden = graded(found, "timers.backoff", {"value": 0.9843, "grade": "estimate", "because": "the second gap"})
+    hidden = found.with_figure("timers.backoff", {"value": 0.9843, "grade": "estimate", "because": "the second gap"})
     written.write(written.of(hidden, "drawn"), tmp_path)
     assert "backoff-factor = 1.001" in (tmp_path / written.SCENARIO).read_text()
     scenarios.load(tmp_path / written.SCENARIO)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -70,6 +70,17 @@ class Diagnosis:
         for step in place.split("."):
             told = (told or {}).get(step)
         return Given(None, "unknown", "") if told is None else Given(told["value"], told["grade"], told["because"])
+
+    def with_figure(self, place: str, told: Any) -> Diagnosis:
+        """The same with what stands at a place of the JSON told in another way."""
+        figures: dict[str, Any] = dict(self.figures)
+        *way, last = place.split(".")
+        spot = figures
+        for step in way:
+            spot[step] = dict(spot[step])
+            spot = spot[step]
+        spot[last] = told
+        return replace(self, figures=figures)
 
     @cached_property
     def requests(self) -> pa.Table:

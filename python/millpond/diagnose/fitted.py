@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 from millpond.diagnose import repeat, written
 from millpond.diagnose.analysis import Diagnosis, Given
@@ -70,14 +68,8 @@ def _candidates(best: Diagnosis, given: Given, place: str) -> Iterator[Diagnosis
 def _with(found: Diagnosis, place: str, value: float, given: Given) -> Diagnosis:
     """A diagnosis with another figure."""
     seen = f"; {given.because}" if given.because else ""
-    figures: dict[str, Any] = dict(found.figures)
-    spot = figures
-    *way, last = place.split(".")
-    for key in way:
-        spot[key] = dict(spot[key])
-        spot = spot[key]
-    spot[last] = {"value": value, "grade": "estimate", "because": f"fitted: runs with it repeat the capture best{seen}"}
-    return replace(found, figures=figures)
+    because = f"fitted: runs with it repeat the capture best{seen}"
+    return found.with_figure(place, {"value": value, "grade": "estimate", "because": because})
 
 
 def _buffers(given: Given) -> Sequence[float]:

@@ -40,12 +40,12 @@ fn bodies_go_both_ways_under_a_context_and_what_is_not_protected_is_refused() {
     let plain = millpond(&["get", &serving.at("/hello")]);
     assert_eq!(plain.code, Some(4));
     assert!(plain.err.contains("answered 4.01 Unauthorized: OSCORE required"), "{}", plain.err);
-    let (_, [stranger, _]) = pair("protected-stranger");
-    let strange = millpond(&["get", "--oscore", &stranger, &serving.at("/hello")]);
-    assert_eq!(strange.code, Some(1));
+    let (_, [other, _]) = pair("protected-other");
+    let refused = millpond(&["get", "--oscore", &other, &serving.at("/hello")]);
+    assert_eq!(refused.code, Some(1));
     let told = "sent an answer that cannot be taken: the response, 4.01, is not protected: perhaps the server does not know the \
                 security context";
-    assert!(strange.err.contains(told), "{}", strange.err);
+    assert!(refused.err.contains(told), "{}", refused.err);
 }
 
 #[test]

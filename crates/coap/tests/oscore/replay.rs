@@ -35,10 +35,10 @@ fn requests_out_of_order_are_taken_once_within_the_window_and_not_beyond_its_edg
 #[test]
 fn a_forged_request_does_not_move_the_window() {
     let (mut client, mut server) = pair(&CLIENT);
-    let (mut stranger, _) =
+    let (mut other, _) =
         pair(&millpond_coap::oscore::Parameters { secret: b"another secret of the same length", ..CLIENT });
     let requests = numbered(&mut client, 1);
-    let forged = numbered(&mut stranger, 1_000);
+    let forged = numbered(&mut other, 1_000);
     assert_eq!(received(&mut server, &forged[999]).unwrap_err(), Refusal::DecryptionFailed);
     assert!(received(&mut server, &requests[0]).is_ok());
 }

@@ -12,7 +12,7 @@ use millpond_embedded::{Asked, Clock, Error, Node, Reply, Request, Setup};
 
 use super::{
     State, calm, node, pattern, server,
-    world::{World, host},
+    world::{Socket, World, host},
 };
 
 /// Bytes around a datagram on the wire, over IPv4 and Ethernet (RFC 9175 §2.4).
@@ -20,6 +20,23 @@ const AROUND: usize = 42;
 
 async fn pause(world: &World, micros: u64) {
     world.until(Instant::from_micros(world.now().as_micros() + micros)).await;
+}
+
+/// Serves, tells observers of what is at these paths when it is wished, and counts them.
+async fn tell(
+    device: &mut Node<'_, Socket<'_>, &World>,
+    world: &World,
+    paths: &[&str],
+    to_tell: &Cell<bool>,
+    observers: &Cell<usize>,
+) {
+    loop {
+        device.serve_until(Instant::from_micros(world.now().as_micros() + 100_000)).await.unwrap();
+        if to_tell.take() {
+            paths.iter().for_each(|path| device.notify(path));
+        }
+        observers.set(device.observers());
+    }
 }
 
 /// A request as anybody may write it.
@@ -63,16 +80,7 @@ fn each_state_is_told_and_the_newest_of_those_that_follow_each_other_fast() {
     let mut device = device.serving(&mut resource);
     let mut client = node(&world, &mut buffer, Setup::calm(8, [4; 16]));
     let (to_tell, observers) = (Cell::new(false), Cell::new(0));
-    let serving = async {
-        loop {
-            device.serve_until(Instant::from_micros(world.now().as_micros() + 100_000)).await.unwrap();
-            if to_tell.take() {
-                device.notify("/config/period");
-                device.notify("config/other");
-            }
-            observers.set(device.observers());
-        }
-    };
+    let serving = tell(&mut device, &world, &["/config/period", "config/other"], &to_tell, &observers);
     world.run(
         async {
             let mut body = [0; 1_500];
@@ -124,15 +132,7 @@ fn an_observation_ends_with_an_error_with_a_wish_and_with_silence() {
     let mut device = device.serving(&mut resource);
     let mut client = node(&world, &mut buffer, Setup::calm(8, [4; 16]));
     let (to_tell, observers) = (Cell::new(false), Cell::new(0));
-    let serving = async {
-        loop {
-            device.serve_until(Instant::from_micros(world.now().as_micros() + 100_000)).await.unwrap();
-            if to_tell.take() {
-                device.notify("state");
-            }
-            observers.set(device.observers());
-        }
-    };
+    let serving = tell(&mut device, &world, &["state"], &to_tell, &observers);
     world.run(
         async {
             let mut body = [0; 64];
