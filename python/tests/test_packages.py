@@ -15,7 +15,7 @@ MANIFESTS = sorted(
     file for file in ROOT.glob("**/Cargo.toml") if not {"target", ".tools", ".venv"} & {*file.relative_to(ROOT).parts}
 )
 PACKAGES = {file.parent: tree["package"] for file in MANIFESTS if "package" in (tree := read_tree(file))}
-PUBLISHED = {"control", "coap", "link", "path", "sim", "live", "emulate", "diagnose", "embedded", "cli", "ffi"}
+PUBLISHED = {"control", "coap", "link", "path", "sim", "live", "emulate", "diagnose", "gateway", "embedded", "cli", "ffi"}
 WORKSPACE: dict[str, Any] = read_tree(ROOT / "Cargo.toml")["workspace"]["package"]
 
 

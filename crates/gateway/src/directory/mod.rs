@@ -1,0 +1,1 @@
+//! The resource directory (RFC 9176).
