@@ -63,6 +63,8 @@ pub struct LinkRow {
     pub dropped_queue_packets: u64,
     /// Their bytes.
     pub dropped_queue_bytes: u64,
+    /// Those of them that a queue dropped which keeps itself short.
+    pub dropped_aqm_packets: u64,
     /// Packets lost by the radio.
     pub dropped_radio_packets: u64,
     /// Their bytes.
@@ -98,6 +100,7 @@ impl LinkRow {
             offered_bytes: counters.offered.bytes,
             dropped_queue_packets: dropped.packets,
             dropped_queue_bytes: dropped.bytes,
+            dropped_aqm_packets: counters.dropped_managed.packets,
             dropped_radio_packets: counters.lost.packets,
             dropped_radio_bytes: counters.lost.bytes,
             delivered_packets: counters.delivered.packets,

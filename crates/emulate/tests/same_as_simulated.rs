@@ -133,7 +133,13 @@ fn traces_and_queues_that_manage_themselves_are_the_same_too() {
 
 #[test]
 fn the_rows_are_those_of_the_simulators_table() {
-    let scenario = format!("path = {{ {SMALL} }}\n{CROWDED}");
+    compare_rows(SMALL, false);
+    let managed = r#"profile = "nbiot-anrw18", uplink = { queue = "500 B" }, downlink = { queue = "1500 B", aqm = { kind = "codel", max_packet = "100 B" } }"#;
+    compare_rows(managed, true);
+}
+
+fn compare_rows(path: &str, is_managed: bool) {
+    let scenario = format!("path = {{ {path} }}\n{CROWDED}");
     let scenario = Scenario::from_toml(&scenario, "test").expect("a scenario");
     let options = Options { traces: vec![TraceKind::Packets], ..Options::default() };
     let simulated = run(&scenario, 7, &options, || false).expect("a run");
@@ -159,6 +165,7 @@ fn the_rows_are_those_of_the_simulators_table() {
             assert_eq!(theirs.map(|(_, value)| value), Some(value), "{name}");
         }
         assert!(row.dropped_queue_packets > 0 && row.busy_us > 0, "{row:?}");
+        assert_eq!(row.dropped_aqm_packets > 0, is_managed && row.link == "downlink", "{row:?}");
     }
 }
 

@@ -140,7 +140,10 @@ fn table(report: &Report) -> String {
     row("", &|link| link.link.to_owned());
     row("packets offered", &|link| link.offered_packets.to_string());
     row("  delivered", &|link| link.delivered_packets.to_string());
-    row("  dropped, queue full", &|link| link.dropped_queue_packets.to_string());
+    row("  dropped, queue full", &|link| (link.dropped_queue_packets - link.dropped_aqm_packets).to_string());
+    if report.links.iter().any(|link| link.dropped_aqm_packets > 0) {
+        row("  dropped, AQM", &|link| link.dropped_aqm_packets.to_string());
+    }
     row("  lost by the radio", &|link| link.dropped_radio_packets.to_string());
     row("bytes delivered", &|link| link.delivered_bytes.to_string());
     if report.links.iter().any(|link| link.read_bytes > 0) {
