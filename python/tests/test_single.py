@@ -116,3 +116,31 @@ def test_another_controller_is_for_those_that_have_one(tmp_path: Path) -> None:
         program(tmp_path, PLAIN, STREAM, BLOCKS, controllers=["fasor", "cocoa-fb1", "rfc7252"])
     with pytest.raises(UsageError, match="all clients ask over TCP"):
         program(tmp_path, STREAM, controllers=["fasor"])
+
+
+def test_what_follows_from_a_key_follows_from_its_change(tmp_path: Path) -> None:
+    """Periods of a group together, how many clients a mesh has, and events that come again, whatever is changed."""
+    file = tmp_path / "mesh.toml"
+    written = """\
+[mesh]
+topology = "grid-6x6"
+[[clients]]
+controller = "rfc7252"
+sink = "primary"
+uri_path = "s"
+workload = [ { kind = "periodic", period = { together = "256 ms" }, for = "50 s" }, { kind = "after-event" } ]
+[[timeline]]
+at = "10 s"
+kind = "alarm"
+every = "10 s"
+[run]
+for = "60 s"
+"""
+    file.write_text(written)
+    changes = {"mesh.topology": "chain-17", "run.for": "100 s"}
+    [changed] = single.program(file, changes=changes).cells
+    file.write_text(written.replace("grid-6x6", "chain-17").replace('"60 s"', '"100 s"'))
+    [rewritten] = single.program(file).cells
+    assert changed.cell.scenario == rewritten.cell.scenario
+    group = scenarios.in_full(changed.scenario)["clients"][0]
+    assert (group["count"], group["workload"][0]["period"]) == (14, {"together": "256 ms"})

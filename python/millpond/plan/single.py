@@ -76,7 +76,9 @@ def program(
         options["--controller"] = _with_controllers(tree, controllers, own)
     _none_overruled(changes or {}, {name: of for name, of in options.items() if not name.startswith("--set")})
     if options:
-        built = scenarios.changed(tree, options, own, origin)
+        # what is written, for what follows from it is to follow from the changes
+        written = scenarios.load_tree(scenario) if isinstance(scenario, Path) else scenario
+        built = scenarios.changed(written, options, own, origin)
         tree = scenarios.in_full(built)
     transfers = _transfers(tree)
     usual = TRANSFER_TRACES if transfers else USUAL_TRACES

@@ -209,7 +209,7 @@ impl Scenario {
     pub fn from_toml(text: &str, origin: &str) -> Result<Self, ScenarioError> {
         let mut scenario: Self =
             toml::from_str(text).map_err(|error| ScenarioError::from_toml(origin, text, &error))?;
-        scenario.fill_in();
+        scenario.count_clients();
         scenario.check(origin)?;
         scenario.repeat_events();
         Ok(scenario)
@@ -225,24 +225,10 @@ impl Scenario {
             let complaint = told.rsplit_once(" at line").map_or(told.as_str(), |(complaint, _)| complaint);
             ScenarioError::at_line(origin, error.line(), complaint)
         })?;
-        scenario.fill_in();
+        scenario.count_clients();
         scenario.check(origin)?;
         scenario.repeat_events();
         Ok(scenario)
-    }
-
-    /// Fills in what follows from other keys: how many clients there are, and the period of each.
-    fn fill_in(&mut self) {
-        self.count_clients();
-        for group in &mut self.clients {
-            group.workload.share_out(group.count);
-            if let Some(commands) = &mut group.commands {
-                commands.workload.share_out(group.count);
-            }
-            if let Some(notifications) = &mut group.notifications {
-                notifications.workload.share_out(group.count);
-            }
-        }
     }
 
     /// Writes out events that come again and again, each with its own time.

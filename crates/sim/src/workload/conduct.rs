@@ -65,6 +65,7 @@ impl<'s> Conduct<'s> {
             index: index as u32,
             requests: workload.requests(clients.exchanges),
             nstart: limit,
+            clients: clients.count,
         };
         let asks = |workload: &'s Workload| match &workload.script[..] {
             [] => {

@@ -6,7 +6,7 @@ use millpond_link::minus_ln;
 use super::draws::{Luck, Of, below, exponential, time};
 use crate::{
     ledger::NO_EVENT,
-    scenario::{Births, Periods, Ramp, Retry, Spacing, Workload},
+    scenario::{Births, Duration, Periods, Ramp, Retry, Spacing, Workload},
 };
 
 /// What all clients of a group share of one workload.
@@ -19,6 +19,8 @@ pub(crate) struct Plan<'s> {
     pub(crate) requests: Option<u32>,
     /// So many may be open at once.
     pub(crate) nstart: u32,
+    /// The clients that have it.
+    pub(crate) clients: u32,
 }
 
 impl Plan<'_> {
@@ -219,7 +221,8 @@ impl Source {
     fn period(&self, plan: &Plan<'_>, luck: Luck) -> u64 {
         let Births::Periodic { period, .. } = &plan.workload.births else { return u64::MAX };
         let period = match period {
-            Periods::One(period) | Periods::Together(period) => *period,
+            Periods::One(period) => *period,
+            Periods::Together(period) => Duration(period.0.saturating_mul(u64::from(plan.clients))),
             Periods::Mix(shares) => {
                 let mut left = luck.word(plan.index, 0, Of::Period) as f64 / u64::MAX as f64;
                 let chosen = shares.iter().find(|share| {

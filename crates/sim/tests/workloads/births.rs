@@ -204,7 +204,14 @@ fn a_period_of_all_together_is_that_of_each_times_their_number() {
         )
     };
     let read = |period| Scenario::from_toml(&text(period), "test");
-    assert_eq!(read("{ together = \"250 ms\" }").unwrap(), read("\"2 s\"").unwrap());
+    let together = read("{ together = \"250 ms\" }").unwrap();
+    let flows = |scenario: &Scenario| run(scenario, 1, &Options::default(), || false).unwrap().flows;
+    assert_eq!(flows(&together), flows(&read("\"2 s\"").unwrap()));
+    // It stays what was written: the period of each follows the number of clients when that changes.
+    let half = |scenario: Scenario| {
+        Scenario::from_json(&scenario.to_json().replace("\"count\":8", "\"count\":4"), "test").unwrap()
+    };
+    assert_eq!(flows(&half(together)), flows(&half(read("\"1 s\"").unwrap())));
     let told = read("{ togther = \"250 ms\" }").unwrap_err().to_string();
     assert!(told.contains("did you mean `together`?"), "{told}");
 }

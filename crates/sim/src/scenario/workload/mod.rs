@@ -108,7 +108,7 @@ pub enum Periods {
     One(Duration),
     /// Shares of the clients have their own.
     Mix(Vec<Share>),
-    /// Between two births of all clients of the group together. A scenario that was read has the period of each instead.
+    /// Between two births of all clients of the group together.
     Together(Duration),
 }
 
@@ -199,7 +199,7 @@ impl Workload {
         )
     }
 
-    fn check(&self, key: &str, origin: &str) -> Result<(), ScenarioError> {
+    fn check(&self, clients: u32, key: &str, origin: &str) -> Result<(), ScenarioError> {
         let refuse =
             |name: &str, problem: String| Err(ScenarioError::at_key(origin, &format!("{key}.{name}"), problem));
         if self.requests == Some(0) {
@@ -235,7 +235,8 @@ impl Workload {
             }
             Births::Periodic { period, jitter, burst, .. } => {
                 let (shortest, sum) = match period {
-                    Periods::One(period) | Periods::Together(period) => (*period, 1.0),
+                    Periods::One(period) => (*period, 1.0),
+                    Periods::Together(period) => (Duration(period.0.saturating_mul(u64::from(clients))), 1.0),
                     Periods::Mix(shares) => {
                         let shortest = shares.iter().map(|share| share.period).min().unwrap_or_default();
                         (shortest, shares.iter().map(|share| share.share).sum())
@@ -274,17 +275,6 @@ impl Workloads {
         &self.0
     }
 
-    /// Periods of all clients together become the period of each of so many.
-    pub(super) fn share_out(&mut self, clients: u32) {
-        for workload in &mut self.0 {
-            if let Births::Periodic { period, .. } = &mut workload.births
-                && let Periods::Together(together) = *period
-            {
-                *period = Periods::One(Duration(together.0.saturating_mul(u64::from(clients))));
-            }
-        }
-    }
-
     /// How many requests each client makes, if that is known.
     pub(crate) fn requests(&self, exchanges: u32) -> Option<u64> {
         self.0.iter().map(|workload| workload.requests(exchanges).map(u64::from)).sum()
@@ -314,7 +304,7 @@ impl Workloads {
         for (index, workload) in self.0.iter().enumerate() {
             let (key, refuse) =
                 (place(index), |problem: &str| Err(ScenarioError::at_key(origin, &place(index), problem)));
-            workload.check(&key, origin)?;
+            workload.check(clients.count, &key, origin)?;
             if workload.births == Births::FreshBatches && self.0.len() > 1 {
                 return refuse(
                     "batches drop all congestion-control state, that of the others too: let them stand alone",
