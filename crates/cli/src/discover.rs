@@ -132,19 +132,19 @@ fn peer(answer: &Response) -> String {
 
 /// An answer as JSON.
 #[derive(Debug, Serialize)]
-struct Json {
+struct Json<'a> {
     peer: String,
     code: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     content_format: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    links: Option<Vec<links::Link>>,
+    links: Option<Vec<links::Shown<'a>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     payload: Option<String>,
 }
 
-impl Json {
-    fn of(answer: &Response) -> Self {
+impl<'a> Json<'a> {
+    fn of(answer: &'a Response) -> Self {
         let format = answer::format_of(answer);
         let is_links = format.and_then(content_format::shown) == Some(content_format::Shown::Links);
         let links = answer.text().ok().filter(|_| is_links).map(links::parse);

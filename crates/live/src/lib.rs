@@ -46,6 +46,7 @@ mod error;
 #[cfg(feature = "server")]
 mod fair;
 mod invariant;
+mod link_format;
 mod options;
 mod path_key;
 mod response;
@@ -80,7 +81,10 @@ pub use error::Error;
 pub use fair::{FairPermit, FairSemaphore};
 #[cfg(feature = "server")]
 pub use ipnet::IpNet;
+pub use link_format::{Link, LinkAttribute, LinkError, LinkWriter, attribute_fits, is_attribute_name, links};
 pub use millpond_coap::message::{Code, Kind, MessageId, NoResponse, Token, number};
+/// Who may hold how much of what is not enough for everybody, by network.
+pub use millpond_coap::quota;
 pub use millpond_coap::{Duplicates, Memory, MemoryError, Repeats, leisure};
 /// The controllers themselves: presets, their parameters, and the calls that a custom one answers.
 pub use millpond_control as control;
@@ -106,7 +110,7 @@ pub use structured::Cbor;
 #[cfg(feature = "json")]
 pub use structured::Json;
 pub use trace::{Happened, TraceEvent};
-pub use udp::Interface;
+pub use udp::{Interface, network_of};
 pub use uri::{DEFAULT_PORT, DEFAULT_SECURE_PORT, Host, Transport, Uri, UriError, percent_encoded};
 
 /// For the fuzzer alone.

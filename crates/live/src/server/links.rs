@@ -3,7 +3,7 @@
 use millpond_coap::message::Code;
 
 use super::{Request, router::Router};
-use crate::{ContentFormat, Response, percent_encoded};
+use crate::{ContentFormat, LinkWriter, Response, attribute_fits, percent_encoded};
 
 /// Where it is.
 pub(crate) const PATH: [&[u8]; 2] = [b".well-known", b"core"];
@@ -23,49 +23,31 @@ pub(crate) fn answer(router: &Router, request: &Request) -> Response {
             None => return Response::bad_request("a filter is name=value"),
         }
     }
-    let mut text = String::new();
+    let mut links = LinkWriter::default();
     for (path, resource) in &router.resources {
         if resource.is_hidden || path.contains('{') {
             continue;
         }
         let is_meant = |(name, wanted): &(&str, &str)| match *name {
-            "href" => fits(path, wanted),
-            "obs" => resource.observable.is_some() && (wanted.is_empty() || *wanted == "*"),
-            // These hold several values, separated by spaces, any of which may fit.
-            _ => resource.attributes.iter().filter(|(known, _)| known == name).any(|(known, value)| match *known {
-                "rt" | "if" | "ct" | "rel" => value.split(' ').any(|one| fits(one, wanted)),
-                _ => fits(value, wanted),
-            }),
+            "href" => attribute_fits("href", path, wanted),
+            "obs" => resource.observable.is_some() && attribute_fits("obs", "", wanted),
+            _ => {
+                let mut known = resource.attributes.iter().filter(|(known, _)| known == name);
+                known.any(|(_, value)| attribute_fits(name, value, wanted))
+            }
         };
         if !filters.iter().all(is_meant) {
             continue;
         }
-        if !text.is_empty() {
-            text.push(',');
-        }
-        text.push('<');
-        text.push_str(&percent_encoded(path, IN_REFERENCE));
-        text.push('>');
+        links.link(&percent_encoded(path, IN_REFERENCE));
         for (name, value) in &resource.attributes {
-            let is_number = value.bytes().all(|byte| byte.is_ascii_digit());
-            match *name {
-                "ct" | "sz" if is_number => text.push_str(&format!(";{name}={value}")),
-                _ => text.push_str(&format!(";{name}=\"{}\"", value.replace('\\', "\\\\").replace('"', "\\\""))),
-            }
+            links.attribute(name, value);
         }
         if resource.observable.is_some() {
-            text.push_str(";obs");
+            links.flag("obs");
         }
     }
-    Response::content(text).with_content_format(ContentFormat::LINK_FORMAT)
-}
-
-/// A wanted value, possibly with an asterisk at its end.
-fn fits(value: &str, wanted: &str) -> bool {
-    match wanted.strip_suffix('*') {
-        Some(start) => value.starts_with(start),
-        None => value == wanted,
-    }
+    Response::content(links.into_text()).with_content_format(ContentFormat::LINK_FORMAT)
 }
 
 /// The path of a request leads there.

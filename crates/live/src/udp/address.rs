@@ -107,8 +107,10 @@ pub(crate) fn canonical(address: SocketAddr) -> SocketAddr {
     }
 }
 
-/// The addresses that one owner has many of: see [`Address::path`].
-pub(crate) fn network_of(peer: SocketAddr) -> u64 {
+/// The network of a peer, for [quotas](crate::quota): 24 bits of an IPv4 address, 48 of an IPv6 one, with its zone. Of such
+/// addresses one owner has many.
+#[must_use]
+pub fn network_of(peer: SocketAddr) -> u64 {
     Address::of(peer).path()
 }
 

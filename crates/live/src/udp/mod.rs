@@ -10,7 +10,8 @@ mod port;
 mod watched;
 
 use address::Locals;
-pub(crate) use address::{Address, canonical, network_of};
+pub use address::network_of;
+pub(crate) use address::{Address, canonical};
 pub(crate) use inbox::Inbox;
 pub use interface::Interface;
 pub(crate) use multicast::{ALL_COAP_NODES, is_group};
