@@ -111,8 +111,8 @@ pub trait MessageLayer: Debug + Sized {
     /// Input: an observer is no longer served, and no last notification says so.
     fn end_observation(&mut self, _now: Instant, _peer: Self::Peer, _token: Token, _code: Code) {}
 
-    /// An observer needs the token of its registration, or needs it no more.
-    fn hold_token(&mut self, _token: Token, _is_held: bool) {}
+    /// A peer observes by the request that was answered last, so that its token is needed, or observes no more.
+    fn hold_token(&mut self, _peer: Self::Peer, _token: Token, _is_held: bool) {}
 
     /// The next output. Also does what is due.
     fn step(&mut self, now: Instant) -> Step<Self::Entry, Self::Closing>;
@@ -145,14 +145,16 @@ pub trait MessageLayer: Debug + Sized {
         None
     }
 
-    /// Whether all its messages are protected (RFC 8613): there are no observations, groups and bursts then.
+    /// Whether all its messages are protected (RFC 8613): there are no groups and bursts then.
     fn is_protected(&self) -> bool {
         false
     }
 
-    /// Input: the requests that were not handed up because their protection is not right are answered.
-    #[cfg(feature = "oscore")]
-    fn answer_refused(&mut self, _now: Instant) {}
+    /// Whether no notification comes that is older than one that came before: a stream has one order, and what is protected has
+    /// numbers by which older ones were refused (RFC 8613 §7.4.1).
+    fn keeps_order(&self) -> bool {
+        Self::IS_RELIABLE || self.is_protected()
+    }
 
     /// Its number among those that share a seed of chance.
     fn node(&self) -> u32 {

@@ -60,6 +60,7 @@ mod newest;
 #[cfg(feature = "oscore")]
 pub mod oscore;
 mod output;
+mod protection;
 pub mod quota;
 pub mod stream;
 pub mod transfer;
@@ -72,6 +73,7 @@ pub use endpoint::{
 pub use memory::{Memory, MemoryError};
 pub use newest::Newest;
 pub use output::{Output, SleepReason};
+pub use protection::{ProtectError, ResponseFault};
 
 /// The first program of the README compiles.
 #[cfg(doctest)]

@@ -4,6 +4,7 @@ use millpond_control::{Instant, Span};
 
 use super::Transmission;
 use crate::message::{Code, HEADER, Kind, OptionHeader, Token, WriteError};
+use crate::protection::ProtectError;
 
 /// A request or response to be sent.
 #[derive(Clone, Copy, Debug)]
@@ -131,9 +132,8 @@ pub enum Refused {
     #[error(transparent)]
     Message(#[from] WriteError),
     /// The message cannot be protected, or is not (RFC 8613).
-    #[cfg(feature = "oscore")]
     #[error(transparent)]
-    Protection(#[from] crate::oscore::ProtectError),
+    Protection(ProtectError),
     /// The request was answered already, or dropped.
     #[error("no such request: it was answered, or dropped unanswered after EXCHANGE_LIFETIME")]
     UnknownRequest,
@@ -193,6 +193,19 @@ pub enum Refused {
 impl Refused {
     /// Whether another message could have been taken in place of this one.
     pub(crate) const fn is_of_message(&self) -> bool {
-        matches!(self, Self::Kind(_) | Self::Code(_) | Self::TooManyCopies { .. } | Self::Message(_))
+        match self {
+            Self::Kind(_) | Self::Code(_) | Self::TooManyCopies { .. } | Self::Message(_) => true,
+            Self::Protection(why) => !matches!(why, ProtectError::NotStored),
+            _ => false,
+        }
+    }
+}
+
+impl From<ProtectError> for Refused {
+    fn from(why: ProtectError) -> Self {
+        match why {
+            ProtectError::Message(why) => Self::Message(why),
+            why => Self::Protection(why),
+        }
     }
 }

@@ -125,6 +125,6 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             .saturating_add(self.queue.memory())
             .saturating_add(self.inbox.as_deref().map_or(0, Inbox::memory))
             .saturating_add(self.beyond.as_deref().map_or(0, Beyond::memory))
-            .saturating_add(self.memory_of_protection())
+            .saturating_add(self.protection().map_or(0, |protection| protection.memory()))
     }
 }

@@ -13,6 +13,7 @@ use crate::{
     layer::{InAsk, MessageLayer, Reason},
     message::{Kind, Message, Token},
     output::{Output, Step},
+    protection::ProtectError,
     transfer::{AskFailure, Exchanged, Host, HostOutput},
 };
 
@@ -37,14 +38,11 @@ impl<A: Copy + Eq + Hash + Debug> MessageLayer for Endpoint<A> {
     }
 
     fn request(&mut self, now: Instant, to: A, request: &Outgoing<'_>, place: InAsk) -> Result<ExchangeId, Refused> {
-        self.send_protected(request, |endpoint, request| match place {
-            InAsk::First => Self::request(endpoint, now, to, request),
-            InAsk::Next => endpoint.request_next(now, to, request),
-            InAsk::Subscription => endpoint.subscribe(now, to, request),
-        })
+        self.request_protected(now, to, request, place)
     }
 
     fn cancel(&mut self, now: Instant, exchange: ExchangeId) {
+        self.forget_protected(exchange);
         Self::cancel(self, now, exchange);
     }
 
@@ -58,21 +56,21 @@ impl<A: Copy + Eq + Hash + Debug> MessageLayer for Endpoint<A> {
     }
 
     fn respond(&mut self, now: Instant, to: RequestId, response: &Outgoing<'_>) -> Result<(), Refused> {
-        self.answer_protected(now, to, response)
+        self.respond_protected(now, to, response)
     }
 
     fn reject(&mut self, now: Instant, request: RequestId) -> Result<(), Refused> {
-        self.forget_protected(request);
+        self.was_answered_protected(request, false);
         Self::reject(self, now, request)
     }
 
     fn hush(&mut self, now: Instant, request: RequestId) -> Result<(), Refused> {
-        self.forget_protected(request);
+        self.was_answered_protected(request, false);
         Self::hush(self, now, request)
     }
 
     fn drop_request(&mut self, now: Instant, request: RequestId) {
-        self.forget_protected(request);
+        self.was_answered_protected(request, false);
         Self::drop_request(self, now, request);
     }
 
@@ -83,10 +81,11 @@ impl<A: Copy + Eq + Hash + Debug> MessageLayer for Endpoint<A> {
         token: Token,
         message: &Outgoing<'_>,
     ) -> Result<Option<ExchangeId>, Refused> {
-        self.send_further(now, to, token, message).map(Some)
+        self.notify_protected(now, to, token, message).map(Some)
     }
 
-    fn hold_token(&mut self, token: Token, is_held: bool) {
+    fn hold_token(&mut self, peer: A, token: Token, is_held: bool) {
+        self.observes_protected(peer, token, is_held);
         if let Some(inbox) = self.inbox.as_deref_mut() {
             inbox.requests.hold_token(token, is_held);
         }
@@ -102,7 +101,7 @@ impl<A: Copy + Eq + Hash + Debug> MessageLayer for Endpoint<A> {
     }
 
     fn hear(host: &mut Host<Self>, now: Instant, entry: Entry<A>) {
-        if !Self::is_for_host(host, &entry) {
+        if !host.layer.unprotect(&entry).goes_on(host) {
             return;
         }
         if !matches!(entry.what, What::Request { .. }) && host.is_of_burst(now, &entry) {
@@ -139,6 +138,7 @@ impl<A: Copy + Eq + Hash + Debug> MessageLayer for Endpoint<A> {
     fn reason(why: &Refused) -> Reason {
         match why {
             Refused::Message(_) => Reason::Message,
+            Refused::Protection(why) if *why != ProtectError::NotStored => Reason::Message,
             why if why.is_of_message() => Reason::Call,
             _ => Reason::NoRoom,
         }
@@ -153,12 +153,7 @@ impl<A: Copy + Eq + Hash + Debug> MessageLayer for Endpoint<A> {
     }
 
     fn is_protected(&self) -> bool {
-        Self::is_protected(self)
-    }
-
-    #[cfg(feature = "oscore")]
-    fn answer_refused(&mut self, now: Instant) {
-        self.answer_refusals(now);
+        self.protection().is_some()
     }
 
     fn node(&self) -> u32 {

@@ -105,7 +105,6 @@ mod lifetimes;
 mod outgoing;
 mod output;
 mod polling;
-#[cfg_attr(not(feature = "oscore"), path = "unprotected.rs")]
 mod protection;
 mod random;
 pub(crate) mod tables;
@@ -183,9 +182,6 @@ struct Setup<A> {
     path_of: Option<fn(&A) -> u64>,
     /// Which peers share a controller.
     shared_by: Option<SharedBy<A>>,
-    /// Who protects messages.
-    #[cfg(feature = "oscore")]
-    protector: Option<Arc<dyn crate::oscore::Protector>>,
 }
 
 impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
@@ -204,17 +200,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         config.check()?;
         let prototype = controller.into();
         let lifetimes = Lifetimes::of(&prototype, &config.transmission);
-        let setup = Setup {
-            config,
-            prototype,
-            lifetimes,
-            chance,
-            identities,
-            path_of: None,
-            shared_by: None,
-            #[cfg(feature = "oscore")]
-            protector: None,
-        };
+        let setup = Setup { config, prototype, lifetimes, chance, identities, path_of: None, shared_by: None };
         Ok(Self::with(Arc::new(setup), node))
     }
 
@@ -257,7 +243,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// changes, so that many endpoints take less memory than if each were made by [`new`](Self::new).
     #[must_use]
     pub fn sibling(&self, node: u32) -> Self {
-        Self::with(Arc::clone(&self.setup), node)
+        Self::with(Arc::clone(&self.setup), node).protected_like(self)
     }
 
     fn with(setup: Arc<Setup<A>>, node: u32) -> Self {
@@ -267,7 +253,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             exchanges: Exchanges::new(setup.config.limits.exchanges_per_peer),
             timers: Timers::new(),
             inbox: None,
-            beyond: Self::beyond_at_first(&setup),
+            beyond: None,
             queue: Queue::new(),
             counts: Counts::of(node),
             setup,

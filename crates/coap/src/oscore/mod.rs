@@ -66,6 +66,7 @@
 mod algorithm;
 mod context;
 mod fields;
+mod guard;
 mod numbers;
 mod option;
 mod partial_iv;
@@ -77,11 +78,14 @@ mod unprotect;
 mod vectors;
 mod window;
 
+pub use crate::protection::{ProtectError, ResponseFault};
 pub use algorithm::{Algorithm, Hash};
 pub use context::{Context, ContextError, Parameters, Start};
 pub use fields::{Protection, protection};
+pub(crate) use guard::Guard;
 pub use option::{OptionFault, OscoreOption};
 pub use partial_iv::PartialIv;
-pub use protect::{ProtectError, ReceivedRequest, SentRequest};
+pub use protect::{ReceivedRequest, SentRequest};
 pub use protector::Protector;
-pub use refusal::{Refusal, ResponseFault};
+
+pub use refusal::Refusal;

@@ -1,11 +1,13 @@
 use alloc::vec::Vec;
 
 use super::{
-    Context, OscoreOption, PartialIv,
+    Context, OscoreOption, PartialIv, ProtectError,
     context::{Direction, Id},
     protection,
 };
-use crate::message::{Code, Kind, MARKER, Message, MessageId, OptionHeader, Token, Uint, WriteError, Writer, number};
+use crate::message::{
+    Code, Kind, MARKER, Message, MessageId, Opt, OptionHeader, Token, Uint, WriteError, Writer, number,
+};
 
 /// A protected request that was sent: what its responses are bound to (RFC 8613 §7.1).
 #[derive(Debug, PartialEq, Eq)]
@@ -29,39 +31,29 @@ pub struct ReceivedRequest {
     pub(super) nonce_is_free: bool,
 }
 
+impl SentRequest {
+    /// It registers for notifications, and no response has ended that.
+    pub(super) const fn observes(&self) -> bool {
+        self.observes
+    }
+
+    /// A response to it was taken.
+    pub(super) const fn was_answered(&self) -> bool {
+        self.taken > 0
+    }
+
+    /// It was protected later.
+    pub(super) fn is_after(&self, other: &Self) -> bool {
+        self.partial_iv > other.partial_iv
+    }
+}
+
 impl ReceivedRequest {
     /// The ID of its sender: the recipient ID of its context.
     #[must_use]
     pub fn kid(&self) -> &[u8] {
         self.kid.as_bytes()
     }
-}
-
-/// Why a message could not be protected.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ProtectError {
-    /// All 2^40 sequence numbers are used.
-    #[error("all sequence numbers of the security context are used: make a new one")]
-    Exhausted,
-    /// Those below the stored bound are used.
-    #[error("the sequence numbers of the context are used up to the stored bound: store the next one")]
-    NotStored,
-    /// It is to be sent by an endpoint that sends nothing in the clear.
-    #[error("the message is not protected, and all of this endpoint have to be")]
-    Plain,
-    /// It has an OSCORE option (RFC 8613 §4.1.3.7).
-    #[error("the message is protected already")]
-    Nested,
-    /// It would show path and query in the open (RFC 8613 §4.1.3.3).
-    #[error("Proxy-Uri cannot be protected: give Proxy-Scheme, Uri-Host, Uri-Port, Uri-Path and Uri-Query instead")]
-    ProxyUri,
-    /// A response where a request belongs, or the other way round.
-    #[error("{0} does not belong here")]
-    UnsuitedCode(Code),
-    /// It would be too long.
-    #[error(transparent)]
-    Message(#[from] WriteError),
 }
 
 impl Context {
@@ -177,7 +169,7 @@ impl Context {
         self.algorithm.encrypt(key, &nonce, &aad, &mut sealed).ok_or(too_long)?;
 
         let mut writer = Writer::start(into, message.kind, outer.code, message.id, message.token);
-        let shown = message.options().filter(|option| is_shown(option.number));
+        let shown = message.options().filter(is_shown);
         let mut shown = shown.peekable();
         while let Some(option) = shown.next_if(|option| option.number < number::OSCORE) {
             writer.option(option.number, option.value)?;
@@ -198,9 +190,15 @@ struct Outer {
     option: Vec<u8>,
 }
 
-/// An option of the message that stands in the open. Of those that may stand both inside and outside only Observe does, for proxies.
-fn is_shown(number: u16) -> bool {
-    number == number::OBSERVE || !protection(number).is_inner
+/// An option of the message that stands in the open. Of those that may stand both inside and outside Observe does, for proxies, and
+/// No-Response if no response at all is wanted (§4.1.3.6), so that nobody on the way, nor the layer below, waits for one.
+fn is_shown(option: &Opt<'_>) -> bool {
+    const NONE_WANTED: &[u8] = &[26];
+    match option.number {
+        number::OBSERVE => true,
+        number::NO_RESPONSE => option.value == NONE_WANTED,
+        number => !protection(number).is_inner,
+    }
 }
 
 fn check(message: &Message<'_>) -> Result<(), ProtectError> {

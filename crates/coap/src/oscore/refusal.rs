@@ -67,28 +67,3 @@ impl Refusal {
         writer.finish()
     }
 }
-
-/// Why a response must not be processed (RFC 8613 §8.4). The request stays open: an authentic one may follow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ResponseFault {
-    /// It has no OSCORE option. With an error's code it may be the server's word on the protected request, such as 4.01 for a
-    /// context that it does not know; anybody may have sent it.
-    #[error("the response, {0}, is not protected: perhaps the server does not know the security context")]
-    NotProtected(Code),
-    /// The option, or what was encrypted, cannot be read, or there is no payload.
-    #[error("the protected response is malformed")]
-    Malformed,
-    /// It names another context than that of the request.
-    #[error("the response is of another security context")]
-    OtherContext,
-    /// It was changed on its way, answers another request, or was protected with another key.
-    #[error("the response is not authentic")]
-    DecryptionFailed,
-    /// The request was answered before, or the notification is not newer than the one before (§7.4.1).
-    #[error("the response was received before, or is older than the one before")]
-    NotNew,
-    /// A notification, and the request was no registration (§4.1.3.5.2).
-    #[error("a notification for a request that does not observe")]
-    UnexpectedNotification,
-}

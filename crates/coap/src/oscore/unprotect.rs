@@ -70,12 +70,13 @@ impl Context {
         let nonce = option.partial_iv.map_or(of_request, |partial_iv| (self.recipient.id, partial_iv));
         let plain = self.open(response.payload(), nonce, of_request).ok_or(ResponseFault::DecryptionFailed)?;
         let plain = Plain::read(&plain).filter(|plain| plain.code.is_response()).ok_or(ResponseFault::Malformed)?;
-        if plain.is_notification() && !request.observes {
+        let has_observe = plain.has(number::OBSERVE);
+        if has_observe && !request.observes {
             return Err(ResponseFault::UnexpectedNotification);
         }
         plain.write(response, Some(Uint::new(request.taken & 0xff_ffff)), into).ok_or(ResponseFault::Malformed)?;
-        // A response that is no notification ends the observation.
-        request.observes &= plain.is_notification();
+        // A response that is no notification ends the observation, and so does a proxy that leaves the outer option out.
+        request.observes &= has_observe && response.option(number::OBSERVE).is_some();
         request.newest = option.partial_iv.or(request.newest);
         request.taken = request.taken.saturating_add(1);
         Ok(())
@@ -125,8 +126,8 @@ impl<'p> Plain<'p> {
         Options::over(self.options)
     }
 
-    fn is_notification(&self) -> bool {
-        self.options().any(|option| option.number == number::OBSERVE)
+    fn has(&self, number: u16) -> bool {
+        self.options().any(|option| option.number == number)
     }
 
     /// The sequence number that an Echo option repeats, if it has one.
@@ -135,10 +136,12 @@ impl<'p> Plain<'p> {
     }
 
     /// Writes the message with the header and those outer options of the one that it came in that nobody could have
-    /// put inside.
+    /// put inside. Observe counts if it stands in both: a proxy that does not know it leaves the outer one out (RFC 8613 §4.1.3.5.1).
     fn write(&self, outer: &Message<'_>, observe: Option<Uint>, into: &mut Vec<u8>) -> Option<()> {
         let is_kept = |option: &Opt<'_>| option.number != number::OSCORE && !protection(option.number).is_inner;
-        let mut options: Vec<_> = self.options().chain(outer.options().filter(is_kept)).collect();
+        let observes = outer.option(number::OBSERVE).is_some();
+        let inner = self.options().filter(|option| observes || option.number != number::OBSERVE);
+        let mut options: Vec<_> = inner.chain(outer.options().filter(is_kept)).collect();
         options.sort_by_key(|option| option.number);
         let mut writer = Writer::start(into, outer.kind, self.code, outer.id, outer.token);
         for option in options {

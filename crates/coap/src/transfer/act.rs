@@ -1,6 +1,6 @@
 //! What a host has to do once its endpoint is drained, and whose a message is.
 
-use alloc::boxed::Box;
+use alloc::{boxed::Box, vec::Vec};
 use core::num::NonZeroU32;
 
 use super::{Refusal, asked::Asked};
@@ -33,9 +33,8 @@ pub(super) enum Act<A> {
     Drop(RequestId),
     /// The observer in this slot has something to be told.
     Notify(u32),
-    /// Requests whose protection is not right are answered.
-    #[cfg(feature = "oscore")]
-    AnswerRefused,
+    /// A request is answered with the code, options and payload of these bytes.
+    Answer(RequestId, Vec<u8>),
 }
 
 /// Whose a message is.

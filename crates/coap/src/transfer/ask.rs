@@ -6,6 +6,7 @@ use crate::block::{Block, BlockSize, DownloadError, UploadError, robust::BurstFa
 use crate::endpoint::{self, Failure, Patience};
 use crate::layer::Room;
 use crate::message::{Code, Kind, Token};
+use crate::protection::ResponseFault;
 use crate::stream::StreamRefused;
 
 /// A request with its whole body, and what is wanted for it.
@@ -180,7 +181,6 @@ pub enum AskFailure {
     #[error(transparent)]
     Burst(BurstFailure),
     /// The response is not protected as it has to be (RFC 8613).
-    #[cfg(feature = "oscore")]
     #[error(transparent)]
-    Protection(crate::oscore::ResponseFault),
+    Protection(ResponseFault),
 }

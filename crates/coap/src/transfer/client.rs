@@ -177,6 +177,7 @@ impl<L: MessageLayer> Host<L> {
             let newer = asked.watch.filter(|watch| {
                 asked.was_notified
                     && is_success
+                    && !self.layer.keeps_order()
                     && observe.is_some_and(|sequence| !watch.newest.is_before(sequence, now))
             });
             if let Some(watch) = newer {
@@ -207,6 +208,21 @@ impl<L: MessageLayer> Host<L> {
         self.take_message(slot, asked, entry, exchanged);
     }
 
+    /// A renewal was answered by what is older than a notification to it, which was taken.
+    pub(crate) fn renewal_was_overtaken(&mut self, exchange: ExchangeId) {
+        self.try_again(1);
+        let Some(Owner::Ask(slot)) = self.owners.take(exchange) else { return };
+        let Some(mut asked) = self.asks.take(slot).sure("ask that has an exchange") else { return };
+        asked.renewal = None;
+        if let Some(watch) = &mut asked.watch {
+            self.owners.take(watch.subscription);
+            watch.subscription = exchange;
+            self.owners.set(exchange, Owner::Ask(slot));
+        }
+        self.counts.stale = self.counts.stale.saturating_add(1);
+        self.asks.put_back(slot, asked);
+    }
+
     /// A notification came, or something else on the token of an observation.
     pub(crate) fn further_came(&mut self, now: Instant, entry: L::Entry, exchange: ExchangeId) {
         if self.groups.is_one(exchange) {
@@ -221,8 +237,7 @@ impl<L: MessageLayer> Host<L> {
         let Read { observe, max_age, .. } = Read::of(&message, self.layer.room());
         let is_success = message.code.class() == 2;
         match observe.filter(|_| is_success) {
-            // A stream brings them in their order.
-            Some(sequence) if !L::IS_RELIABLE && !watch.newest.is_before(sequence, now) => {
+            Some(sequence) if !self.layer.keeps_order() && !watch.newest.is_before(sequence, now) => {
                 self.counts.stale = self.counts.stale.saturating_add(1);
                 return self.asks.put_back(slot, asked);
             }

@@ -123,8 +123,7 @@ impl<L: MessageLayer> Host<L> {
             Act::Serve { request, slot, generation } => self.respond_with_kept(now, request, slot, generation),
             Act::Drop(request) => self.layer.drop_request(now, request),
             Act::Notify(slot) => self.send_waiting(now, slot),
-            #[cfg(feature = "oscore")]
-            Act::AnswerRefused => self.layer.answer_refused(now),
+            Act::Answer(request, bytes) => self.respond_as_written(now, request, &bytes),
         }
     }
 

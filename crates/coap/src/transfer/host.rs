@@ -314,10 +314,9 @@ impl<L: MessageLayer> Host<L> {
         slot.is_some_and(|slot| self.expel(now, slot, Code::SERVICE_UNAVAILABLE))
     }
 
-    /// The layer has refused requests, and their answers wait.
-    #[cfg(feature = "oscore")]
-    pub(crate) fn answer_refused(&mut self) {
-        self.acts.push_back(Act::AnswerRefused);
+    /// The layer below refuses a request by this answer.
+    pub(crate) fn answer_as_written(&mut self, request: RequestId, answer: Vec<u8>) {
+        self.acts.push_back(Act::Answer(request, answer));
     }
 
     /// The observers that are this peer.

@@ -72,7 +72,7 @@ impl<L: MessageLayer> Host<L> {
             left: [None; 2],
             limit,
         };
-        self.layer.hold_token(token, true);
+        self.layer.hold_token(from, token, true);
         let layer = &self.layer;
         Ok(Some(self.observers.add(observer, |peer| layer.hash(&peer))))
     }
@@ -304,7 +304,7 @@ impl<L: MessageLayer> Host<L> {
     pub(super) fn remove_observer(&mut self, slot: u32) -> Option<L::Peer> {
         let layer = &self.layer;
         let observer = self.observers.remove(slot, |peer| layer.hash(&peer))?;
-        self.layer.hold_token(observer.token, false);
+        self.layer.hold_token(observer.peer, observer.token, false);
         if let Some(exchange) = observer.under_way {
             self.owners.take(exchange);
             self.acts.push_back(Act::Cancel(exchange));

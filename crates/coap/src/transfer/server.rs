@@ -23,6 +23,7 @@ use crate::endpoint::{self, Outgoing, RequestId};
 use crate::invariant::Sure;
 use crate::layer::{MessageLayer, Reason};
 use crate::message::{Code, Kind, Message, Token, Uint, number};
+use crate::protection::with;
 use crate::quota::Source;
 
 /// What must be known of a request to answer it.
@@ -378,6 +379,15 @@ impl<L: MessageLayer> Host<L> {
     fn respond_plainly(&mut self, now: Instant, id: RequestId, code: Code, options: &[(u16, &[u8])], payload: &[u8]) {
         let response = Outgoing { options, payload, ..plain(self.layer.kind_of_answer(id), code) };
         if self.layer.respond(now, id, &response).is_err() {
+            self.layer.drop_request(now, id);
+        }
+    }
+
+    /// A request is answered with what the layer below wrote.
+    pub(super) fn respond_as_written(&mut self, now: Instant, id: RequestId, answer: &[u8]) {
+        let response = plain(self.layer.kind_of_answer(id), Code::UNAUTHORIZED);
+        let sent = with(answer, &response, |response| self.layer.respond(now, id, response));
+        if !matches!(sent, Ok(Ok(()))) {
             self.layer.drop_request(now, id);
         }
     }

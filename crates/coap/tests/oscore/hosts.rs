@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex};
 
 use millpond_coap::message::{Code, Kind, Message, MessageId, Token, number};
 use millpond_coap::oscore::{
-    Context, ProtectError, Protector, ReceivedRequest, Refusal, ResponseFault, SentRequest, Start,
+    Context, OscoreOption, Parameters, ProtectError, Protector, ReceivedRequest, Refusal, ResponseFault, SentRequest,
+    Start,
 };
 use millpond_coap::transfer::{Answer, Ask, AskFailure, Config, Event, Host};
 use millpond_coap::{Endpoint, Identities, Outgoing, Output, Refused};
@@ -13,19 +14,27 @@ use millpond_control::{ChanceSeed, Instant, Preset};
 
 use super::messages::CLIENT;
 
-/// One context, which nobody else has.
+/// Contexts that nobody else has. A client takes the first.
 #[derive(Clone, Debug)]
-struct Alone(Arc<Mutex<Context>>);
+pub(super) struct Contexts(Arc<Mutex<Vec<Context>>>);
 
-impl Alone {
-    fn new(context: Context) -> Self {
-        Self(Arc::new(Mutex::new(context)))
+impl Contexts {
+    pub(super) fn of_one(context: Context) -> Self {
+        Self(Arc::new(Mutex::new(vec![context])))
+    }
+
+    fn of<T>(&self, is_it: impl Fn(&Context) -> bool, act: impl FnOnce(&mut Context) -> T) -> Option<T> {
+        self.0.lock().unwrap().iter_mut().find(|context| is_it(context)).map(act)
+    }
+
+    fn with<T>(&self, kid: &[u8], act: impl FnOnce(&mut Context) -> T) -> T {
+        self.of(|context| context.recipient_id() == kid, act).unwrap()
     }
 }
 
-impl Protector for Alone {
+impl Protector for Contexts {
     fn protect_request(&self, request: &Message<'_>, into: &mut Vec<u8>) -> Result<SentRequest, ProtectError> {
-        self.0.lock().unwrap().protect_request(request, into)
+        self.of(|_| true, |context| context.protect_request(request, into)).unwrap()
     }
 
     fn unprotect_response(
@@ -34,11 +43,14 @@ impl Protector for Alone {
         response: &Message<'_>,
         into: &mut Vec<u8>,
     ) -> Result<(), ResponseFault> {
-        self.0.lock().unwrap().unprotect_response(request, response, into)
+        self.of(|_| true, |context| context.unprotect_response(request, response, into)).unwrap()
     }
 
     fn unprotect_request(&self, request: &Message<'_>, into: &mut Vec<u8>) -> Result<ReceivedRequest, Refusal> {
-        self.0.lock().unwrap().unprotect_request(request, into)
+        let option = request.option(number::OSCORE).ok_or(Refusal::NotProtected)?;
+        let option = OscoreOption::decode(option).map_err(|_| Refusal::Malformed)?;
+        let taken = self.of(|context| context.is_for(&option), |context| context.unprotect_request(request, into));
+        taken.unwrap_or(Err(Refusal::UnknownContext))
     }
 
     fn protect_response(
@@ -47,7 +59,8 @@ impl Protector for Alone {
         response: &Message<'_>,
         into: &mut Vec<u8>,
     ) -> Result<(), ProtectError> {
-        self.0.lock().unwrap().protect_response(request, response, into)
+        let kid = request.kid().to_vec();
+        self.with(&kid, |context| context.protect_response(request, response, into))
     }
 
     fn challenge(
@@ -58,25 +71,33 @@ impl Protector for Alone {
         token: Token,
         into: &mut Vec<u8>,
     ) -> Result<(), ProtectError> {
-        self.0.lock().unwrap().challenge(request, kind, id, token, into)
+        let kid = request.kid().to_vec();
+        self.with(&kid, |context| context.challenge(request, kind, id, token, into))
     }
 }
 
-type One = Host<Endpoint<u8>>;
+pub(super) type One = Host<Endpoint<u8>>;
 
 fn endpoint(node: u32) -> Endpoint<u8> {
     let (controller, chance) = (Preset::RFC7252.build(), ChanceSeed::new(1));
     Endpoint::new(Default::default(), controller, chance, node, Identities::counted()).unwrap()
 }
 
-fn host(endpoint: Endpoint<u8>) -> One {
+pub(super) fn host(endpoint: Endpoint<u8>) -> One {
     Host::new(endpoint, Config::default(), ChanceSeed::new(2)).unwrap()
 }
 
-fn stored(parameters: &millpond_coap::oscore::Parameters<'_>, bound: u64) -> Alone {
-    let mut context = Context::derive(parameters, Start::Stored(bound)).unwrap();
-    context.bound_is_stored(1_000_000);
-    Alone::new(context)
+pub(super) fn stored(parameters: &Parameters<'_>, bound: u64) -> Contexts {
+    all(&[*parameters], bound)
+}
+
+pub(super) fn all(parameters: &[Parameters<'_>], bound: u64) -> Contexts {
+    let context = |parameters| {
+        let mut context = Context::derive(parameters, Start::Stored(bound)).unwrap();
+        context.bound_is_stored(1_000_000);
+        context
+    };
+    Contexts(Arc::new(Mutex::new(parameters.iter().map(context).collect())))
 }
 
 /// A client, a server that answers with what it is told, and all that left.
@@ -255,7 +276,7 @@ fn a_server_that_was_restarted_challenges_the_first_request_and_takes_its_repeti
 
 #[test]
 fn a_request_in_the_clear_or_of_another_context_is_refused_and_its_application_hears_nothing() {
-    let other = millpond_coap::oscore::Parameters { sender_id: &[9], ..CLIENT };
+    let other = Parameters { sender_id: &[9], ..CLIENT };
     for (client, told) in [
         (endpoint(0), &b"OSCORE required"[..]),
         (endpoint(0).protected_by(stored(&other, 0)), b"Security context not found"),
@@ -287,15 +308,6 @@ fn an_answer_in_the_clear_is_no_answer() {
 }
 
 #[test]
-fn who_asks_to_observe_is_answered_once() {
-    let mut world = World::of(0);
-    let large = world.large.clone();
-    assert_eq!(world.answer(&Ask::new(Code::GET, &PATH).observing()), Ok((Code::CONTENT, large)));
-    assert_eq!(world.seen, [(Code::GET, Vec::new(), false)]);
-    assert_eq!(world.client.asks(), 0);
-}
-
-#[test]
 fn what_is_asked_for_in_bursts_goes_block_by_block() {
     let mut world = World::of(0);
     let large = world.large.clone();
@@ -319,7 +331,7 @@ fn an_endpoint_that_protects_sends_nothing_in_the_clear() {
     // A ping says nothing.
     assert!(endpoint.ping(Instant::ORIGIN, 2).is_ok());
     // A context whose numbers are not stored sends nothing at all.
-    let exhausted = Alone::new(Context::derive(&CLIENT, Start::Stored(0)).unwrap());
+    let exhausted = Contexts::of_one(Context::derive(&CLIENT, Start::Stored(0)).unwrap());
     let mut client = host(super::hosts::endpoint(0).protected_by(exhausted));
     let refused = client.ask(Instant::ORIGIN, 2, &Ask::new(Code::GET, &PATH)).unwrap_err();
     assert!(refused.to_string().contains("store the next one"), "{refused}");

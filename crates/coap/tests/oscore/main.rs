@@ -15,6 +15,7 @@ mod hosts;
 mod messages;
 mod nonces;
 mod notifications;
+mod observing;
 mod options;
 mod parameters;
 mod properties;

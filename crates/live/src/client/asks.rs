@@ -402,7 +402,6 @@ pub(crate) fn failure(peer: SocketAddr, why: AskFailure, copies: u8, after: Dura
             ),
         },
         AskFailure::BadOption { number } => not_understood(peer, format!("the critical option {number}")),
-        #[cfg(feature = "oscore")]
         AskFailure::Protection(fault) => Error::NotUnderstood { peer, reason: fault.to_string() },
         why => Error::transfer(peer, Why::said_by(why)),
     }

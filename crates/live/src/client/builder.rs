@@ -135,7 +135,7 @@ impl Default for Settings {
 
 impl ClientBuilder {
     /// All requests are protected by the first of these contexts (RFC 8613), and nothing but responses that are is taken. Not over
-    /// TCP and not to groups: these are refused then, and nothing is observed or sent in bursts.
+    /// TCP and not to groups: these are refused then, and nothing is sent in bursts.
     #[cfg(feature = "oscore")]
     #[must_use]
     pub fn oscore(mut self, contexts: crate::OscoreContexts) -> Self {

@@ -97,6 +97,15 @@ impl Lasting {
     async fn register_again(&mut self, mut end: End) -> Option<Registration> {
         let began = Instant::now();
         let mut pause = FIRST_PAUSE;
+        // A server that begins anew wants a proof first, which waits for nothing.
+        if let End::Answered(answer) = &end
+            && self.request.proves(answer)
+        {
+            end = match self.register().await {
+                Ok(registration) => return Some(registration),
+                Err(end) => end,
+            };
+        }
         loop {
             let again_in = end.again_in(pause);
             let is_hopeless = matches!(end, End::Failed(Error::Closed));
@@ -117,17 +126,24 @@ impl Lasting {
                 End::Failed(why) => Interruption::Lost { why: why.clone(), again_in },
             });
             sleep(again_in).await;
-            end = match self.request.register().await {
+            end = match self.register().await {
                 Ok(registration) => return Some(registration),
-                Err(Error::NotObserved { answer }) => {
-                    if answer.is_success() {
-                        self.told.put((*answer).clone());
-                    }
-                    End::Answered(*answer)
-                }
-                Err(error) => End::Failed(error),
+                Err(end) => end,
             };
             pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+
+    async fn register(&mut self) -> Result<Registration, End> {
+        match self.request.register().await {
+            Ok(registration) => Ok(registration),
+            Err(Error::NotObserved { answer }) => {
+                if answer.is_success() {
+                    self.told.put((*answer).clone());
+                }
+                Err(End::Answered(*answer))
+            }
+            Err(error) => Err(End::Failed(error)),
         }
     }
 }

@@ -378,7 +378,7 @@ impl RequestBuilder {
 
     /// A server wants to know whether this client is where it says: the request, or that for one block, is to be sent again
     /// with what it gave for that, once (RFC 9175 §2.3).
-    fn proves(&mut self, response: &Response) -> bool {
+    pub(super) fn proves(&mut self, response: &Response) -> bool {
         let value = response.options().get(number::ECHO).filter(|_| response.code() == Code::UNAUTHORIZED);
         let Some(value) = value else { return false };
         self.options.set(number::ECHO, value.clone());

@@ -450,7 +450,7 @@ impl ServerBuilder {
     }
 
     /// Only requests are served that one of these contexts protects (RFC 8613); another is refused with 4.01. Not over TCP, and nothing
-    /// is observed or sent in bursts.
+    /// is sent in bursts.
     #[cfg(feature = "oscore")]
     #[must_use]
     pub fn oscore(mut self, contexts: crate::OscoreContexts) -> Self {

@@ -17,10 +17,7 @@ use crate::endpoint::{
     send::write,
 };
 use crate::long_tokens::{Spelled, unpadded};
-use crate::message::{
-    Code, Fault, Kind, Message, MessageId, ParseError, Properties, Token, Uint, Writer, copies_share, is_for_responses,
-    number,
-};
+use crate::message::{Code, Fault, Kind, Message, MessageId, ParseError, Token, Uint, Writer, copies_share, number};
 
 impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// A datagram came in.
@@ -235,7 +232,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             return;
         }
         let is_confirmable = message.kind == Kind::Confirmable;
-        let is_refused = message.options().refused(is_for_responses).is_some();
+        let is_refused = self.refuses(message);
         let Some(slot) = self.peer_at(from).and_then(|number| {
             let peer = self.peers.get(number)?;
             match self.exchanges.with_token(number, &peer.open, message.token, &self.setup.identities) {
@@ -295,17 +292,6 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         self.queue.push_message(from, What::Unasked, message, datagram);
     }
 
-    /// Whether all that is not understood in a response are options that its request had, and that nobody here makes use of:
-    /// who put them there knows them. Some servers return what they refuse.
-    #[cold]
-    fn has_asked_with(&self, slot: u32, message: &Message<'_>) -> bool {
-        let Some(exchange) = self.exchanges.get(slot) else { return false };
-        let Ok((request, _)) = Message::parse_extended(exchange.message()) else { return false };
-        let is_callers = |number| number == number::OSCORE || Properties::of(number).is_none();
-        let is_asked = |number| is_callers(number) && request.option(number).is_some();
-        message.options().refused(|number| is_for_responses(number) || is_asked(number)).is_none()
-    }
-
     /// RFC 7252 §4.2, §5.2.1, §5.3.2.
     fn acknowledgement_came(&mut self, now: Instant, from: A, message: &Message<'_>, datagram: &[u8]) {
         let Some(slot) = self.with_id(from, message.id) else {
@@ -326,7 +312,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let is_whole = matches!(exchange.stage, Stage::Sent | Stage::Acknowledged);
         match exchange.role {
             role if role.asks() && is_whole && exchange.copy_with(message.token).is_some() => {
-                let is_refused = message.options().refused(is_for_responses).is_some();
+                let is_refused = self.refuses(message);
                 if is_refused && !self.has_asked_with(slot, message) {
                     self.answered_badly(slot, now, (ReplyKind::Piggybacked, Failure::BadOption), message);
                 } else {

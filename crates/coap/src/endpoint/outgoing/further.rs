@@ -19,9 +19,7 @@ use crate::endpoint::{
     unanswered::Unanswered,
 };
 use crate::message::{Code, Kind, MessageId, Token};
-
-#[cfg(feature = "oscore")]
-use crate::endpoint::protection::Protection;
+use crate::protection::Protection;
 
 /// What is remembered of non-confirmable messages after they left.
 #[derive(Debug)]
@@ -34,8 +32,7 @@ pub(in crate::endpoint) struct Beyond<A> {
     pub(in crate::endpoint) groups: Option<Box<Groups<A>>>,
     pub(in crate::endpoint) unanswered: Unanswered<A>,
     /// By which its messages are protected.
-    #[cfg(feature = "oscore")]
-    pub(in crate::endpoint) protection: Option<Box<Protection>>,
+    pub(in crate::endpoint) protection: Option<Box<dyn Protection<A>>>,
 }
 
 impl<A: Copy + Eq + Hash> Beyond<A> {
@@ -45,19 +42,8 @@ impl<A: Copy + Eq + Hash> Beyond<A> {
             probes: HashMap::with_hasher(FxBuildHasher),
             groups: None,
             unanswered: Unanswered::new(),
-            #[cfg(feature = "oscore")]
             protection: None,
         }
-    }
-
-    #[cfg(feature = "oscore")]
-    pub(in crate::endpoint) fn protection(&self) -> Option<&Protection> {
-        self.protection.as_deref()
-    }
-
-    #[cfg(feature = "oscore")]
-    pub(in crate::endpoint) fn protection_mut(&mut self) -> Option<&mut Protection> {
-        self.protection.as_deref_mut()
     }
 
     pub(in crate::endpoint) fn groups_mut(&mut self) -> &mut Groups<A> {

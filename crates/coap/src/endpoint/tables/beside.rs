@@ -52,6 +52,13 @@ impl<T> Beside<T> {
         (kept == generation).then_some(value)
     }
 
+    #[cfg(feature = "oscore")]
+    pub(crate) fn get_mut(&mut self, name: impl Into<Name>) -> Option<&mut T> {
+        let (slot, generation) = name.into();
+        let (kept, value) = self.places.get_mut(slot as usize)?.as_mut()?;
+        (*kept == generation).then_some(value)
+    }
+
     pub(crate) fn take(&mut self, name: impl Into<Name>) -> Option<T> {
         let (slot, generation) = name.into();
         let place = self.places.get_mut(slot as usize)?;

@@ -1,0 +1,211 @@
+use alloc::{boxed::Box, vec::Vec};
+use core::fmt::Debug;
+
+use hashbrown::HashTable;
+
+use super::{Protector, ReceivedRequest, Refusal, SentRequest};
+use crate::endpoint::{ExchangeId, Outgoing, RequestId, beside::Beside};
+use crate::message::{Kind, Message, MessageId, Token, Writer, number};
+use crate::protection::{Observer, ProtectError, Protection, ResponseFault, written};
+
+/// A protector that layers share.
+trait Shared: Protector {
+    fn share(&self) -> Box<dyn Shared>;
+}
+
+impl<T: Protector + Clone + 'static> Shared for T {
+    fn share(&self) -> Box<dyn Shared> {
+        Box::new(self.clone())
+    }
+}
+
+/// What a layer knows of its protected messages under way.
+#[derive(Debug)]
+pub(crate) struct Guard<P> {
+    protector: Box<dyn Shared>,
+    sent: Beside<Sent>,
+    /// The request that was protected last, until it has a name.
+    unnamed: Option<SentRequest>,
+    received: Beside<ReceivedRequest>,
+    /// The registration that was answered last, until it has an observer.
+    registered: Option<ReceivedRequest>,
+    observers: HashTable<(Observer<P>, ReceivedRequest)>,
+    plain: Option<Vec<u8>>,
+}
+
+/// A request of ours whose responses are awaited.
+#[derive(Debug)]
+struct Sent {
+    request: SentRequest,
+    /// It registers, so that more than one may come.
+    registers: bool,
+    /// The request for the same observation that it renews, or that renews it. As long as the later one was not answered, what comes on
+    /// their token may belong to either.
+    other: Option<ExchangeId>,
+}
+
+impl<P> Guard<P> {
+    pub(crate) fn new(protector: impl Protector + Clone + 'static) -> Self {
+        Self::with(Box::new(protector))
+    }
+
+    const fn with(protector: Box<dyn Shared>) -> Self {
+        Self {
+            protector,
+            sent: Beside::new(),
+            unnamed: None,
+            received: Beside::new(),
+            registered: None,
+            observers: HashTable::new(),
+            plain: None,
+        }
+    }
+
+    fn protect_response(
+        protector: &dyn Shared,
+        request: &mut ReceivedRequest,
+        response: &Outgoing<'_>,
+    ) -> Result<Vec<u8>, ProtectError> {
+        let (plain, mut protected) = (written(response)?, Vec::new());
+        protector.protect_response(request, &parsed(&plain)?, &mut protected)?;
+        Ok(protected)
+    }
+}
+
+impl<P: Copy + PartialEq + Debug + Send + Sync + 'static> Protection<P> for Guard<P> {
+    fn sibling(&self) -> Box<dyn Protection<P>> {
+        Box::new(Self::with(self.protector.share()))
+    }
+
+    fn request(&mut self, request: &Outgoing<'_>) -> Result<Vec<u8>, ProtectError> {
+        let (plain, mut protected) = (written(request)?, Vec::new());
+        self.unnamed = Some(self.protector.protect_request(&parsed(&plain)?, &mut protected)?);
+        Ok(protected)
+    }
+
+    fn sent(&mut self, exchange: ExchangeId, renews: Option<ExchangeId>) {
+        let Some(request) = self.unnamed.take() else { return };
+        let other = renews.filter(|other| self.sent.get_mut(*other).is_some());
+        if let Some(renewed) = other.and_then(|other| self.sent.get_mut(other)) {
+            renewed.other = Some(exchange);
+        }
+        self.sent.set(exchange, Sent { registers: request.observes(), request, other });
+    }
+
+    fn forget(&mut self, exchange: ExchangeId) {
+        self.sent.take(exchange);
+    }
+
+    fn answer(&mut self, to: RequestId, answer: &Outgoing<'_>) -> Option<Result<Vec<u8>, ProtectError>> {
+        let request = self.received.get_mut(to)?;
+        Some(Self::protect_response(&*self.protector, request, answer))
+    }
+
+    fn answered(&mut self, to: RequestId, observes: bool) {
+        let request = self.received.take(to);
+        if observes {
+            self.registered = request;
+        }
+    }
+
+    fn observes(&mut self, observer: Observer<P>, begins: bool) {
+        if let Ok(entry) = self.observers.find_entry(observer.hash, |(known, _)| *known == observer) {
+            entry.remove();
+        }
+        if let Some(request) = self.registered.take_if(|_| begins) {
+            self.observers.insert_unique(observer.hash, (observer, request), |(known, _)| known.hash);
+        }
+    }
+
+    fn notification(&mut self, observer: Observer<P>, message: &Outgoing<'_>) -> Result<Vec<u8>, ProtectError> {
+        let found = self.observers.find_mut(observer.hash, |(known, _)| *known == observer);
+        let (_, request) = found.ok_or(ProtectError::Plain)?;
+        Self::protect_response(&*self.protector, request, message)
+    }
+
+    fn take_request(&mut self, id: RequestId, from: Observer<P>, request: &Message<'_>) -> Result<(), Vec<u8>> {
+        let mut plain = Vec::new();
+        let taken = match request.token.len() <= Token::MAX {
+            true => self.protector.unprotect_request(request, &mut plain),
+            false => Err(Refusal::Malformed),
+        };
+        let received = taken.map_err(|refusal| refused(&*self.protector, refusal).unwrap_or_default())?;
+        // Who has a context of its own, and forges an address, neither ends nor takes over an observation of another context.
+        let known = self.observers.find(from.hash, |(known, _)| *known == from);
+        if known.is_some_and(|(_, known)| known.kid() != received.kid()) {
+            plain = without_observe(&plain).unwrap_or(plain);
+        }
+        self.received.set(id, received);
+        self.plain = Some(plain);
+        Ok(())
+    }
+
+    fn take_response(&mut self, exchange: ExchangeId, response: &Message<'_>) -> Result<(), ResponseFault> {
+        let Some(mut own) = self.sent.take(exchange) else { return Ok(()) };
+        let mut other = own.other.and_then(|name| Some((name, self.sent.take(name)?)));
+        let (first, second) = match &mut other {
+            Some((_, other)) if other.request.is_after(&own.request) => (other, Some(&mut own)),
+            other => (&mut own, other.as_mut().map(|(_, other)| other)),
+        };
+        let mut plain = Vec::new();
+        let mut taken = self.protector.unprotect_response(&mut first.request, response, &mut plain);
+        // What the renewal has begun its predecessor does not go on with.
+        if let Some(second) = second.filter(|_| taken.is_err() && !first.request.was_answered())
+            && self.protector.unprotect_response(&mut second.request, response, &mut plain).is_ok()
+        {
+            taken = Ok(());
+        }
+        if own.registers {
+            self.sent.set(exchange, own);
+        }
+        if let Some((name, other)) = other {
+            self.sent.set(name, other);
+        }
+        self.plain = taken.is_ok().then_some(plain);
+        taken
+    }
+
+    fn plain(&self) -> Option<Message<'_>> {
+        Message::parse(self.plain.as_deref()?).ok()
+    }
+
+    fn next(&mut self) {
+        self.plain = None;
+    }
+
+    fn memory(&self) -> usize {
+        size_of::<Self>()
+            .saturating_add(self.sent.memory())
+            .saturating_add(self.received.memory())
+            .saturating_add(self.observers.allocation_size())
+            .saturating_add(self.plain.as_ref().map_or(0, Vec::capacity))
+    }
+}
+
+/// The answer to a request that is refused.
+fn refused(protector: &dyn Shared, refusal: Refusal) -> Option<Vec<u8>> {
+    let mut answer = Vec::new();
+    let (kind, id, token) = (Kind::NonConfirmable, MessageId(0), Token::EMPTY);
+    match refusal {
+        Refusal::Unsure(mut request) => protector.challenge(&mut request, kind, id, token, &mut answer).ok()?,
+        refusal => refusal.write(kind, id, token, &mut answer).map(|_| ()).ok()?,
+    }
+    Some(answer)
+}
+
+fn parsed(bytes: &[u8]) -> Result<Message<'_>, ProtectError> {
+    Message::parse(bytes).map_err(|_| ProtectError::UnsuitedCode(crate::message::Code::EMPTY))
+}
+
+/// The request without its Observe option, so that it is answered once (RFC 7641 §2).
+fn without_observe(plain: &[u8]) -> Option<Vec<u8>> {
+    let message = Message::parse(plain).ok()?;
+    let mut bytes = Vec::new();
+    let mut writer = Writer::start(&mut bytes, message.kind, message.code, message.id, message.token);
+    for option in message.options().filter(|option| option.number != number::OBSERVE) {
+        writer.option(option.number, option.value).ok()?;
+    }
+    writer.payload(message.payload()).ok()?;
+    writer.finish().ok()?;
+    Some(bytes)
+}

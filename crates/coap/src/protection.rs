@@ -1,0 +1,193 @@
+//! What stands between a host and a layer all of whose messages are protected: before they are handed to the layer, which
+//! retransmits the bytes that it was given, and after it has taken them in.
+
+use alloc::{boxed::Box, vec::Vec};
+use core::fmt::Debug;
+
+#[cfg(feature = "oscore")]
+use crate::message::{Kind, MessageId, Writer};
+use crate::{
+    ExchangeId, Outgoing, RequestId,
+    layer::MessageLayer,
+    message::{Code, Message, Token, WriteError, number},
+    transfer::{AskFailure, Host},
+};
+
+/// What is known of the messages of one layer that are under way, and how to protect them. `P` is a peer.
+pub(crate) trait Protection<P>: Debug + Send + Sync {
+    /// The same for another layer, which has sent nothing yet.
+    fn sibling(&self) -> Box<dyn Protection<P>>;
+
+    /// A request of ours, protected. To be [named](Self::sent) once the layer has taken it.
+    fn request(&mut self, request: &Outgoing<'_>) -> Result<Vec<u8>, ProtectError>;
+
+    /// The request that was protected last has this name, and renews the observation of that one.
+    fn sent(&mut self, exchange: ExchangeId, renews: Option<ExchangeId>);
+
+    /// No answer to a request of ours is taken any more.
+    fn forget(&mut self, exchange: ExchangeId);
+
+    /// The answer to a request, protected; `None` if that is not known, so that it was not protected.
+    fn answer(&mut self, to: RequestId, answer: &Outgoing<'_>) -> Option<Result<Vec<u8>, ProtectError>>;
+
+    /// A request is over. If its answer says that it observes, it is kept until its [observer](Self::observes) is.
+    fn answered(&mut self, to: RequestId, observes: bool);
+
+    /// A peer observes by the request that was answered last, or observes no more.
+    fn observes(&mut self, observer: Observer<P>, begins: bool);
+
+    /// A notification, protected.
+    fn notification(&mut self, observer: Observer<P>, message: &Outgoing<'_>) -> Result<Vec<u8>, ProtectError>;
+
+    /// Takes the protection off a request. Else with what to answer it.
+    fn take_request(&mut self, id: RequestId, from: Observer<P>, request: &Message<'_>) -> Result<(), Vec<u8>>;
+
+    /// Takes the protection off a response to a request of ours.
+    fn take_response(&mut self, exchange: ExchangeId, response: &Message<'_>) -> Result<(), ResponseFault>;
+
+    /// The message that came last, as its sender wrote it.
+    fn plain(&self) -> Option<Message<'_>>;
+
+    /// Another one comes.
+    fn next(&mut self);
+
+    /// Bytes held.
+    fn memory(&self) -> usize;
+}
+
+/// Who observes something, or asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Observer<P> {
+    pub(crate) peer: P,
+    pub(crate) token: Token,
+    /// Of both, keyed.
+    pub(crate) hash: u64,
+}
+
+/// What a message that came in is to a host.
+#[derive(Debug)]
+pub(crate) enum Taken {
+    /// To be looked at.
+    Message,
+    /// Nothing.
+    Nothing,
+    /// A request that is refused, by this.
+    Refused(RequestId, Vec<u8>),
+    /// The answer to a renewal that a notification has overtaken.
+    Overtaken(ExchangeId),
+    /// The response to this request, after so many copies of it, which must not be looked at.
+    Fault(ExchangeId, ResponseFault, u8),
+}
+
+impl Taken {
+    /// What the first response to a request is, if it is not right. Nothing else to a request is newer but what came to its
+    /// predecessor.
+    pub(crate) const fn bad_answer(exchange: ExchangeId, fault: ResponseFault, copies: u8) -> Self {
+        match fault {
+            ResponseFault::NotNew => Self::Overtaken(exchange),
+            fault => Self::Fault(exchange, fault, copies),
+        }
+    }
+
+    /// Whether the host is to look at the message. If not, it learns what it has to.
+    pub(crate) fn goes_on<L: MessageLayer>(self, host: &mut Host<L>) -> bool {
+        match self {
+            Self::Message => return true,
+            Self::Nothing => {}
+            Self::Refused(id, answer) => host.answer_as_written(id, answer),
+            Self::Overtaken(exchange) => host.renewal_was_overtaken(exchange),
+            Self::Fault(exchange, fault, copies) => {
+                host.request_failed(exchange, AskFailure::Protection(fault), copies);
+            }
+        }
+        false
+    }
+}
+
+/// Why a message could not be protected (RFC 8613).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProtectError {
+    /// All 2^40 sequence numbers are used.
+    #[error("all sequence numbers of the security context are used: make a new one")]
+    Exhausted,
+    /// Those below the stored bound are used.
+    #[error("the sequence numbers of the context are used up to the stored bound: store the next one")]
+    NotStored,
+    /// It is to be sent by an endpoint that sends nothing in the clear.
+    #[error("the message is not protected, and all of this endpoint have to be")]
+    Plain,
+    /// It has an OSCORE option (RFC 8613 §4.1.3.7).
+    #[error("the message is protected already")]
+    Nested,
+    /// It would show path and query in the open (RFC 8613 §4.1.3.3).
+    #[error("Proxy-Uri cannot be protected: give Proxy-Scheme, Uri-Host, Uri-Port, Uri-Path and Uri-Query instead")]
+    ProxyUri,
+    /// A response where a request belongs, or the other way round.
+    #[error("{0} does not belong here")]
+    UnsuitedCode(Code),
+    /// It would be too long.
+    #[error(transparent)]
+    Message(#[from] WriteError),
+}
+
+/// Why a response must not be processed (RFC 8613 §8.4). The request stays open: an authentic one may follow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ResponseFault {
+    /// It has no OSCORE option. With an error's code it may be the server's word on the protected request, such as 4.01 for a
+    /// context that it does not know; anybody may have sent it.
+    #[error("the response, {0}, is not protected: perhaps the server does not know the security context")]
+    NotProtected(Code),
+    /// The option, or what was encrypted, cannot be read, or there is no payload.
+    #[error("the protected response is malformed")]
+    Malformed,
+    /// It names another context than that of the request.
+    #[error("the response is of another security context")]
+    OtherContext,
+    /// It was changed on its way, answers another request, or was protected with another key.
+    #[error("the response is not authentic")]
+    DecryptionFailed,
+    /// The request was answered before, or the notification is not newer than the one before (§7.4.1).
+    #[error("the response was received before, or is older than the one before")]
+    NotNew,
+    /// A notification, and the request was no registration (§4.1.3.5.2).
+    #[error("a notification for a request that does not observe")]
+    UnexpectedNotification,
+}
+
+/// Nothing leaves in the clear but errors of the layer, where all is to be protected.
+pub(crate) fn check(message: &Outgoing<'_>) -> Result<(), ProtectError> {
+    let is_plain = message.options.iter().all(|(number, _)| *number != number::OSCORE);
+    let must_be_protected = message.code.is_request() || message.code.is_success();
+    if is_plain && must_be_protected { Err(ProtectError::Plain) } else { Ok(()) }
+}
+
+/// Whether it is a notification, or begins them.
+pub(crate) fn observes(message: &Outgoing<'_>) -> bool {
+    message.code.is_success() && message.options.iter().any(|(number, _)| *number == number::OBSERVE)
+}
+
+/// The message as bytes, with neither message ID nor token.
+#[cfg(feature = "oscore")]
+pub(crate) fn written(message: &Outgoing<'_>) -> Result<Vec<u8>, WriteError> {
+    let mut bytes = Vec::new();
+    let mut writer = Writer::start(&mut bytes, Kind::NonConfirmable, message.code, MessageId(0), Token::EMPTY);
+    for (number, value) in message.options {
+        writer.option(*number, value)?;
+    }
+    writer.payload(message.payload)?;
+    writer.finish()?;
+    Ok(bytes)
+}
+
+/// Hands over code, options and payload of these bytes, and the rest of the message that they protect.
+pub(crate) fn with<T>(
+    bytes: &[u8],
+    like: &Outgoing<'_>,
+    send: impl FnOnce(&Outgoing<'_>) -> T,
+) -> Result<T, ProtectError> {
+    let message = Message::parse(bytes).map_err(|_| ProtectError::UnsuitedCode(Code::EMPTY))?;
+    let options: Vec<_> = message.options().map(|option| (option.number, option.value)).collect();
+    Ok(send(&Outgoing { code: message.code, options: &options, payload: message.payload(), ..*like }))
+}
