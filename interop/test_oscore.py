@@ -126,3 +126,25 @@ def test_our_server_answers_under_a_context_also_after_it_has_lost_its_window(
     with our_server(ours, contexts.server, files) as port:
         where = f"coap://127.0.0.1:{port}"
         assert ask(python, "get", f"{where}/kept", contexts.their_client).payload == LARGE
+
+
+def is_counting(lines: list[str]) -> bool:
+    """Whether a count never went back, and went on."""
+    counts = [int(line) for line in lines]
+    return len(counts) == 4 and counts == sorted(counts) and counts[0] < counts[-1]
+
+
+def test_our_client_observes_under_a_context(ours: Ours, python: str, contexts: Contexts) -> None:
+    with their_server(python, contexts.their_server) as port:
+        where = f"coap://127.0.0.1:{port}/count"
+        observed = ours.run("observe", "--oscore", str(contexts.client), "--count", "4", where)
+        assert is_counting(observed.stdout.split()), observed
+
+
+def test_our_server_is_observed_under_a_context(
+    ours: Ours, python: str, contexts: Contexts, tmp_path: Path
+) -> None:
+    with our_server(ours, contexts.server, tmp_path) as port:
+        observed = ask(python, "observe", f"coap://127.0.0.1:{port}/count", contexts.their_client)
+        assert observed.code == "2.05"
+        assert is_counting(observed.payload.decode().split()), observed
