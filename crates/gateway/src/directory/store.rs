@@ -1,0 +1,282 @@
+//! Registrations on disk: a database of redb.
+
+use std::{
+    net::{IpAddr, SocketAddr, SocketAddrV6},
+    path::PathBuf,
+    sync::Arc,
+    time::Duration,
+};
+
+use bytes::Bytes;
+use millpond_live::{PeerIdentity, Transport};
+use redb::{Builder, Database, ReadableDatabase, ReadableTable, TableDefinition};
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Registrant, Registry,
+    registration::{Registration, checked},
+};
+
+/// Registrations by their numbers, in CBOR. Another format gets another name.
+const REGISTRATIONS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("registrations 1");
+
+/// The number of the next registration, at 0.
+const NEXT: TableDefinition<'_, u64, u64> = TableDefinition::new("next 1");
+
+/// Bytes of pages that are kept in memory. All that is read is in memory anyway.
+const CACHE: usize = 1 << 20;
+
+/// For how long those whose registration ended while there was no directory can still refresh it: EXCHANGE_LIFETIME of RFC 7252,
+/// in which who asked meanwhile has asked again.
+const GRACE: Duration = Duration::from_secs(247);
+
+/// Opens a database, or begins a new one.
+type Open = Arc<dyn Fn() -> Result<Database, redb::DatabaseError> + Send + Sync>;
+
+/// A database that can be written.
+pub(super) struct Disk {
+    path: PathBuf,
+    open: Open,
+    /// None after it failed: redb wants to be opened again then.
+    database: Option<Database>,
+}
+
+impl std::fmt::Debug for Disk {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Disk").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+/// Takes up what a database holds.
+///
+/// # Errors
+/// One line that says why it cannot be read, and what to do.
+pub(super) async fn open(path: PathBuf, registry: &mut Registry, now: Duration) -> Result<Disk, String> {
+    let file = path.clone();
+    let open = move || Builder::new().set_cache_size(CACHE).create(&file);
+    open_by(path, Arc::new(open), registry, now).await
+}
+
+async fn open_by(path: PathBuf, open: Open, registry: &mut Registry, now: Duration) -> Result<Disk, String> {
+    let read = {
+        let open = Arc::clone(&open);
+        tokio::task::spawn_blocking(move || read(&*open)).await
+    };
+    let shown = path.display();
+    // What is damaged may make the library panic.
+    let (database, next, all) = match read {
+        Ok(Ok(read)) => read,
+        Ok(Err(error)) => return Err(format!("{shown}: {}", told(&error))),
+        Err(_) => return Err(format!("{shown}: the database is damaged; restore it, or move it away")),
+    };
+    registry.begin_at(next);
+    let (mut unread, mut unplaced) = (0_u64, 0_u64);
+    for (id, bytes) in all {
+        match Record::read(&bytes, now) {
+            Some(registration) => unplaced += u64::from(registry.restore(id, registration).is_err()),
+            None => unread += 1,
+        }
+        registry.begin_at(id.saturating_add(1));
+    }
+    if unread > 0 {
+        tracing::error!(target: "millpond_gateway", "{shown}: {unread} registrations cannot be read, and are left out");
+    }
+    if unplaced > 0 {
+        let what = "registrations do not fit the memory of the directory, and are left out; raise it";
+        tracing::error!(target: "millpond_gateway", "{shown}: {unplaced} {what}");
+    }
+    Ok(Disk { path, open, database: Some(database) })
+}
+
+/// What a database holds: itself, the next number, and records by number.
+type Held = (Database, u64, Vec<(u64, Vec<u8>)>);
+
+fn read(open: &(dyn Fn() -> Result<Database, redb::DatabaseError> + Send + Sync)) -> Result<Held, redb::Error> {
+    let database = open()?;
+    // So that a new one has its tables, and one that cannot be written says so at once.
+    let beginning = database.begin_write()?;
+    beginning.open_table(REGISTRATIONS)?;
+    beginning.open_table(NEXT)?;
+    beginning.commit()?;
+    let reading = database.begin_read()?;
+    let next = reading.open_table(NEXT)?.get(0)?.map_or(0, |next| next.value());
+    let mut all = Vec::new();
+    for entry in reading.open_table(REGISTRATIONS)?.iter()? {
+        let (id, bytes) = entry?;
+        all.push((id.value(), bytes.value().to_vec()));
+    }
+    Ok((database, next, all))
+}
+
+impl Disk {
+    /// Writes how registrations are now, off the runtime's threads. Gives itself back.
+    pub(super) async fn write(
+        mut self,
+        changed: Vec<(u64, Option<Registration>)>,
+        next: u64,
+    ) -> (Self, Result<(), String>) {
+        let (path, open) = (self.path.clone(), Arc::clone(&self.open));
+        let shown = path.display().to_string();
+        let written = tokio::task::spawn_blocking(move || {
+            let written = self.write_now(&changed, next);
+            if written.is_err() {
+                self.database = None;
+            }
+            (self, written)
+        });
+        match written.await {
+            Ok((disk, written)) => (disk, written.map_err(|error| format!("{shown}: {}", told(&error)))),
+            Err(_) => {
+                let why = format!("{shown}: the database is damaged; restore it, or move it away");
+                (Self { path, open, database: None }, Err(why))
+            }
+        }
+    }
+
+    fn write_now(&mut self, changed: &[(u64, Option<Registration>)], next: u64) -> Result<(), redb::Error> {
+        let database = match &mut self.database {
+            Some(database) => database,
+            none => none.insert((self.open)()?),
+        };
+        let writing = database.begin_write()?;
+        {
+            let mut table = writing.open_table(REGISTRATIONS)?;
+            for (id, registration) in changed {
+                match registration.as_ref().and_then(Record::bytes) {
+                    Some(bytes) => drop(table.insert(id, &bytes[..])?),
+                    None => drop(table.remove(id)?),
+                }
+            }
+            writing.open_table(NEXT)?.insert(0, next)?;
+        }
+        Ok(writing.commit()?)
+    }
+}
+
+/// What went wrong and what to do, in one line.
+fn told(error: &redb::Error) -> String {
+    let mend = match error {
+        redb::Error::DatabaseAlreadyOpen => "another program has it open; give each directory a file of its own",
+        redb::Error::Corrupted(_) | redb::Error::RepairAborted => "restore it, or move it away",
+        redb::Error::UpgradeRequired(_) => "it is of another version; move it away",
+        redb::Error::Io(error) => match error.kind() {
+            std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => "make room on the disk",
+            std::io::ErrorKind::NotFound => "make the folder that it is to be in",
+            std::io::ErrorKind::PermissionDenied => "let this program read and write it, and its folder",
+            std::io::ErrorKind::InvalidData => "this is no database of a directory; restore it, or move it away",
+            _ => "look at the disk",
+        },
+        _ => "restore it, or move it away",
+    };
+    format!("{error}; {mend}")
+}
+
+/// A registration as it is written.
+#[derive(Debug, Serialize, Deserialize)]
+struct Record {
+    ep: Box<str>,
+    d: Option<Box<str>>,
+    lt: u32,
+    base: Option<Box<str>>,
+    attributes: Vec<(Box<str>, Option<Box<str>>)>,
+    links: Box<str>,
+    transport: Carrier,
+    ip: IpAddr,
+    port: u16,
+    zone: u32,
+    identity: Option<Identity>,
+    /// Seconds since 1970.
+    expires: u64,
+}
+
+/// [`Transport`], as it is written.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+enum Carrier {
+    Udp,
+    Tcp,
+    Dtls,
+    Tls,
+}
+
+/// [`PeerIdentity`], as it is written.
+#[derive(Debug, Serialize, Deserialize)]
+enum Identity {
+    PreSharedKey(Bytes),
+    Certificate(Vec<Bytes>),
+}
+
+impl Record {
+    /// None for what another version of the library knows, and this program does not.
+    fn bytes(registration: &Registration) -> Option<Vec<u8>> {
+        let Registration { name, sector, lifetime, base, attributes, links, registrant, expires, .. } =
+            registration.clone();
+        let Registrant { transport, peer, identity } = registrant;
+        let identity = match identity {
+            None => None,
+            Some(PeerIdentity::PreSharedKey(identity)) => Some(Identity::PreSharedKey(identity)),
+            Some(PeerIdentity::Certificate(chain)) => Some(Identity::Certificate(chain)),
+            Some(_) => return None,
+        };
+        let record = Self {
+            ep: name,
+            d: sector,
+            lt: lifetime,
+            base,
+            attributes,
+            links,
+            transport: match transport {
+                Transport::Udp => Carrier::Udp,
+                Transport::Tcp => Carrier::Tcp,
+                Transport::Dtls => Carrier::Dtls,
+                Transport::Tls => Carrier::Tls,
+            },
+            ip: peer.ip(),
+            port: peer.port(),
+            zone: match peer {
+                SocketAddr::V4(_) => 0,
+                SocketAddr::V6(v6) => v6.scope_id(),
+            },
+            identity,
+            expires: expires.as_secs(),
+        };
+        let mut bytes = Vec::new();
+        ciborium::into_writer(&record, &mut bytes).ok()?;
+        Some(bytes)
+    }
+
+    /// None for what is no record of this version.
+    fn read(bytes: &[u8], now: Duration) -> Option<Registration> {
+        let record: Self = ciborium::from_reader(bytes).ok()?;
+        let lifetime = Duration::from_secs(record.lt.into());
+        let identity = record.identity.map(|identity| match identity {
+            Identity::PreSharedKey(identity) => PeerIdentity::PreSharedKey(identity),
+            Identity::Certificate(chain) => PeerIdentity::Certificate(chain),
+        });
+        let registrant = Registrant {
+            transport: match record.transport {
+                Carrier::Udp => Transport::Udp,
+                Carrier::Tcp => Transport::Tcp,
+                Carrier::Dtls => Transport::Dtls,
+                Carrier::Tls => Transport::Tls,
+            },
+            peer: match record.ip {
+                IpAddr::V4(ip) => SocketAddr::new(ip.into(), record.port),
+                IpAddr::V6(ip) => SocketAddrV6::new(ip, record.port, 0, record.zone).into(),
+            },
+            identity,
+        };
+        // The clock may have been set back.
+        let expires = Duration::from_secs(record.expires).min(now.saturating_add(lifetime));
+        Some(Registration {
+            name: record.ep,
+            sector: record.d,
+            lifetime: record.lt,
+            base: record.base,
+            attributes: record.attributes,
+            links: checked(&record.links).ok()?,
+            registrant,
+            expires: expires.max(now.saturating_add(GRACE.min(lifetime))),
+            fresh_until: None,
+        })
+    }
+}
