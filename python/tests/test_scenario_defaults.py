@@ -19,7 +19,8 @@ PAGE = (Path(__file__).parents[2] / "docs" / "scenario.md").read_text(encoding="
 
 LINK = {"rate": "60 kbit/s", "delay": "215 ms", "queue": "8 packets"}
 CLIENT: dict[str, Any] = {"count": 1, "controller": "rfc7252"}
-ONE = {"path": {"uplink": LINK, "downlink": LINK}, "clients": [CLIENT]}
+ONE: dict[str, Any] = {"path": {"uplink": LINK, "downlink": LINK}, "clients": [CLIENT]}
+CELL = {"inactivity": "20 s", "preambles": 48, "every": "640 ms"}
 ROUTE = {"up": ["cell"], "down": ["cell"]}
 NETWORK = {"network": {**ROUTE, "links": {"cell": LINK}}, "clients": [CLIENT]}
 BEHIND = {**NETWORK, "clients": [{**CLIENT, "via": "gateway", "token_length": 2}]}
@@ -44,6 +45,7 @@ LOSSY = {
 TABLES: list[tuple[dict[str, Any], tuple[str | int, ...]]] = [
     (ONE, ("path",)),
     (ONE, ("path", "uplink")),
+    (_with(ONE, path={**ONE["path"], "access": CELL}), ("path", "access")),
     (NETWORK, ("network",)),
     (_with(ONE, relays=[{"name": "gateway", "before": "uplink"}]), ("relays", 0)),
     (_with(BEHIND, proxies=[PROXY]), ("proxies", 0)),

@@ -72,6 +72,8 @@ pub enum Purpose {
     Workload = 5,
     /// When a node starts.
     Start = 6,
+    /// Which preamble a device sends, and when it tries again.
+    Access = 7,
 }
 
 /// The seed of an experiment. It gives every purpose and place its own word.

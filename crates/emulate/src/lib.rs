@@ -41,7 +41,7 @@ pub use once::Likeness;
 pub use passage::{LinkStanding, Standing, Watch};
 pub use reader::Reader;
 pub use relay::{Gate, MOST_CLIENTS, Relay, RelayOptions};
-pub use rows::{FlowRow, GateRow, LeftOut, LinkRow, Report, Retransmissions};
+pub use rows::{AccessRow, FlowRow, GateRow, LeftOut, LinkRow, Report, Retransmissions};
 pub use shaper::{Outgoing, Shaper, Toward};
 pub use sockets::{PORTS, sets_apart};
 pub use stop::Stop;

@@ -197,6 +197,7 @@ impl<K: Copy + Eq + Hash + Display, P> Passage<K, P> {
             real_time_priority: self.attention.real_time,
             hindrances: self.attention.hindrances(),
             links,
+            access: self.shaper.access(),
             flows: self.flows.rows(),
             left_out: self.left_out.clone(),
             retransmissions: self.reading.retransmissions(),

@@ -1,6 +1,6 @@
 //! What a run came to: rows with the names of the simulator's tables. Times are whole microseconds since the run began.
 
-use millpond_link::{Counters, Statistics};
+use millpond_link::{AccessCounters, Counters, Statistics};
 use serde::Serialize;
 
 use crate::LatenessRow;
@@ -20,6 +20,9 @@ pub struct Report {
     pub real_time_priority: bool,
     /// The uplink, then the downlink.
     pub links: Vec<LinkRow>,
+    /// What became of preambles, and of packets before they came to a link; of a path with access only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub access: Option<AccessRow>,
     /// Clients in the order in which they appeared, up to a limit.
     pub flows: Vec<FlowRow>,
     /// Packets and datagrams that no link was offered, by reason; only reasons that occurred.
@@ -113,6 +116,42 @@ impl LinkRow {
             queue_max_bytes: statistics.bytes.max,
             queue_mean_packets: statistics.packets.mean,
             queue_max_packets: statistics.packets.max,
+        }
+    }
+}
+
+/// Access to the cell. The columns are those of the simulator's table `access`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct AccessRow {
+    /// Packets that went on to a link.
+    pub passed_packets: u64,
+    /// Packets that were dropped, because their device gave up connecting or had no room for more.
+    pub dropped_packets: u64,
+    /// Packets that wait.
+    pub held_packets: u64,
+    /// Preambles sent.
+    pub preambles: u64,
+    /// Those that another device sent at the same opportunity.
+    pub preambles_collided: u64,
+    /// Those that nobody else sent and that were not answered.
+    pub preambles_unanswered: u64,
+    /// Connections made.
+    pub connections: u64,
+    /// How often a device gave up connecting.
+    pub given_up: u64,
+}
+
+impl AccessRow {
+    pub(crate) const fn of(counters: &AccessCounters, held: u64) -> Self {
+        Self {
+            passed_packets: counters.passed,
+            dropped_packets: counters.dropped,
+            held_packets: held,
+            preambles: counters.preambles,
+            preambles_collided: counters.collided,
+            preambles_unanswered: counters.unanswered,
+            connections: counters.connections,
+            given_up: counters.given_up,
         }
     }
 }

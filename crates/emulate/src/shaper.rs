@@ -1,10 +1,12 @@
 //! Both directions of a path as one state machine in somebody else's time.
 
+use std::collections::VecDeque;
+
 use millpond_control::{ChanceSeed, Instant};
-use millpond_link::{Counters, Delivered, DropReason, Link, Occupancy};
+use millpond_link::{Access, Counters, Delivered, DropReason, Link, Occupancy, Passing};
 use millpond_path::Path;
 
-use crate::{Error, LinkRow};
+use crate::{AccessRow, Error, LinkRow};
 
 /// Where a packet is going.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +53,10 @@ pub struct Outgoing<P> {
 pub struct Shaper<P> {
     up: Link<P>,
     down: Link<P>,
+    /// What stands before both, if devices may not always send or be reached.
+    access: Option<Box<Access<P>>>,
+    /// What had access, and was not taken by its link.
+    refused: VecDeque<Outgoing<P>>,
 }
 
 impl<P> Shaper<P> {
@@ -61,9 +67,15 @@ impl<P> Shaper<P> {
     pub fn new(path: &Path, seed: u64) -> Result<Self, Error> {
         let seed = ChanceSeed::new(seed);
         let link = |direction: &millpond_path::Direction, number, toward: Toward| {
-            direction.link(seed, number).map_err(|error| Error::Path(format!("{}: {error}", toward.link())))
+            let link = direction.link(seed, number).map(|link| link.repeat(path.levels()));
+            link.map_err(|error| Error::Path(format!("{}: {error}", toward.link())))
         };
-        Ok(Self { up: link(&path.uplink, 0, Toward::Server)?, down: link(&path.downlink, 1, Toward::Clients)? })
+        Ok(Self {
+            up: link(&path.uplink, 0, Toward::Server)?,
+            down: link(&path.downlink, 1, Toward::Clients)?,
+            access: path.access(seed).map_err(|error| Error::Path(format!("access: {error}")))?.map(Box::new),
+            refused: VecDeque::new(),
+        })
     }
 
     /// Hands a packet of `len` bytes to the link towards `toward`. `client` is whose radio it is.
@@ -78,21 +90,64 @@ impl<P> Shaper<P> {
         len: u32,
         payload: P,
     ) -> Result<(), (DropReason, P)> {
-        self.link(toward).offer_of(now, client, len, payload)
+        match &mut self.access {
+            None => self.link(toward).offer_of(now, client, len, payload),
+            Some(access) => {
+                access.offer(now, client, toward == Toward::Clients, len, payload);
+                self.let_through(now);
+                Ok(())
+            }
+        }
     }
 
     /// When to call [`Shaper::deliver`] next; `None` if nothing is inside.
     #[must_use]
     pub fn next(&self) -> Option<Instant> {
-        match (self.up.next(), self.down.next()) {
+        let links = match (self.up.next(), self.down.next()) {
             (Some(up), Some(down)) => Some(up.min(down)),
             (up, down) => up.or(down),
+        };
+        let Some(access) = &self.access else { return links };
+        let refused = self.refused.front().map(|refused| refused.at);
+        links.into_iter().chain(access.next()).chain(refused).min()
+    }
+
+    /// What has access by `now` enters its link.
+    fn let_through(&mut self, now: Instant) {
+        while let Some(passing) = self.access.as_mut().and_then(|access| access.release(now)) {
+            let Passing { payload, len, device, to_device, at, is_dropped } = passing;
+            let toward = if to_device { Toward::Clients } else { Toward::Server };
+            let taken = if is_dropped {
+                Err((DropReason::Access, payload))
+            } else {
+                self.link(toward).offer_of(at, device, len, payload)
+            };
+            if let Err((why, payload)) = taken {
+                self.refused.push_back(Outgoing { toward, payload, len, at, lost: Some(why) });
+            }
         }
+    }
+
+    /// What became of preambles, and of packets before they entered a link; none where nothing stands before the links.
+    #[must_use]
+    pub fn access(&self) -> Option<AccessRow> {
+        self.access.as_ref().map(|access| AccessRow::of(access.counters(), access.held()))
     }
 
     /// The next packet due at or before `now`, the earlier first. Call until none comes.
     pub fn deliver(&mut self, now: Instant) -> Option<Outgoing<P>> {
         loop {
+            let first = match (self.up.next(), self.down.next()) {
+                (Some(up), Some(down)) => up.min(down),
+                (up, down) => up.or(down).unwrap_or(now),
+            };
+            // What enters a link by then may be due before what is in it.
+            if self.access.is_some() {
+                self.let_through(first.min(now));
+                if let Some(refused) = self.refused.pop_front() {
+                    return Some(refused);
+                }
+            }
             let toward = match (self.up.next(), self.down.next()) {
                 (Some(up), Some(down)) if down < up => Toward::Clients,
                 (Some(_), _) => Toward::Server,

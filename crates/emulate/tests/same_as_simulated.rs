@@ -45,6 +45,9 @@ fn played(path: &Path, offered: &Fates, seed: u64, late: u64) -> Fates {
                 let what = match out.lost {
                     None => "recv",
                     Some(DropReason::Radio) => "drop_radio",
+                    Some(DropReason::Access) => "drop_access",
+                    // What had access came to a full queue; else a queue made room.
+                    Some(DropReason::QueueFull | DropReason::TooLarge) if path.access.is_some() => "drop_queue",
                     Some(_) => "drop_aqm",
                 };
                 fates.push((out.at.as_micros(), what, out.toward.link().to_owned(), out.payload, out.len));
@@ -68,12 +71,13 @@ fn compare(path: &str, late: u64) {
         .map(|event| (event.t_us, event.event, event.link.to_string(), event.flow, event.bytes))
         .collect();
     let of = |kinds: &[&str]| events.iter().filter(|(_, event, ..)| kinds.contains(event)).cloned().collect::<Fates>();
-    // A packet that was offered and dropped is one event.
-    let offered = of(&["enq", "drop_queue"]);
-    let mut fates = of(&["recv", "drop_queue", "drop_aqm", "drop_radio"]);
     let path = scenario.path.expect("a path");
+    // A packet that was offered and dropped is one event; what has to get access is offered before that.
+    let offered = if path.access.is_some() { of(&["wait"]) } else { of(&["enq", "drop_queue"]) };
+    let mut fates = of(&["recv", "drop_queue", "drop_aqm", "drop_radio", "drop_access"]);
     let mut played = played(&path, &offered, 7, late);
-    assert!(fates.iter().any(|(_, what, ..)| ["drop_queue", "drop_aqm"].contains(what)), "the queue dropped some");
+    let dropped = ["drop_queue", "drop_aqm", "drop_access"];
+    assert!(fates.iter().any(|(_, what, ..)| dropped.contains(what)), "some were dropped");
     fates.sort();
     played.sort();
     assert_eq!(fates.len(), played.len());
@@ -129,6 +133,13 @@ fn traces_and_queues_that_manage_themselves_are_the_same_too() {
         compare(&format!("path = {{ {path} }}"), 0);
         compare(&format!("path = {{ {path} }}"), 2_345);
     }
+}
+
+#[test]
+fn devices_get_access_when_the_simulated_ones_do() {
+    let access = r#"{ inactivity = "3 s", set_up = "50 ms", preambles = 12, every = "160 ms", attempts = 3, response = "40 ms", backoff = "500 ms", grant = "8 ms", paging = "1 s", levels = [{ share = 1, repetitions = 1 }, { share = 1, repetitions = 4 }], duty_cycle = "20 %" }"#;
+    compare(&format!("path = {{ {SMALL}, access = {access} }}"), 0);
+    compare(&format!("path = {{ {SMALL}, access = {access} }}"), 2_345);
 }
 
 #[test]

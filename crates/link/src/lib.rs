@@ -33,6 +33,8 @@
 //!
 //! Rate, delay and losses may follow a [`Trace`], on which [`Link::follow`] sets the link before the first packet.
 //!
+//! [`Access`] is what stands before the links of a radio cell: random access, coverage levels, sleep, duty cycles.
+//!
 //! Memory holds the packets that are inside and nothing else; it grows to the largest number ever inside and is then
 //! reused, so a link in its steady state does not allocate.
 //!
@@ -52,6 +54,7 @@
 // Theory, which tests compare with, is in floats.
 #![cfg_attr(not(test), deny(clippy::float_arithmetic))]
 
+mod access;
 mod air;
 mod aloft;
 mod aqm;
@@ -69,6 +72,9 @@ mod rate;
 mod statistics;
 mod trace;
 
+pub use access::{
+    Access, AccessCounters, AccessError, AccessRules, Connection, DutyCycle, Levels, Passing, RandomAccess,
+};
 pub use config::{
     Aqm, CoDelRules, Config, ConfigError, Counted, FqCoDelRules, InFlight, Jitter, Limit, Loss, LossAt, LossOf, Order,
     PieRules, Rate,

@@ -3,6 +3,7 @@
 mod changes;
 mod managing;
 
+use crate::access::Levels;
 use crate::air::{Air, Flying};
 use crate::aloft::Aloft;
 use crate::aqm::{Managed, Parked};
@@ -25,7 +26,7 @@ use std::sync::Arc;
 pub struct Link<P> {
     /// The latest instant seen.
     clock: u64,
-    overhead: i64,
+    charge: Charge,
     overhead_in_queue: bool,
     propagation: Span,
     loss_at: LossAt,
@@ -92,7 +93,7 @@ impl<P> Link<P> {
         let delay = Delay::new(config, seed, number);
         Ok(Self {
             clock: 0,
-            overhead: i64::from(config.overhead),
+            charge: Charge { overhead: i64::from(config.overhead), levels: None },
             overhead_in_queue: config.overhead_in_queue,
             propagation: config.propagation,
             loss_at: config.loss_at,
@@ -129,6 +130,13 @@ impl<P> Link<P> {
         self
     }
 
+    /// Sends each packet as often as the coverage level of its radio asks for. To be called before the first packet is offered.
+    #[must_use]
+    pub fn repeat(mut self, levels: Levels) -> Self {
+        self.charge.levels = (!levels.is_plain()).then_some(levels);
+        self
+    }
+
     /// Hands a packet of `len` bytes to the link.
     ///
     /// # Errors
@@ -137,7 +145,8 @@ impl<P> Link<P> {
         self.offer_of(now, 0, len, payload)
     }
 
-    /// The same with the number of the radio that sends or hears it, which matters with [`crate::LossOf::Radio`] only.
+    /// The same with the number of the radio that sends or hears it, which matters with [`crate::LossOf::Radio`], flows and
+    /// coverage levels.
     /// Memory grows with the highest number.
     ///
     /// # Errors
@@ -151,7 +160,7 @@ impl<P> Link<P> {
             self.counters.lost.add(len);
             return Err((DropReason::Radio, payload));
         }
-        let charged = self.charged(len);
+        let charged = self.charge.of(radio, len);
         let room = self.room(len);
         let halted = if self.is_halted() { self.paused.map_or(now, |(since, _)| since) } else { now };
         let beyond = self.aloft.as_mut().map_or(Occupancy::NOTHING, |aloft| aloft.held(halted));
@@ -185,7 +194,7 @@ impl<P> Link<P> {
         match reason {
             DropReason::Managed => self.counters.dropped_managed.add(len),
             DropReason::TooLarge => self.counters.dropped_too_large.add(len),
-            DropReason::QueueFull | DropReason::Radio => self.counters.dropped_full.add(len),
+            DropReason::QueueFull | DropReason::Radio | DropReason::Access => self.counters.dropped_full.add(len),
         }
     }
 
@@ -356,7 +365,7 @@ impl<P> Link<P> {
     /// Everything leaves the rate stage that is out by now.
     #[inline(never)]
     fn let_out(&mut self) {
-        let (overhead, overhead_in_queue) = (self.overhead, self.overhead_in_queue);
+        let (overhead, overhead_in_queue) = (self.charge.overhead, self.overhead_in_queue);
         while self.queue.first_departs() <= self.clock {
             let held = self.held();
             let Some(first) = self.queue.pop(|first| room(first.len, overhead, overhead_in_queue)) else { break };
@@ -395,22 +404,35 @@ impl<P> Link<P> {
         }
     }
 
-    fn charged(&self, len: u32) -> u64 {
-        charge(len, self.overhead)
-    }
-
     /// What a packet counts for in the queue.
     fn room(&self, len: u32) -> u32 {
-        room(len, self.overhead, self.overhead_in_queue)
+        room(len, self.charge.overhead, self.overhead_in_queue)
     }
 
     /// Bytes that the rate stage charges for all that waits.
     fn work_waiting(&self) -> u128 {
-        self.queue.iter().map(|waiting| u128::from(self.charged(waiting.len))).sum()
+        self.queue.iter().map(|waiting| u128::from(self.charge.of(waiting.radio, waiting.len))).sum()
     }
 }
 
-/// Bytes that the rate stage charges.
+/// What a packet costs the rate stage.
+#[derive(Clone, Copy, Debug)]
+struct Charge {
+    overhead: i64,
+    /// By which packets are repeated, if any are.
+    levels: Option<Levels>,
+}
+
+impl Charge {
+    /// Bytes that the rate stage charges for a packet.
+    #[inline]
+    fn of(&self, radio: u32, len: u32) -> u64 {
+        let once = charge(len, self.overhead);
+        self.levels.as_ref().map_or(once, |levels| once * u64::from(levels.repetitions(radio)))
+    }
+}
+
+/// Bytes that the rate stage charges for a packet that is sent once.
 fn charge(len: u32, overhead: i64) -> u64 {
     (i64::from(len) + overhead).max(0) as u64
 }

@@ -37,6 +37,12 @@ impl Probability {
         self.0 as f64 / ONE as f64
     }
 
+    /// In parts of 2^32.
+    #[must_use]
+    pub const fn parts(self) -> u64 {
+        self.0
+    }
+
     /// Whether an event of this probability happens with this random number.
     #[must_use]
     pub const fn happens(self, chance: Chance) -> bool {

@@ -41,6 +41,8 @@ pub enum DropReason {
     TooLarge,
     /// The queue keeps itself short, as [`crate::Aqm`] says.
     Managed,
+    /// Its device has no access to the cell; never of a link.
+    Access,
     /// The medium loses it; only with [`crate::LossAt::BeforeRate`].
     Radio,
 }
@@ -51,6 +53,7 @@ impl fmt::Display for DropReason {
             Self::QueueFull => "the queue is full",
             Self::TooLarge => "the packet is longer than the queue",
             Self::Managed => "the queue keeps itself short",
+            Self::Access => "the device got no access to the cell",
             Self::Radio => "the medium lost the packet",
         })
     }

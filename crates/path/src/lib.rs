@@ -12,11 +12,13 @@
 //! | word | is |
 //! |---|---|
 //! | path | an uplink, from clients to server, and a downlink, back |
+//! | access | what devices do before they may send over a path, and be reached |
 //! | profile | a path with a name, from the literature |
 //! | capture | the packets that passed, as pcapng |
 
 #![forbid(unsafe_code)]
 
+mod access;
 mod aqm;
 pub mod capture;
 mod direction;
@@ -30,6 +32,7 @@ mod quantity;
 mod trace;
 mod written;
 
+pub use access::{Access, CoverageLevel};
 pub use aqm::Aqm;
 pub use direction::{Direction, Jitter, Order, QueueCounts};
 pub use error::{InputError, unknown};

@@ -1,8 +1,13 @@
 //! The path: one direction to the server and one back.
 
+use millpond_control::ChanceSeed;
+use millpond_link::{AccessError, Levels};
 use serde::{Deserialize, Deserializer, Serialize, de::IgnoredAny};
 
-use crate::{Direction, InputError, Size, direction::DirectionKeys, profile, trace::read_files, word_or_table};
+use crate::{
+    Access, Direction, InputError, Size, access::access_or_none, direction::DirectionKeys, profile, trace::read_files,
+    word_or_table,
+};
 
 /// The path that all clients share.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -13,6 +18,9 @@ pub struct Path {
     pub uplink: Direction,
     /// From the server to the clients.
     pub downlink: Direction,
+    /// How clients come to send over it, if they may not always.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub access: Option<Access>,
 }
 
 /// IPv4 and UDP.
@@ -79,7 +87,22 @@ impl Path {
             let problem = format!("{} is more than any IP and UDP header (at most {MOST_HEADER})", self.header);
             return Err(InputError::at_key(origin, &at("header"), problem));
         }
-        Ok(())
+        self.access.iter().try_for_each(|access| access.check(&self.uplink, &at("access"), origin))
+    }
+
+    /// How often packets of its devices are repeated.
+    #[must_use]
+    pub fn levels(&self) -> Levels {
+        self.access.as_ref().and_then(|access| access.repetitions().ok()).unwrap_or(Levels::ONE)
+    }
+
+    /// What stands before both, if clients may not always send or be reached.
+    ///
+    /// # Errors
+    /// What access cannot be made of: of a path that was made by hand.
+    pub fn access<P>(&self, seed: ChanceSeed) -> Result<Option<millpond_link::Access<P>>, AccessError> {
+        let rules = self.access.as_ref().map(|access| access.rules(&self.uplink)).transpose()?;
+        rules.map(|rules| millpond_link::Access::new(rules, seed)).transpose()
     }
 }
 
@@ -96,6 +119,8 @@ struct PathKeys {
     uplink: Option<DirectionKeys>,
     #[serde(default)]
     downlink: Option<DirectionKeys>,
+    #[serde(default, deserialize_with = "access_or_none")]
+    access: Option<Option<Access>>,
 }
 
 /// The path of a profile, written by its name.
@@ -115,14 +140,18 @@ impl TryFrom<PathKeys> for Path {
     type Error = String;
 
     fn try_from(keys: PathKeys) -> Result<Self, String> {
-        let (header, uplink, downlink) = match keys.profile {
-            Some(Named(path)) => (path.header, Some(path.uplink), Some(path.downlink)),
-            None => (HEADER, None, None),
+        let (header, uplink, downlink, access) = match keys.profile {
+            Some(Named(path)) => (path.header, Some(path.uplink), Some(path.downlink), path.access),
+            None => (HEADER, None, None, None),
         };
         Ok(Self {
             header: keys.header.unwrap_or(header),
             uplink: DirectionKeys::complete(keys.uplink, uplink, "uplink")?,
             downlink: DirectionKeys::complete(keys.downlink, downlink, "downlink")?,
+            access: match keys.access {
+                None => access,
+                Some(written) => written.map(|written| written.over(access.unwrap_or_default())),
+            },
         })
     }
 }
@@ -169,6 +198,8 @@ pub(crate) struct Alone {
     uplink: Option<DirectionKeys>,
     #[serde(default)]
     downlink: Option<DirectionKeys>,
+    #[serde(default, deserialize_with = "access_or_none")]
+    access: Option<Option<Access>>,
     /// Among the names that errors offer.
     #[serde(default, rename = "path")]
     _path: IgnoredAny,
@@ -176,10 +207,10 @@ pub(crate) struct Alone {
 
 impl Alone {
     pub(crate) fn path(self) -> Result<Path, String> {
-        let Self { profile, header, uplink, downlink, .. } = self;
+        let Self { profile, header, uplink, downlink, access, .. } = self;
         if profile.is_none() && uplink.is_none() && downlink.is_none() {
             return Err("no path here: write [path.uplink] and [path.downlink], or [uplink] and [downlink]".to_owned());
         }
-        PathKeys { profile, header, uplink, downlink }.try_into()
+        PathKeys { profile, header, uplink, downlink, access }.try_into()
     }
 }

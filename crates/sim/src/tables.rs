@@ -50,7 +50,7 @@ pub struct Label {
 }
 
 /// Hands every table of a run to `sink`, in the order of the results directory. Traces appear only if `options` asks for
-/// them, births by the second only where the scenario has a timeline, relays and proxies where it has any, nodes only where it has a mesh.
+/// them, births by the second only where the scenario has a timeline, relays, access and proxies where it has any, nodes only where it has a mesh.
 pub fn write(label: Label, scenario: &Scenario, options: &Options, outcome: &Outcome, sink: &mut impl Sink) {
     let run = label.run;
     runs(label, outcome, sink);
@@ -62,6 +62,9 @@ pub fn write(label: Label, scenario: &Scenario, options: &Options, outcome: &Out
     delays(run, outcome, sink);
     if !scenario.relays.is_empty() {
         relays(run, outcome, sink);
+    }
+    if !outcome.access.is_empty() {
+        access(run, outcome, sink);
     }
     if !scenario.proxies.is_empty() {
         proxies(run, outcome, sink);
@@ -178,6 +181,13 @@ fn links(run: u32, outcome: &Outcome, sink: &mut impl Sink) {
 fn relays(run: u32, outcome: &Outcome, sink: &mut impl Sink) {
     table! { sink, "relays", &outcome.relays, row =>
         run = run, relay = &*row.relay, link = &*row.link, passed_packets, passed_bytes, withheld_packets, withheld_bytes,
+    }
+}
+
+fn access(run: u32, outcome: &Outcome, sink: &mut impl Sink) {
+    table! { sink, "access", &outcome.access, row =>
+        run = run, passed_packets, dropped_packets, held_packets, preambles, preambles_collided, preambles_unanswered,
+        connections, given_up,
     }
 }
 

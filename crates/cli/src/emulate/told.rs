@@ -153,6 +153,18 @@ fn table(report: &Report) -> String {
     row("queue, mean", &|link| format!("{:.0} B", link.queue_mean_bytes));
     row("  95 % of the time", &|link| format!("{} B", link.queue_p95_bytes));
     row("  longest", &|link| format!("{} B", link.queue_max_bytes));
+    if let Some(access) = &report.access {
+        let _ = writeln!(
+            text,
+            "access: {} preambles, {} collided, {} not answered; {} connections; {} packets dropped, {} wait",
+            access.preambles,
+            access.preambles_collided,
+            access.preambles_unanswered,
+            access.connections,
+            access.dropped_packets,
+            access.held_packets
+        );
+    }
     if let Some(all) = report.retransmissions {
         let Retransmissions { sent, spurious, needed, unanswered, twice_at_server, twice_at_clients } = all;
         let _ = writeln!(

@@ -1,6 +1,6 @@
 //! What changes a link while it is in use: another rate, other losses, a pause.
 
-use super::{Link, charge};
+use super::Link;
 use crate::aloft::Aloft;
 use crate::config::{ConfigError, InFlight, Loss, Rate};
 use millpond_control::Instant;
@@ -14,10 +14,9 @@ impl<P> Link<P> {
     pub fn set_rate(&mut self, now: Instant, rate: Rate) -> Result<(), ConfigError> {
         rate.check()?;
         let clock = self.advance(now);
-        let overhead = self.overhead;
-        let total = self.work_waiting();
+        let (total, charge) = (self.work_waiting(), self.charge);
         self.queue.change_departures(|waiting| {
-            self.rate.change(clock, rate, total, waiting.map(|w| (charge(w.len, overhead), &mut w.departs)));
+            self.rate.change(clock, rate, total, waiting.map(|w| (charge.of(w.radio, w.len), &mut w.departs)));
         });
         self.advance(now);
         Ok(())
@@ -59,9 +58,9 @@ impl<P> Link<P> {
             if in_flight == InFlight::Delayed {
                 self.resumed = clock;
             }
-            let (total, overhead) = (self.work_waiting(), self.overhead);
+            let (total, charge) = (self.work_waiting(), self.charge);
             self.queue.change_departures(|waiting| {
-                self.rate.resume(clock, total, waiting.map(|w| (charge(w.len, overhead), &mut w.departs)));
+                self.rate.resume(clock, total, waiting.map(|w| (charge.of(w.radio, w.len), &mut w.departs)));
             });
             self.advance(now);
         }

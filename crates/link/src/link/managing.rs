@@ -38,7 +38,7 @@ impl<P> Link<P> {
         let next = managed.dequeue(at);
         self.count_dropped(before);
         let Some(Parked { number, len, room, radio, payload, .. }) = next else { return };
-        let charged = self.charged(len);
+        let charged = self.charge.of(radio, len);
         let departs = if is_on_time { self.rate.serve_next(at, charged) } else { self.rate.serve(at, charged) };
         self.queue.push(Waiting { number, departs, len, radio, payload }, room);
         // What takes no time to send is out at once.

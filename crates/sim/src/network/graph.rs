@@ -1,11 +1,12 @@
 //! A graph of named links, and the routes over them.
 
+mod admission;
 mod books;
 
 use std::collections::VecDeque;
 
 use millpond_control::{ChanceSeed, Instant};
-use millpond_link::{Delivered, DropReason, Link};
+use millpond_link::{Access, Delivered, DropReason, Levels, Link};
 
 use super::{
     Address, Arrival, Carried, LinkName, Load, Packet, SERVER, Way,
@@ -60,8 +61,10 @@ struct Drops {
 pub(crate) struct Graph {
     hops: Vec<Hop>,
     routes: Routes,
-    /// When each link is to be looked at, and after them when one is changed next.
+    /// When each link is to be looked at, after them when one is changed next, and then access.
     agenda: Agenda,
+    /// What stands before a path's links, if devices may not always send or be reached.
+    access: Option<Box<Access<u32>>>,
     changes: VecDeque<Moment>,
     /// What is inside. Places keep their buffers, so that the steady state allocates nothing.
     packets: Slab<Packet>,
@@ -81,12 +84,13 @@ pub(crate) struct Graph {
 
 impl Graph {
     pub(super) fn new(scenario: &Scenario, seed: ChanceSeed, groups: &[u32], capture: bool) -> Result<Self, RunError> {
+        let levels = scenario.path.as_ref().map_or(Levels::ONE, |path| path.levels());
         let build = |(name, direction): (&str, &crate::scenario::Direction)| {
             let relay = scenario.relays.iter().find(|relay| relay.before == name);
             let relay = relay.map(|relay| Box::new(Relay::new(relay)));
             let name = LinkName::from(name);
             match direction.link(seed, name.number()) {
-                Ok(link) => Ok(Hop { name, link, useful: 0, outages: 0, away: None, relay }),
+                Ok(link) => Ok(Hop { name, link: link.repeat(levels), useful: 0, outages: 0, away: None, relay }),
                 Err(error) => Err(RunError::Link(name.to_string(), error.to_string())),
             }
         };
@@ -95,11 +99,16 @@ impl Graph {
         let proxies = (0..scenario.proxies.len())
             .map(|proxy| scenario.proxy_route(proxy).map(|links| links.iter().map(|&place| place as u16).collect()));
         let changes = changes::of(scenario);
-        let mut agenda = Agenda::new(hops.len() + 1);
+        let access = match &scenario.path {
+            Some(path) => path.access(seed).map_err(|error| RunError::Link("access".to_owned(), error.to_string()))?,
+            None => None,
+        };
+        let mut agenda = Agenda::new(hops.len() + 1 + usize::from(access.is_some()));
         agenda.set(hops.len() as u32, changes.front().map_or(Instant::NEVER, |moment| moment.at));
         Ok(Self {
             routes: Routes::new((0..scenario.clients.len()).map(route).chain(proxies).collect(), groups),
             agenda,
+            access: access.map(Box::new),
             changes,
             packets: Slab::new(),
             handed: None,
@@ -171,6 +180,10 @@ impl Graph {
     #[inline(always)]
     fn enter(&mut self, now: Instant, way: Way, length: u32, number: u32, rec: &mut Recorder) {
         self.sent += 1;
+        if self.access.is_some() {
+            self.admit(now, way, length, number, rec);
+            return;
+        }
         let Some(place) = self.routes.hop(way.route, 0) else { return };
         if let Some(recording) = &mut self.recording
             && let Some(packet) = self.packets.get(number)
@@ -247,7 +260,7 @@ impl Graph {
                 match reason {
                     DropReason::Radio => "lost: radio",
                     DropReason::Managed => "lost: dropped by the queue",
-                    DropReason::QueueFull | DropReason::TooLarge => "lost: queue full",
+                    DropReason::QueueFull | DropReason::TooLarge | DropReason::Access => "lost: queue full",
                 },
             );
         }
@@ -284,7 +297,7 @@ impl Graph {
             }
             let place = place as usize;
             let Some(hop) = self.hops.get_mut(place) else {
-                self.change(now);
+                self.look_elsewhere(place, now, rec);
                 continue;
             };
             let delivered = match &mut hop.away {

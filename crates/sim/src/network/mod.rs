@@ -220,11 +220,12 @@ impl Network {
             Self::Graph(graph) => graph.rows(end),
             Self::Mesh(mesh) => mesh.rows(end),
         }?;
-        let (relays, nodes) = match self {
-            Self::Graph(graph) => (graph.relays(), Vec::new()),
-            Self::Mesh(mesh) => (Vec::new(), mesh.nodes()),
-        };
-        Ok((Books { links, relays, nodes }, events))
+        let mut books = Books { links, ..Books::default() };
+        match self {
+            Self::Graph(graph) => (books.relays, books.access) = (graph.relays(), graph.access_rows()),
+            Self::Mesh(mesh) => books.nodes = mesh.nodes(),
+        }
+        Ok((books, events))
     }
 
     /// The links of these places are elsewhere: sites of a fleet share them.

@@ -7,6 +7,7 @@ use crate::network::LinkName;
 pub(crate) struct Books {
     pub(crate) links: Vec<LinkRow>,
     pub(crate) relays: Vec<RelayRow>,
+    pub(crate) access: Vec<AccessRow>,
     pub(crate) nodes: Vec<NodeRow>,
 }
 
@@ -15,6 +16,7 @@ impl Books {
     pub(crate) fn since(mut self, before: &Self) -> Self {
         self.links.iter_mut().zip(&before.links).for_each(|(row, before)| row.since(before));
         self.relays.iter_mut().zip(&before.relays).for_each(|(row, before)| row.since(before));
+        self.access.iter_mut().zip(&before.access).for_each(|(row, before)| row.since(before));
         self.nodes.iter_mut().zip(&before.nodes).for_each(|(row, before)| row.since(before));
         self
     }
@@ -93,6 +95,35 @@ impl RelayRow {
     /// What was counted since the row was as it was `before`.
     fn since(&mut self, before: &Self) {
         subtract!(self, before, passed_packets passed_bytes withheld_packets withheld_bytes);
+    }
+}
+
+/// Access to the cell.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AccessRow {
+    /// Packets that went on to a link.
+    pub passed_packets: u64,
+    /// Packets that were dropped, because their device gave up connecting or had no room for more.
+    pub dropped_packets: u64,
+    /// Packets that waited when the run ended.
+    pub held_packets: u64,
+    /// Preambles sent.
+    pub preambles: u64,
+    /// Those that another device sent at the same opportunity.
+    pub preambles_collided: u64,
+    /// Those that nobody else sent and that were not answered.
+    pub preambles_unanswered: u64,
+    /// Connections made.
+    pub connections: u64,
+    /// How often a device gave up connecting.
+    pub given_up: u64,
+}
+
+impl AccessRow {
+    /// What was counted since the row was as it was `before`. What waits is what it is.
+    fn since(&mut self, before: &Self) {
+        subtract!(self, before, passed_packets dropped_packets preambles preambles_collided preambles_unanswered
+            connections given_up);
     }
 }
 

@@ -37,6 +37,14 @@ impl Scenario {
                     );
                     return Err(ScenarioError::at_key(origin, &format!("{kept}.{name}.mtu"), problem));
                 }
+                if place == 0
+                    && let Some(path) = &self.path
+                    && let Some(problem) =
+                        path.access.as_ref().and_then(|access| access.holds_back(&path.uplink, longest))
+                {
+                    let problem = format!("{}: {problem}", flows.key());
+                    return Err(ScenarioError::at_key(origin, "path.access.duty_cycle", problem));
+                }
                 if let Some((name, link)) = links.get(place)
                     && let QueueLimit::Bytes(limit) = link.queue
                     && limit < longest

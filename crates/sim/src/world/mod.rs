@@ -400,7 +400,9 @@ impl<'s> World<'s> {
         outcome.evidence = self.evidence.rows();
         outcome.exchanges = self.ledger.rows();
         let (books, events) = self.network.books(end)?;
-        Books { links: outcome.links, relays: outcome.relays, nodes: outcome.nodes } = books.since(&self.before);
+        let books = books.since(&self.before);
+        (outcome.links, outcome.relays) = (books.links, books.relays);
+        (outcome.access, outcome.nodes) = (books.access, books.nodes);
         outcome.proxies = self.proxies.into_iter().map(Proxy::into_row).collect();
         outcome.summary = Summary::of(&outcome.flows, end, events + self.transmissions);
         outcome.capture = self.network.take_recording().map(|recording| recording.into_file());

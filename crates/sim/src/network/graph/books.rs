@@ -71,8 +71,11 @@ impl Graph {
                 queue_max_packets: statistics.packets.max,
             });
         }
+        if let Some(access) = &self.access {
+            offered += access.held() + access.counters().dropped;
+        }
         if offered != handed_on {
-            let law = "offered to links + withheld + arrived = sent + handed out by links";
+            let law = "offered to links + withheld + without access + arrived = sent + handed out by links";
             return Err(RunError::Conservation(
                 "the network".to_owned(),
                 format!("{law} does not hold: {offered} packets on the left, {handed_on} on the right"),
