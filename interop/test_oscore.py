@@ -141,9 +141,7 @@ def test_our_client_observes_under_a_context(ours: Ours, python: str, contexts: 
         assert is_counting(observed.stdout.split()), observed
 
 
-def test_our_server_is_observed_under_a_context(
-    ours: Ours, python: str, contexts: Contexts, tmp_path: Path
-) -> None:
+def test_our_server_is_observed_under_a_context(ours: Ours, python: str, contexts: Contexts, tmp_path: Path) -> None:
     with our_server(ours, contexts.server, tmp_path) as port:
         observed = ask(python, "observe", f"coap://127.0.0.1:{port}/count", contexts.their_client)
         assert observed.code == "2.05"

@@ -1,4 +1,6 @@
-"""aiocoap under OSCORE as a peer: `serve PORT CONTEXT`, `observe URI CONTEXT` or `METHOD URI CONTEXT`; put carries a body.
+"""aiocoap under OSCORE as a peer: `serve PORT CONTEXT`, `observe URI CONTEXT` or `METHOD URI CONTEXT`.
+
+The method put carries a body.
 
 CONTEXT is the directory of a security context in aiocoap's form.
 """
