@@ -1,15 +1,19 @@
 //! Security contexts of OSCORE (RFC 8613) in files: what both sides were given, and which sequence numbers were used.
 //!
 //! A context is a TOML file that nobody but its owner may read. Beside it lies a file of its name and `.sent`, to which a line is added
-//! before further sequence numbers are used: the bound below which they are. A line that is not whole does not count, so
-//! whenever a write is cut short, what counts is what was there before. A process that uses a context holds the lock of that file.
+//! before further sequence numbers are used: the bound below which they are, and by which number the file system knows the file. A line
+//! that is not whole does not count, so whenever a write is cut short, what counts is what was there before. A process that uses a
+//! context holds the lock of that file.
+//!
+//! A file that the file system knows by another number than its last line says is a copy, or was restored, and may be older than what was
+//! used since. Its next number is then [far behind](SKIPPED) the last.
 
 use std::fmt::Write as _;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-use millpond_coap::oscore::{Algorithm, Context, Hash, Parameters, Start};
+use millpond_coap::oscore::{Algorithm, Context, Hash, Parameters, PartialIv, Start};
 use millpond_live::OscoreContexts;
 use millpond_path::{InputError, unknown};
 use serde::Deserialize;
@@ -34,9 +38,17 @@ struct Written {
 /// Hashes by the names of the file.
 const HASHES: [(&str, Hash); 2] = [("SHA-256", Hash::Sha256), ("SHA-512", Hash::Sha512)];
 
+/// Sequence numbers that are left out where the file may be older than what was used: more than a context uses between two copies. Of all
+/// that there are it is one in 65,536.
+const SKIPPED: u64 = 1 << 24;
+
 /// The file of the sequence numbers of one context, locked as long as this lives.
 #[derive(Debug)]
-pub struct Sent(File);
+pub struct Sent {
+    file: File,
+    /// Of the file, where files have numbers.
+    number: Option<u64>,
+}
 
 impl Sent {
     /// Opens the file beside that of a context. With the bound that was stored last.
@@ -60,17 +72,20 @@ impl Sent {
         })?;
         let mut text = String::new();
         file.read_to_string(&mut text).map_err(failed)?;
-        let bounds: Result<Vec<u64>, _> =
-            text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n')).map(str::parse).collect();
-        let bound = bounds.ok().and_then(|bounds| bounds.into_iter().max());
-        let bound = bound.ok_or_else(|| {
+        let number = number_of(&file.metadata().map_err(failed)?);
+        let lines = text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n'));
+        let lines: Option<Vec<_>> = lines.map(read_line).collect();
+        let last = lines.and_then(|lines| lines.into_iter().max_by_key(|(bound, _)| *bound));
+        let (bound, written_to) = last.ok_or_else(|| {
             Failure::Usage(format!("{}: not a whole number in each line; make a new pair of contexts", path.display()))
         })?;
+        let is_copy = written_to.is_some() && written_to != number;
+        let bound = if is_copy { bound.saturating_add(SKIPPED).min(PartialIv::LIMIT) } else { bound };
         if !text.ends_with('\n') {
             // What was cut short does not become part of the next line.
             file.write_all(b"\n").map_err(failed)?;
         }
-        Ok((Self(file), bound))
+        Ok((Self { file, number }, bound))
     }
 
     /// Stores a bound so that it is there after a power cut.
@@ -78,9 +93,31 @@ impl Sent {
     /// # Errors
     /// It is not stored.
     pub fn store(&mut self, bound: u64) -> io::Result<()> {
-        self.0.write_all(format!("{bound}\n").as_bytes())?;
-        self.0.sync_data()
+        let line = match self.number {
+            Some(number) => format!("{bound} {number}\n"),
+            None => format!("{bound}\n"),
+        };
+        self.file.write_all(line.as_bytes())?;
+        self.file.sync_data()
     }
+}
+
+/// The bound of a line, and the number of the file that it was written to, if it says so.
+fn read_line(line: &str) -> Option<(u64, Option<u64>)> {
+    let (bound, number) = line.split_once(' ').map_or((line, None), |(bound, number)| (bound, Some(number)));
+    Some((bound.parse().ok()?, number.map(str::parse).transpose().ok()?))
+}
+
+/// By which the file system knows a file, and no copy of it.
+#[cfg(unix)]
+fn number_of(metadata: &fs::Metadata) -> Option<u64> {
+    Some(std::os::unix::fs::MetadataExt::ino(metadata))
+}
+
+/// Nothing that can be asked for here.
+#[cfg(not(unix))]
+fn number_of(_: &fs::Metadata) -> Option<u64> {
+    None
 }
 
 /// Where the sequence numbers of a context are.

@@ -196,7 +196,7 @@ fn no_number_below_what_was_stored_is_used_again_wherever_a_write_was_cut_short(
     put("0\n1000\n20");
     drop(next_number(&path));
     assert_eq!(next_number(&path).0, b"\x0a\x07\xd0\x01");
-    for text in ["", "12", "x\n", "-1\n"] {
+    for text in ["", "12", "x\n", "-1\n", "1 2 3\n", "1 \n"] {
         put(text);
         assert_eq!(refused(&path), "FILE.sent: not a whole number in each line; make a new pair of contexts");
     }
@@ -204,4 +204,27 @@ fn no_number_below_what_was_stored_is_used_again_wherever_a_write_was_cut_short(
     let told = "FILE.sent: no such file, and it says which sequence numbers were used; make a new pair of contexts, or if its keys \
                 were never used, write 0 into it";
     assert_eq!(refused(&path), told);
+}
+
+/// A file that is written in place is not told from itself.
+#[cfg(unix)]
+#[test]
+fn a_file_of_numbers_that_was_restored_from_a_copy_goes_on_far_behind_what_it_says() {
+    let folder = folder("restored");
+    made(&folder, &["--client-id", "01"]);
+    let path = folder.join("client.oscore");
+    let numbers = folder.join("client.oscore.sent");
+    // As a backup is made: of a context that was used, and goes on being used.
+    drop(next_number(&path));
+    let copy = folder.join("copy");
+    fs::copy(&numbers, &copy).expect("it can be copied");
+    assert_eq!(next_number(&path).0, b"\x0a\x03\xe8\x01");
+    fs::rename(&copy, &numbers).expect("it can be restored");
+    assert_eq!(next_number(&path).0, b"\x0c\x01\x00\x03\xe8\x01");
+    // Once.
+    assert_eq!(next_number(&path).0, b"\x0c\x01\x00\x07\xd0\x01");
+    // And one that was moved is what it was.
+    fs::rename(&numbers, &copy).expect("it can be moved");
+    fs::rename(&copy, &numbers).expect("it can be moved");
+    assert_eq!(next_number(&path).0, b"\x0c\x01\x00\x0b\xb8\x01");
 }

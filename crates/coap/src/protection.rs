@@ -139,6 +139,12 @@ pub enum ResponseFault {
     /// context that it does not know; anybody may have sent it.
     #[error("the response, {0}, is not protected: perhaps the server does not know the security context")]
     NotProtected(Code),
+    /// The server says, unprotected, that it has received this sequence number before (§7.4).
+    #[error(
+        "the server says that it has received this sequence number before: if what is stored of those that were used is an older \
+         copy, make a new pair of contexts"
+    )]
+    SaidReplayed,
     /// The option, or what was encrypted, cannot be read, or there is no payload.
     #[error("the protected response is malformed")]
     Malformed,

@@ -1,8 +1,14 @@
 //! OSCORE (RFC 8613): contexts in files, client and server.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 
-use crate::program::{Server, fresh_directory, millpond};
+use millpond_coap::message::{Message, number};
+use millpond_coap::oscore::OscoreOption;
+
+use crate::program::{Server, command, free_port, fresh_directory, millpond};
 
 /// A pair of new contexts in a directory of the test's own.
 fn pair(name: &str) -> (PathBuf, [String; 2]) {
@@ -106,4 +112,133 @@ fn what_cannot_be_protected_is_refused_before_anything_is_sent() {
     let missing = millpond(&["get", "--oscore", &file(&directory, "none"), "coap://127.0.0.1/"]);
     assert_eq!(missing.code, Some(1));
     assert!(missing.err.ends_with("none: No such file or directory\n"), "{}", missing.err);
+}
+
+/// What a relay has seen between one client and one server: to it or, if 1, from it.
+type Seen = Vec<(usize, Vec<u8>)>;
+
+/// Relays datagrams to this port until the test ends, and keeps them. With the port where it listens.
+fn relay(server: &str) -> (u16, Arc<Mutex<Seen>>) {
+    let outside = UdpSocket::bind("127.0.0.1:0").expect("a free port");
+    let inside = UdpSocket::bind("127.0.0.1:0").expect("a free port");
+    inside.connect(format!("127.0.0.1:{server}")).expect("an address");
+    let port = outside.local_addr().expect("it is bound").port();
+    let seen = Arc::new(Mutex::new(Seen::default()));
+    let client = Arc::new(Mutex::new(None));
+    for direction in 0..2 {
+        let (outside, inside) = (outside.try_clone().expect("a copy"), inside.try_clone().expect("a copy"));
+        let (seen, client) = (Arc::clone(&seen), Arc::clone(&client));
+        std::thread::spawn(move || {
+            let mut bytes = [0; 2_000];
+            loop {
+                let Ok((length, from)) = (if direction == 0 { &outside } else { &inside }).recv_from(&mut bytes) else {
+                    // Nobody listens at the moment.
+                    continue;
+                };
+                seen.lock().expect("unpoisoned").push((direction, bytes[..length].to_vec()));
+                // What does not arrive was lost.
+                if direction == 0 {
+                    *client.lock().expect("unpoisoned") = Some(from);
+                    let _ = inside.send(&bytes[..length]);
+                } else if let Some(client) = *client.lock().expect("unpoisoned") {
+                    let _ = outside.send_to(&bytes[..length], client);
+                }
+            }
+        });
+    }
+    (port, seen)
+}
+
+/// Each nonce of either side with what was encrypted under it.
+fn nonces(seen: &[(usize, Vec<u8>)]) -> [BTreeMap<Vec<u8>, BTreeSet<Vec<u8>>>; 2] {
+    let mut nonces = [BTreeMap::<_, BTreeSet<_>>::new(), BTreeMap::new()];
+    let mut of_requests = BTreeMap::new();
+    for (side, datagram) in seen {
+        let message = Message::parse(datagram).expect("a message");
+        let Some(option) = message.option(number::OSCORE) else { continue };
+        let option = OscoreOption::decode(option).expect("an option");
+        let exchange = (message.id.0, message.token.as_bytes().to_vec());
+        let nonce = match (side, option.partial_iv) {
+            (0, number) => {
+                let number = number.expect("a request has a number").as_bytes().to_vec();
+                of_requests.insert(exchange, number.clone());
+                number
+            }
+            // That of the request.
+            (_, None) => [&b"of the client "[..], of_requests.get(&exchange).expect("it is answered")].concat(),
+            (_, Some(number)) => number.as_bytes().to_vec(),
+        };
+        nonces[*side].entry(nonce).or_default().insert(message.payload().to_vec());
+    }
+    nonces
+}
+
+#[test]
+fn a_server_that_is_killed_amid_requests_serves_at_once_and_no_nonce_is_used_twice() {
+    let (directory, [client, server]) = pair("protected-killed");
+    let files = fresh_directory("protected-killed-files");
+    let flags = ["--oscore", &server, "--write", files.to_str().expect("UTF-8")];
+    let body = file(&directory, "body");
+    std::fs::write(&body, "x".repeat(30_000)).expect("written");
+    let port = free_port();
+    let (relayed, seen) = relay(&port);
+    let at = |path: &str| format!("coap://127.0.0.1:{relayed}{path}");
+    for run in 0..4 {
+        let serving = Server::start_at(&port, &flags);
+        let got = millpond(&["get", "--oscore", &client, &at("/hello")]);
+        assert_eq!(got.well(), "Hello from Millpond.\n", "run {run}");
+        let before = seen.lock().expect("unpoisoned").len();
+        let mut putting = command(&["put", "--oscore", &client, "--timeout", "1s", &at("/kept"), &format!("@{body}")])
+            .spawn()
+            .expect("built");
+        while seen.lock().expect("unpoisoned").len() < before + 10 {
+            std::thread::yield_now();
+        }
+        // By SIGKILL.
+        drop(serving);
+        putting.wait().expect("it ends");
+    }
+    let seen = seen.lock().expect("unpoisoned");
+    let [of_client, of_server] = nonces(&seen);
+    assert!(of_client.len() > 24 && of_server.len() > 20, "{} and {}", of_client.len(), of_server.len());
+    for (nonce, encrypted) in of_client.iter().chain(&of_server) {
+        assert_eq!(encrypted.len(), 1, "{nonce:?}");
+    }
+}
+
+#[test]
+fn who_wants_no_response_under_a_context_is_told_that_it_was_sent_or_acknowledged() {
+    let (_, [client, server]) = pair("protected-silent");
+    let files = fresh_directory("protected-silent-files");
+    let serving = Server::start(&["--oscore", &server, "--write", files.to_str().expect("UTF-8")]);
+    for (name, flags, outcome) in [
+        ("one", &["--no-response"][..], "acknowledged"),
+        ("two", &["--no-response", "--non"], "sent"),
+        ("three", &["--no-response=2xx,5xx", "--timeout", "300ms"], "acknowledged"),
+    ] {
+        let to = serving.at(&format!("/{name}"));
+        let said = millpond(&[&["put", "--json", "--oscore", &client], flags, &[&to, "hi"]].concat());
+        assert_eq!((said.json()["outcome"].as_str(), said.code), (Some(outcome), Some(0)), "{}", said.err);
+    }
+    // They were carried out; the one that was only sent is on its way.
+    let got = |name: &str| millpond(&["get", "--oscore", &client, &serving.at(&format!("/{name}"))]);
+    assert_eq!((got("one").well(), got("two").well(), got("three").well()), ("hi", "hi", "hi"));
+    // A failure that is wanted is one.
+    let failed = millpond(&["put", "--no-response=2xx", "--oscore", &client, &serving.at("/none/of/it"), "hi"]);
+    assert_eq!(failed.code, Some(4), "{}", failed.err);
+}
+
+#[test]
+fn a_client_whose_numbers_are_those_of_an_older_copy_is_told_so() {
+    let (_, [client, server]) = pair("protected-older");
+    let sent = format!("{client}.sent");
+    let older = std::fs::read(&sent).expect("it is there");
+    let serving = Server::start(&["--oscore", &server]);
+    let get = || millpond(&["get", "--oscore", &client, &serving.at("/hello")]);
+    assert_eq!(get().well(), "Hello from Millpond.\n");
+    // In place, so that nothing but the server can tell.
+    std::fs::write(&sent, older).expect("written");
+    let refused = get();
+    assert_eq!(refused.code, Some(1));
+    assert!(refused.err.contains("has received this sequence number before"), "{}", refused.err);
 }

@@ -6,6 +6,9 @@ use super::{
 };
 use crate::message::{Code, Message, Opt, Options, Uint, Writer, number, split_body};
 
+/// What a server says of a request that it has received before (RFC 8613 §7.4).
+const REPLAY: &[u8] = Refusal::Replay.diagnostic().as_bytes();
+
 impl Context {
     /// Appends a request that came in as its sender wrote it (RFC 8613 §8.2).
     ///
@@ -52,7 +55,10 @@ impl Context {
         response: &Message<'_>,
         into: &mut Vec<u8>,
     ) -> Result<(), ResponseFault> {
-        let not_protected = ResponseFault::NotProtected(response.code);
+        let not_protected = match (response.code, response.payload()) {
+            (Code::UNAUTHORIZED, REPLAY) => ResponseFault::SaidReplayed,
+            (code, _) => ResponseFault::NotProtected(code),
+        };
         let option = option_of(response).ok_or(not_protected)?.ok_or(ResponseFault::Malformed)?;
         let is_other = |named: Option<&[u8]>, own: Option<&[u8]>| named.is_some() && named != own;
         if is_other(option.kid, Some(self.recipient_id())) || is_other(option.kid_context, self.id_context()) {
