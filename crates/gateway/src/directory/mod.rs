@@ -46,6 +46,9 @@ mod simple;
 mod store;
 mod worker;
 
+#[cfg(test)]
+mod full_disk;
+
 use std::{
     path::PathBuf,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -125,16 +128,19 @@ impl Directory {
     pub async fn start(settings: DirectorySettings) -> Self {
         let clock = Clock::start();
         let mut registry = Registry::new(settings.memory, LONGEST_LINKS);
-        let (disk, trouble) = match settings.file {
-            None => (None, None),
-            Some(path) => match store::open(path, &mut registry, clock.now()).await {
-                Ok(disk) => (Some(disk), None),
-                Err(trouble) => {
-                    tracing::error!(target: "millpond_gateway", "{trouble}; registrations are kept in memory alone");
-                    (None, Some(trouble))
-                }
-            },
+        let disk = match settings.file {
+            None => Ok(None),
+            Some(path) => store::open(path, &mut registry, clock.now()).await.map(Some),
         };
+        Self::over(clock, registry, disk)
+    }
+
+    /// Over what a disk holds, or why it does not.
+    fn over(clock: Clock, registry: Registry, disk: Result<Option<store::Disk>, String>) -> Self {
+        let trouble = disk.as_ref().err().cloned();
+        if let Some(trouble) = &trouble {
+            tracing::error!(target: "millpond_gateway", "{trouble}; registrations are kept in memory alone");
+        }
         let shared = Arc::new(Shared {
             clock,
             registry: Mutex::new(registry),
@@ -144,7 +150,7 @@ impl Directory {
             fetching: simple::Fetching::default(),
         });
         let (orders, received) = mpsc::unbounded_channel();
-        tokio::spawn(worker::run(Arc::clone(&shared), disk, received));
+        tokio::spawn(worker::run(Arc::clone(&shared), disk.unwrap_or_default(), received));
         Self { shared, orders }
     }
 

@@ -31,7 +31,7 @@ const CACHE: usize = 1 << 20;
 const GRACE: Duration = Duration::from_secs(247);
 
 /// Opens a database, or begins a new one.
-type Open = Arc<dyn Fn() -> Result<Database, redb::DatabaseError> + Send + Sync>;
+pub(super) type Open = Arc<dyn Fn() -> Result<Database, redb::DatabaseError> + Send + Sync>;
 
 /// A database that can be written.
 pub(super) struct Disk {
@@ -57,7 +57,8 @@ pub(super) async fn open(path: PathBuf, registry: &mut Registry, now: Duration) 
     open_by(path, Arc::new(open), registry, now).await
 }
 
-async fn open_by(path: PathBuf, open: Open, registry: &mut Registry, now: Duration) -> Result<Disk, String> {
+/// The same by another way to open it.
+pub(super) async fn open_by(path: PathBuf, open: Open, registry: &mut Registry, now: Duration) -> Result<Disk, String> {
     let read = {
         let open = Arc::clone(&open);
         tokio::task::spawn_blocking(move || read(&*open)).await

@@ -2,9 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod hostile;
 mod interface;
 mod registry;
 mod restart;
+mod secure;
+mod simple;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
