@@ -190,12 +190,16 @@ def test_what_is_born_within_ten_seconds_after_any_event_is_delayed_by_it() -> N
     told = {"group": 0, "born": 1, "delivered": 1}
     # events at 60 s and 120 s: 1 s, 3 s and 5 s count, the 9 s before and between them do not
     delays = {-1: 9.0, 0: 1.0, 9: 3.0, 10: 9.0, 59: 9.0, 60: 5.0, 70: 9.0}
-    births = [told | {"run": 0, "since_us": s * 1_000_000, "delay_us": int(d * 1e6)} for s, d in delays.items()]
-    births.append(told | {"run": 1, "since_us": 30_000_000, "delay_us": 1})
+    births = [
+        told | {"run": 0, "since_us": s * 1_000_000, "delay_us": int(d * 1e6), "crossing_us": int(d * 1e5)}
+        for s, d in delays.items()
+    ]
+    births.append(told | {"run": 1, "since_us": 30_000_000, "delay_us": 1, "crossing_us": 1})
     made = results([({}, ["mine"])], flows=[{"run": run, "flow": 0} for run in (0, 1)], births=births, replications=2)
     made.cells[0].scenario.update({"timeline": [{"at": "1 min"}, {"at": "120 s"}]})  # type: ignore[attr-defined]
-    found = Measures(made).sample("event_delay", HERE)
-    assert (found.values.tolist(), found.missing) == ([3.0], 1)
+    for name, value in (("event_delay", 3.0), ("event_crossing_time", 0.3)):
+        found = Measures(made).sample(name, HERE)
+        assert (found.values.tolist(), found.missing) == ([pytest.approx(value)], 1)
 
 
 def test_groups_with_one_algorithm_are_one_population() -> None:

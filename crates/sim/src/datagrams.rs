@@ -119,6 +119,11 @@ impl World<'_> {
                     }
                     self.transmissions += 1;
                     self.network.send(now, flow, SERVER, bytes, &tag, &mut self.rec);
+                    if let Cause::Exchange { id, copy, .. } = cause
+                        && self.conducts[device.group as usize].is_last(copy)
+                    {
+                        device.endpoint.cancel(now, id);
+                    }
                 }
                 // A proxy that got no answer, or has no room.
                 Output::Event(Event::Response { exchange, message, .. }) if !message.code.is_success() => {

@@ -154,7 +154,7 @@ fn delays(run: u32, outcome: &Outcome, sink: &mut impl Sink) {
 
 fn births(run: u32, outcome: &Outcome, sink: &mut impl Sink) {
     table! { sink, "births", &outcome.births, row =>
-        run = run, group, since_us, born, delivered, delay_us: time,
+        run = run, group, since_us, born, delivered, delay_us: time, crossing_us: time,
     }
 }
 

@@ -79,6 +79,21 @@ fn groups_have_a_client_at_each_node_without_another_role() {
 }
 
 #[test]
+fn with_contiki_a_node_senses_what_disturbs_it() {
+    let list = "topology = { kind = \"list\", nodes = \"a 0 0\\nm 10 0 primary\\nb 10 10\" }\nborder_router = \"m\"\n";
+    let collided = |keys: &str| {
+        let keys = format!("{list}{keys}\n");
+        let workload = "application_queue = 4\nworkload = { kind = \"poisson\", interval = \"60 ms\" }\n";
+        let outcome = go(&format!("[mesh]\n{keys}[[clients]]\n{workload}{GROUP}{ANSWER}[run]\nfor = \"2 min\"\n"));
+        outcome.nodes.iter().map(|node| node.data_collided).sum::<u64>()
+    };
+    // `a` and `b` are 14.1 m apart: they do not receive each other.
+    let (default, short) = (collided(""), collided("carrier_sense = \"10 m\""));
+    assert!(2 * default < short, "{default} {short}");
+    assert_eq!(default, collided("carrier_sense = \"19999 mm\""));
+}
+
+#[test]
 fn a_dumbbell_sends_to_the_far_side_and_notifies_its_own() {
     for (sink, at, expected) in
         [("primary", "0,0", "8,1"), ("primary", "8,2", "0,1"), ("secondary", "0,0", "1,1"), ("secondary", "8,2", "7,1")]
@@ -199,6 +214,8 @@ fn what_cannot_be_a_mesh_is_refused_with_its_place() {
         (list(three, "range = 10"), &["10 has no unit", "\"10 m\""]),
         (list(three, "delivery = [0.9, 0.8]"), &["mesh.delivery", "from the least to the greatest"]),
         (list(three, "delivery = [0]"), &["mesh.delivery", "delivers nothing"]),
+        (list(three, "timebase = \"0 s\""), &["mesh.timebase", "no wait"]),
+        (list(three, "loading = \"2 s\""), &["mesh.loading", "too long"]),
         (list(three, "buffers = 0"), &["mesh.buffers", "write 1 to 1000"]),
         (list(three, "border_router = \"x\""), &["mesh.border_router", "unknown node `x`"]),
         (list(three, "sinks = { primary = { nodes = [\"aa\"] } }"), &["mesh.sinks.primary", "did you mean `a`?"]),

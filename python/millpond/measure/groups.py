@@ -5,6 +5,7 @@ How long requests took, when how much was done, and how long an event is felt.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,6 +31,11 @@ BURST = 10
 _COUNTED: dict[str, What] = {"clients": "clients", "requests": "answered"}
 _DELAYS = {
     "one_way": ("one_way_delay", "birth of a request to its arrival at the far application", "one-way delay"),
+    "crossing": (
+        "crossing_time",
+        "first copy of a request to its arrival at the far application",
+        "time of a crossing",
+    ),
     "answer": ("answer_delay", "birth of a request to its answer", "time to an answer"),
     "wait": ("waiting_time", "birth of a request to its first copy", "wait for the first copy"),
     "rtt": ("exchange_time", "first copy of an exchange to its answer", "time of an exchange"),
@@ -101,11 +107,11 @@ def _settling(measures: Measures, population: Population) -> tuple[Floats, Float
     return found, settled, wanted
 
 
-def _event_delay(measures: Measures, population: Population) -> Sample:
-    """The mean delay of what arrived within `BURST` seconds after any event: one value for each run."""
+def _event_delay(column: str, measures: Measures, population: Population) -> Sample:
+    """The mean of this time of what arrived within `BURST` seconds after any event: one value for each run."""
     cell = measures.cell(population)
     since, delivered, delay, runs = (
-        measures.rows("births", population, name) for name in ("since_us", "delivered", "delay_us", "run")
+        measures.rows("births", population, name) for name in ("since_us", "delivered", column, "run")
     )
     # a scenario that was read tells times in one unit, without a fraction
     events = [in_units(str(event["at"])) for event in cell.scenario.get("timeline", ())]
@@ -151,7 +157,9 @@ METRICS = (
            _settling_time, "less"),
     Metric("event_delay", "s", "group", "mean",
            f"mean one-way delay of a run's requests that arrived within {BURST} s after an event of the timeline",
-           _event_delay, "less"),
+           partial(_event_delay, "delay_us"), "less"),
+    Metric("event_crossing_time", "s", "group", "mean", "the same from the first copy of each request on",
+           partial(_event_delay, "crossing_us"), "less"),
     Metric("settled", "1", "group", "mean", "runs in which they do before the run ends", _settled, "more",
            "runs that settle"),
 )  # fmt: skip

@@ -16,6 +16,7 @@ struct Window {
     born: u64,
     delivered: u64,
     delay: u64,
+    crossing: u64,
 }
 
 /// The windows of every group, each up to its last birth. They are counted from the event, so that what it makes to be
@@ -41,10 +42,11 @@ impl Births {
         }
     }
 
-    pub(super) fn delivered(&mut self, group: u32, born: Instant, now: Instant) {
+    pub(super) fn delivered(&mut self, group: u32, born: Instant, sent: Instant, now: Instant) {
         if let Some(window) = self.window(group, born) {
             window.delivered += 1;
             window.delay = window.delay.saturating_add(span(now, born));
+            window.crossing = window.crossing.saturating_add(span(now, sent));
         }
     }
 
@@ -59,6 +61,7 @@ impl Births {
                 born: window.born,
                 delivered: window.delivered,
                 delay_us: window.delay,
+                crossing_us: window.crossing,
             }));
         }
         rows

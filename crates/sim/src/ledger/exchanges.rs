@@ -179,8 +179,9 @@ impl Ledger {
         {
             account.delivered += 1;
             self.totals.took(account.group, Kind::OneWay, now, request.born);
+            self.totals.took(account.group, Kind::Crossing, now, request.first_send);
             if let Some(births) = &mut self.births {
-                births.delivered(account.group, request.born, now);
+                births.delivered(account.group, request.born, request.first_send, now);
             }
         }
     }

@@ -105,7 +105,14 @@ fn every_request_ends_in_one_way() {
     let delays: Vec<_> = ledger.delays().iter().map(|row| (row.kind, row.upper_us, row.count)).collect();
     assert_eq!(
         delays,
-        [("one_way", 5, 3), ("answer", 10, 1), ("wait", 1, 3), ("rtt", 9, 1), ("first_wait", 2_015_231, 3)]
+        [
+            ("one_way", 5, 3),
+            ("crossing", 4, 3),
+            ("answer", 10, 1),
+            ("wait", 1, 3),
+            ("rtt", 9, 1),
+            ("first_wait", 2_015_231, 3)
+        ]
     );
     let reported = ledger.reported([1].into_iter());
     assert_eq!(reported.len(), 1);
@@ -187,11 +194,14 @@ fn requests_are_told_by_the_second_of_their_birth_counted_from_the_event() {
     for (exchange, born, arrives) in [(0, 400_000, 900_000), (1, 2_499_999, 2_600_000), (2, 2_500_000, 9_500_000)] {
         let request = ledger.born(0, 0, NO_EVENT, at(born));
         ledger.begin(0, exchange, request, None, false);
-        ledger.sent(&tag(exchange, 0, born), WAIT);
+        ledger.sent(&tag(exchange, 0, born + 1_000), WAIT);
         ledger.delivered(&tag(exchange, 0, born), at(arrives));
     }
     ledger.born(0, 0, NO_EVENT, at(3_499_999));
-    let row = |since_us, born, delivered, delay_us| BirthRow { group: 0, since_us, born, delivered, delay_us };
+    let row = |since_us, born, delivered, delay_us| {
+        let crossing_us = delay_us - 1_000 * delivered;
+        BirthRow { group: 0, since_us, born, delivered, delay_us, crossing_us }
+    };
     let told = [row(-3_000_000, 1, 1, 500_000), row(-1_000_000, 1, 1, 100_001), row(0, 2, 1, 7_000_000)];
     assert_eq!(ledger.births(), told);
 }

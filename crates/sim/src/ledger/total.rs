@@ -10,6 +10,8 @@ use crate::outcome::{DelayRow, HistogramRow, ReportedRow};
 pub(super) enum Kind {
     /// From the birth of a request to its first arrival at the application at its far side.
     OneWay,
+    /// From the first copy of a request to its first arrival at the application at its far side.
+    Crossing,
     /// From the birth of a request to its answer.
     Answer,
     /// From the birth of a request until its first copy left.
@@ -23,7 +25,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    const NAMES: [&'static str; 6] = ["one_way", "answer", "wait", "rtt", "first_wait", "weak_variation"];
+    const NAMES: [&'static str; 7] = ["one_way", "crossing", "answer", "wait", "rtt", "first_wait", "weak_variation"];
 }
 
 #[derive(Clone, Debug, Default)]

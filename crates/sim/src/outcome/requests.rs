@@ -126,8 +126,8 @@ pub struct ReportedRow {
 pub struct DelayRow {
     /// Number of the group in the scenario.
     pub group: u32,
-    /// `one_way` (birth of a request to its arrival at the far application), `answer` (birth to answer), `wait` (birth to
-    /// first copy), `rtt` (first copy of an exchange to its answer), `first_wait` (for an answer after the first copy of
+    /// `one_way` (birth of a request to its arrival at the far application), `crossing` (its first copy to that), `answer`
+    /// (birth to answer), `wait` (birth to first copy), `rtt` (first copy of an exchange to its answer), `first_wait` (for an answer after the first copy of
     /// an exchange) or `weak_variation` (of a client's weak estimator, after an answer to an exchange that was sent again).
     pub kind: &'static str,
     /// Upper edge of the bin, at most 1/64 above any value in it.
@@ -149,6 +149,8 @@ pub struct BirthRow {
     pub delivered: u64,
     /// From birth to arrival, all of those together, in microseconds.
     pub delay_us: u64,
+    /// The same from their first copy.
+    pub crossing_us: u64,
 }
 
 /// Answered exchanges of one group that gave the same kind of evidence about the round-trip time.

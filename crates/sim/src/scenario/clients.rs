@@ -36,6 +36,9 @@ pub struct Clients {
     /// Copies after the first before a client gives up (RFC 7252 §4.8, MAX_RETRANSMIT).
     #[serde(default = "four")]
     pub max_retransmit: u8,
+    /// When it gives up.
+    #[serde(default, skip_serializing_if = "GivesUp::is_after_wait")]
+    pub gives_up: GivesUp,
     /// Exchanges that a client may have open at once (RFC 7252 §4.7, NSTART).
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub nstart: u16,
@@ -82,6 +85,24 @@ pub struct Clients {
     /// What they observe at the server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notifications: Option<Notifications>,
+}
+
+/// When a client gives a request up that nobody answers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum GivesUp {
+    /// When the wait after the last copy is over (RFC 7252 §4.2).
+    #[default]
+    AfterWait,
+    /// As soon as the last copy has left, without waiting for an answer to it (Erbium of Contiki 2.7).
+    AtLastCopy,
+}
+
+impl GivesUp {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over like this")]
+    fn is_after_wait(&self) -> bool {
+        *self == Self::AfterWait
+    }
 }
 
 /// Sizes of batches: uniform, both ends included.
@@ -199,6 +220,7 @@ impl Clients {
             batch: Batch::default(),
             start_spread: Duration(0),
             max_retransmit: four(),
+            gives_up: GivesUp::default(),
             nstart: one(),
             confirmable: yes(),
             application_queue: None,
@@ -307,6 +329,10 @@ impl Clients {
         if !self.confirmable && !self.transport.is_udp() {
             return refuse("confirmable", "over TCP no message is: leave this key out".to_owned());
         }
+        if self.gives_up != GivesUp::AfterWait && (!self.confirmable || !self.transfer.is_whole()) {
+            let problem = "only of a confirmable message that is a whole request one knows which copy is the last: leave this key out";
+            return refuse("gives_up", problem.to_owned());
+        }
         if !self.confirmable && !self.transfer.is_whole() {
             return refuse(
                 "confirmable",
@@ -334,6 +360,9 @@ impl Clients {
             Transport::Tcp(_) if self.controller.is_some() => {
                 let problem = "TCP brings its own congestion control: leave this key out, or write transport = \"udp\"";
                 return refuse("controller", problem.to_owned());
+            }
+            Transport::Tcp(_) if self.gives_up != GivesUp::AfterWait => {
+                return refuse("gives_up", "over TCP a message has no last copy: leave this key out".to_owned());
             }
             Transport::Tcp(_) if self.naming.is_some() => {
                 return refuse("naming", "over TCP a message has no copies to be named: leave this key out".to_owned());

@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ledger::MOST_WAITS;
 
-pub use clients::{Batch, Clients, Naming, NearEnd};
+pub use clients::{Batch, Clients, GivesUp, Naming, NearEnd};
 pub use controllers::{BuiltChoice, BuiltIn, ControllerChoice, Controllers, OwnChoice, Settings, Value};
 pub use from_server::{Commands, FlowGroup, Notifications, Traffic};
 pub use mesh::{Access, Choose, DeliveryOf, Mesh, ObjectiveFunction, Ratio, Routing, Rpl, Sink, Topology};

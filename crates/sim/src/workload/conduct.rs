@@ -6,7 +6,7 @@ use super::{Luck, Of, Plan, size};
 use crate::{
     ledger::NO_EVENT,
     population::Ask,
-    scenario::{Births, Clients, Event, FlowGroup, Scenario, Sizes, Traffic, Workload},
+    scenario::{Births, Clients, Event, FlowGroup, GivesUp, Scenario, Sizes, Traffic, Workload},
 };
 
 /// In place of a workload, of a request that registers for notifications.
@@ -107,6 +107,12 @@ impl<'s> Conduct<'s> {
             since: [Instant::ORIGIN].into_iter().chain(timeline.iter().map(|event| at(event.at().0))).collect(),
             first_event: if is_called { NO_EVENT } else { 0 },
         }
+    }
+
+    /// Whether a client gives its request up when this copy has left.
+    #[inline]
+    pub(crate) fn is_last(&self, copy: u8) -> bool {
+        self.clients.gives_up == GivesUp::AtLastCopy && copy >= self.clients.max_retransmit
     }
 
     /// Whether it is one closed loop in batches.

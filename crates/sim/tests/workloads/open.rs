@@ -249,3 +249,18 @@ fn every_transport_carries_every_workload() {
         }
     }
 }
+
+#[test]
+fn who_gives_up_at_the_last_copy_does_not_wait_for_an_answer_to_it() {
+    let path = EMPTY.replacen("queue", "loss = { kind = \"bernoulli\", rate = 0.999999 }\nqueue", 1);
+    let fails = |gives_up: &str| {
+        let group = format!(
+            "count = 1\ncontroller = {{ preset = \"rfc7252\", random-factor = 1.0 }}\nexchanges = 1\ngives_up = \"{gives_up}\"\n"
+        );
+        let row = &go(&path, &group).flows[0];
+        assert_eq!((row.retransmissions, row.requests_failed), (4, 1));
+        row.done_us.map(|done| (done - row.first_send_us) as f64 / 1e6)
+    };
+    // Waits of 2, 4, 8 and 16 s; then the last copy leaves, whose wait takes 32 s.
+    assert_eq!((fails("at-last-copy"), fails("after-wait")), (Some(30.0), Some(62.0)));
+}

@@ -3,7 +3,7 @@
 use millpond_control::Instant;
 
 use super::{
-    Act, Mesh, Node, REASSEMBLY,
+    Act, Mesh, Node,
     mac::{Carries, Frame, Step},
     medium::Fate,
     station::OnAir,
@@ -112,7 +112,7 @@ impl Mesh {
             return;
         }
         let Some(held) = self.held.get_mut(frame.copy) else { return };
-        if !station.assemble(now, held.serial, frame.part, held.parts, now.after(REASSEMBLY)) {
+        if !station.assemble(now, held.serial, frame.part, held.parts) {
             return;
         }
         let (body, serial, again, down, hops) = (held.body, held.serial, held.passed, held.down, held.hops);

@@ -113,7 +113,9 @@ impl Mesh {
     /// A node received a control message.
     fn receive_control(&mut self, now: Instant, from: Node, node: Node, frame: Frame) {
         let Some(rpl) = &mut self.rpl else { return };
-        if self.stations[node as usize].knows(from, frame.number) {
+        let station = &mut self.stations[node as usize];
+        // No packet has the number 0.
+        if station.knows(from, frame.number) || station.puts_together(now, 0) {
             return;
         }
         if let Some(&message) = rpl.messages.get(frame.copy) {

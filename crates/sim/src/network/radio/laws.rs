@@ -12,7 +12,7 @@ pub(super) struct Rig {
     pub(super) arrivals: Vec<(u64, u32)>,
 }
 
-pub(super) const CONTIKI: Rules = Rules { access: Access::Contiki27, attempts: 4, buffers: 4 };
+pub(super) const CONTIKI: Rules = Rules::contiki(4, 4);
 
 impl Rig {
     pub(super) fn new(metres: &[(i64, i64)], root: Node, rules: Rules, sinks: &[[Node; 2]], ratio: f64) -> Self {
@@ -220,7 +220,7 @@ fn every_frame_and_every_packet_ends_in_one_counted_way() {
     let cases = access.into_iter().flat_map(|access| [(access, 4, 37), (access, 0, 37), (access, 4, 96)]);
     let mut fates = counts::Fates::default();
     for (access, attempts, message) in cases {
-        let mut rig = Rig::new(&grid, 12, Rules { access, attempts, buffers: 6 }, &sinks, 0.9);
+        let mut rig = Rig::new(&grid, 12, Rules { access, ..Rules::contiki(attempts, 6) }, &sinks, 0.9);
         let seed = ChanceSeed::new(3);
         for packet in 0..400_u64 {
             let flow = seed.at(Purpose::Workload, [packet as u32, 0, 0, 0]).pick(0, 23);

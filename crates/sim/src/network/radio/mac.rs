@@ -1,23 +1,30 @@
 //! The medium access of one node: frames wait in queues, are sent, acknowledged, sent again and given up.
 //!
-//! Two rules are known. [`Access::Contiki27`] is what Contiki 2.7 does with `csma` over `nullrdc`; [`Access::Ieee`] is the unslotted
-//! CSMA/CA of IEEE 802.15.4. A node that drives the machine hands over what the radio hears and sends the frames that it gives.
+//! Three rules are known. [`Access::Contiki27`] and [`Access::Contiki26`] are what Contiki 2.7 and 2.6 do with `csma` over `nullrdc`;
+//! [`Access::Ieee`] is the unslotted CSMA/CA of IEEE 802.15.4. A node that drives the machine hands over what the radio hears and sends the frames that it gives.
 
 use std::collections::VecDeque;
 
 use millpond_control::{ChanceSeed, Instant, Purpose, Span};
+use serde::{Deserialize, Serialize};
 
 use super::{
     neighbours::Node,
-    timing::{ACK_DETECTION, ACK_READING, ACK_WAIT, ASSESSMENT, BACKOFF_UNIT, TIMEBASE, TURNAROUND},
+    timing::{ACK_DETECTION, ACK_READING, ACK_WAIT, ASSESSMENT, BACKOFF_UNIT, TURNAROUND},
 };
 
 /// How a node comes to send.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Access {
-    /// Contiki 2.7: at once at first, then after 125 ms and a random time that grows with each attempt.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Access {
+    /// `csma` over `nullrdc` of Contiki 2.7: at once at first, then after a timebase and a random time that grows with each attempt.
+    #[default]
+    #[serde(rename = "contiki27")]
     Contiki27,
+    /// Of Contiki 2.6: the same, and after a frame that got through the next for that neighbour waits a timebase.
+    #[serde(rename = "contiki26")]
+    Contiki26,
     /// IEEE 802.15.4, unslotted CSMA/CA with its standard parameters.
+    #[serde(rename = "ieee")]
     Ieee,
 }
 
@@ -29,6 +36,13 @@ const MAX_BE: u8 = 5;
 /// macMaxCSMABackoffs.
 const MOST_BACKOFFS: u8 = 4;
 
+impl Access {
+    /// Whether it is that of either Contiki.
+    pub(crate) const fn is_contiki(self) -> bool {
+        !matches!(self, Self::Ieee)
+    }
+}
+
 /// The rules of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rules {
@@ -37,9 +51,19 @@ pub(crate) struct Rules {
     pub(crate) attempts: u8,
     /// Frames that the node has room for, the one under way included.
     pub(crate) buffers: u16,
+    /// Contiki: the least wait after an attempt that failed.
+    pub(crate) timebase: Span,
+    /// From the start of an attempt until its frame is in the radio.
+    pub(crate) loading: Span,
 }
 
 impl Rules {
+    /// Frames that are sent up to so often, from so many buffers, as Contiki 2.7 does it.
+    #[cfg(test)]
+    pub(crate) const fn contiki(attempts: u8, buffers: u16) -> Self {
+        Self { access: Access::Contiki27, attempts, buffers, timebase: Span::from_millis(125), loading: Span::ZERO }
+    }
+
     /// Whether frames are acknowledged.
     pub(crate) const fn acknowledged(&self) -> bool {
         self.attempts > 0
@@ -131,6 +155,8 @@ struct Queue {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Idle,
+    /// The frame is copied into the radio until then.
+    Loading(Instant),
     /// Clear channel assessment until then; whether a carrier was there when it began.
     Assessing(Instant, bool),
     /// The radio turns to sending.
@@ -190,7 +216,11 @@ impl Mac {
     pub(crate) fn next(&self) -> Instant {
         match self.phase {
             Phase::Idle => self.queues.iter().map(|queue| queue.due).min().unwrap_or(Instant::NEVER),
-            Phase::Assessing(at, _) | Phase::Turning(at) | Phase::Listening(at) | Phase::Reading(at) => at,
+            Phase::Loading(at)
+            | Phase::Assessing(at, _)
+            | Phase::Turning(at)
+            | Phase::Listening(at)
+            | Phase::Reading(at) => at,
             Phase::Sending => Instant::NEVER,
         }
     }
@@ -211,7 +241,7 @@ impl Mac {
     ) -> Result<(), Refused> {
         let Some(first) = frames.first() else { return Ok(()) };
         // While fragments are made one more buffer is in use (Contiki 2.7).
-        let making = u16::from(frames.len() > 1 && rules.access == Access::Contiki27);
+        let making = u16::from(frames.len() > 1 && rules.access.is_contiki());
         if usize::from(self.held + making) + frames.len() > usize::from(rules.buffers) {
             return Err(Refused::Full);
         }
@@ -237,8 +267,12 @@ impl Mac {
                 let due = self.queues.iter().enumerate().min_by_key(|(_, queue)| queue.due);
                 let Some((place, _)) = due.filter(|(_, queue)| queue.due <= now) else { return Step::Wait };
                 self.active = place;
+                self.phase = Phase::Loading(now.after(rules.loading));
+                if rules.loading == Span::ZERO { self.wake(now, ear, rules, luck) } else { Step::Wait }
+            }
+            Phase::Loading(at) if at <= now => {
                 // nullrdc refuses while the radio receives.
-                if rules.access == Access::Contiki27 && (ear.receiving || ear.acknowledging) {
+                if rules.access.is_contiki() && (ear.receiving || ear.acknowledging) {
                     return self.busy(now, rules, luck);
                 }
                 self.phase = Phase::Assessing(now.after(ASSESSMENT), ear.carrier);
@@ -263,7 +297,7 @@ impl Mac {
             }
             Phase::Listening(at) if at <= now => {
                 let heard = ear.receiving || ear.carrier || self.own_ack || self.other_ack;
-                if rules.access == Access::Contiki27 && heard {
+                if rules.access.is_contiki() && heard {
                     self.phase = Phase::Reading(now.after(ACK_READING));
                     return Step::Wait;
                 }
@@ -284,7 +318,7 @@ impl Mac {
         if !rules.acknowledged() {
             return self.leave(now, End::Sent, rules, luck);
         }
-        let wait = if rules.access == Access::Contiki27 { ACK_DETECTION } else { ACK_WAIT };
+        let wait = if rules.access.is_contiki() { ACK_DETECTION } else { ACK_WAIT };
         self.phase = Phase::Listening(now.after(wait));
         Step::Wait
     }
@@ -323,7 +357,9 @@ impl Mac {
         let (tries, busy) = (queue.tries, queue.busy);
         match rules.access {
             // Not counted as an attempt: there may be any number of these.
-            Access::Contiki27 => self.queues[self.active].due = now.after(self.timebases(tries, luck)),
+            Access::Contiki27 | Access::Contiki26 => {
+                self.queues[self.active].due = now.after(self.timebases(tries, rules, luck));
+            }
             Access::Ieee if busy > MOST_BACKOFFS => return self.leave(now, End::NoChannel, rules, luck),
             Access::Ieee => self.queues[self.active].due = now.after(self.backoff(busy, luck)),
         }
@@ -340,7 +376,7 @@ impl Mac {
             return self.leave(now, End::NoAck, rules, luck);
         }
         let wait = match rules.access {
-            Access::Contiki27 => self.timebases(tries, luck),
+            Access::Contiki27 | Access::Contiki26 => self.timebases(tries, rules, luck),
             Access::Ieee => self.backoff(0, luck),
         };
         self.queues[self.active].due = now.after(wait);
@@ -359,9 +395,12 @@ impl Mac {
             self.queues.remove(self.active);
         } else {
             let wait = match (rules.access, end) {
-                // The rest of the neighbour's list goes out back to back.
-                (Access::Contiki27, End::Acknowledged | End::Sent) => Span::ZERO,
-                (Access::Contiki27, _) => TIMEBASE,
+                // The rest of the neighbour's list goes out back to back, and nothing comes between.
+                (Access::Contiki27, End::Acknowledged | End::Sent) => {
+                    self.phase = Phase::Loading(now.after(rules.loading));
+                    Span::ZERO
+                }
+                (Access::Contiki27 | Access::Contiki26, _) => rules.timebase,
                 (Access::Ieee, _) => self.backoff(0, luck),
             };
             self.queues[self.active].due = now.after(wait);
@@ -369,10 +408,10 @@ impl Mac {
         Step::Ended(frame, end)
     }
 
-    /// Contiki 2.7: one timebase, and a random time below as many more as there were attempts and one, at most three.
-    fn timebases(&mut self, tries: u8, luck: (ChanceSeed, Node)) -> Span {
-        let width = u32::from(tries.saturating_add(1).min(3)) * TIMEBASE.as_micros();
-        TIMEBASE.plus(Span::from_micros(self.draw(width - 1, luck)))
+    /// Contiki: one timebase, and a random time below as many more as there were attempts and one, at most three.
+    fn timebases(&mut self, tries: u8, rules: &Rules, luck: (ChanceSeed, Node)) -> Span {
+        let width = u32::from(tries.saturating_add(1).min(3)) * rules.timebase.as_micros();
+        rules.timebase.plus(Span::from_micros(self.draw(width - 1, luck)))
     }
 
     /// IEEE 802.15.4: a random number of units below 2 to the power of the exponent after so many busy assessments.

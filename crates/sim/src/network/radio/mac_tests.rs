@@ -2,8 +2,8 @@
 
 use super::*;
 
-const CONTIKI: Rules = Rules { access: Access::Contiki27, attempts: 4, buffers: 4 };
-const IEEE: Rules = Rules { access: Access::Ieee, attempts: 4, buffers: 8 };
+const CONTIKI: Rules = Rules::contiki(4, 4);
+const IEEE: Rules = Rules { access: Access::Ieee, ..Rules::contiki(4, 8) };
 
 fn luck(seed: u64) -> (ChanceSeed, Node) {
     (ChanceSeed::new(seed), 3)
@@ -120,6 +120,31 @@ fn what_waits_for_a_neighbour_follows_back_to_back_and_after_a_loss_a_timebase_l
         }
     };
     assert_eq!(mac.next(), after(dropped, 125_000));
+}
+
+#[test]
+fn in_contiki_26_the_next_of_a_list_waits_a_timebase_and_loading_comes_before_every_attempt() {
+    let timebase = Span::from_micros(62_500);
+    let rules = Rules { access: Access::Contiki26, timebase, loading: Span::from_micros(2_470), ..CONTIKI };
+    let mut mac = Mac::new();
+    for copy in 1..=2 {
+        mac.offer(Instant::ORIGIN, &[frame(copy, 9)], &rules, luck(1)).unwrap();
+    }
+    let (at, step) = until_step(&mut mac, &rules, 1, Ear::default());
+    assert_eq!((at, step), (after(Instant::ORIGIN, 2_470 + 320), Step::Send(frame(1, 9))));
+    mac.sent(at, &rules, luck(1));
+    mac.acknowledged(after(at, 300), 1, true, &rules, luck(1));
+    let (known, step) = until_step(&mut mac, &rules, 1, Ear::default());
+    assert_eq!((known, step), (after(at, 1_070), Step::Ended(frame(1, 9), End::Acknowledged)));
+    let (next, _) = until_step(&mut mac, &rules, 1, Ear::default());
+    assert_eq!(next, after(known, 62_500 + 2_470 + 320));
+    // In 2.7 it follows at once.
+    let rules = Rules { access: Access::Contiki27, ..rules };
+    mac.offer(next, &[frame(3, 9)], &rules, luck(1)).unwrap();
+    mac.sent(next, &rules, luck(1));
+    mac.acknowledged(after(next, 300), 2, true, &rules, luck(1));
+    let (known, _) = until_step(&mut mac, &rules, 1, Ear::default());
+    assert_eq!(until_step(&mut mac, &rules, 1, Ear::default()).0, after(known, 2_470 + 320));
 }
 
 #[test]

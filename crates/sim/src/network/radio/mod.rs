@@ -29,7 +29,8 @@ use std::collections::VecDeque;
 
 use millpond_control::{ChanceSeed, Instant, Span};
 
-pub(crate) use mac::{Access, Rules};
+pub use mac::Access;
+pub(crate) use mac::Rules;
 pub(crate) use medium::{Delivery, Share, WHOLE};
 pub(crate) use neighbours::{Neighbours, Node, Place, Reach};
 pub(crate) use rpl::{Objective, Parameters, Settings};
@@ -48,9 +49,6 @@ use mac::Frame;
 use medium::Medium;
 use rpl::Rpl;
 use station::Station;
-
-/// How long a packet waits for its missing parts (Contiki 2.7).
-const REASSEMBLY: Span = Span::from_secs(8);
 
 /// A mesh as its scenario describes it.
 pub(crate) struct Plan {

@@ -160,7 +160,7 @@ fn every_frame_of_a_loaded_mesh_with_rpl_ends_in_one_counted_way() {
         (Settings { objective: Objective::Of0, ..SETTINGS }, Access::Ieee),
         (Settings { control_traffic: false, ..SETTINGS }, Access::Contiki27),
     ] {
-        let rules = Rules { access, attempts: 4, buffers: 4 };
+        let rules = Rules { access, ..Rules::contiki(4, 4) };
         let plan = Rig::plan(&grid(), 12, rules, &sinks, 0.8, 7_882);
         let mut rig = Rig::of(Plan { rpl: Some(settings), ..plan }, 2);
         rig.pass(60 * SECOND);

@@ -5,7 +5,7 @@ use super::{
     *,
 };
 
-const IEEE: Rules = Rules { access: Access::Ieee, attempts: 4, buffers: 4 };
+const IEEE: Rules = Rules { access: Access::Ieee, ..Rules::contiki(4, 4) };
 const MINUTE: u64 = 60_000_000;
 
 /// Frames received by the first node in a second.

@@ -2,11 +2,11 @@
 
 use std::collections::VecDeque;
 
-use millpond_control::Instant;
+use millpond_control::{Instant, Span};
 
 use super::{
     counts::Counts,
-    mac::{Ear, Frame, Mac, Rules},
+    mac::{Access, Ear, Frame, Mac, Rules},
     medium::Medium,
     neighbours::Node,
     occupancy::Occupancy,
@@ -14,6 +14,11 @@ use super::{
 
 /// Pairs of sender and number by which a node knows frames that it has received (Contiki 2.7).
 const REMEMBERED: usize = 8;
+
+/// How long a packet waits for its missing parts.
+const REASSEMBLY: Span = Span::from_secs(8);
+/// The same in Contiki 2.7: SICSLOWPAN_REASS_MAXAGE, 8, in sixteenths of a second.
+const SHORT_REASSEMBLY: Span = Span::from_millis(500);
 
 /// What a node is sending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,16 +98,27 @@ impl Station {
         false
     }
 
+    /// Whether what comes is dropped because it is of another packet than that of which parts are missing (Contiki 2.7).
+    pub(super) fn puts_together(&self, now: Instant, serial: u64) -> bool {
+        let under_way = self.parts.is_some_and(|parts| parts.until > now && parts.serial != serial);
+        under_way && self.rules.access == Access::Contiki27
+    }
+
     /// A part of a packet came, the `part`-th of so many: whether all are here now. There is room for one packet at a time;
-    /// the first part of another takes the place of what is not complete, further ones find none.
-    pub(super) fn assemble(&mut self, now: Instant, serial: u64, part: u8, of: u8, until: Instant) -> bool {
+    /// the first part of another takes the place of what is not complete, or is dropped as in Contiki 2.7; further ones find
+    /// none.
+    pub(super) fn assemble(&mut self, now: Instant, serial: u64, part: u8, of: u8) -> bool {
+        if self.puts_together(now, serial) {
+            return false;
+        }
         if of == 1 {
             return true;
         }
+        let wait = if self.rules.access == Access::Contiki27 { SHORT_REASSEMBLY } else { REASSEMBLY };
         let under_way = self.parts.filter(|parts| parts.until > now && parts.serial == serial);
         let mut parts = match under_way {
             Some(parts) => parts,
-            None if part == 0 => Parts { serial, had: 0, until },
+            None if part == 0 => Parts { serial, had: 0, until: now.after(wait) },
             None => return false,
         };
         parts.had |= 1 << part;
@@ -115,10 +131,9 @@ impl Station {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::network::radio::mac::Access;
 
     fn station() -> Station {
-        Station::new(Rules { access: Access::Contiki27, attempts: 4, buffers: 4 })
+        Station::new(Rules { access: Access::Contiki26, ..Rules::contiki(4, 4) })
     }
 
     fn at(seconds: u64) -> Instant {
@@ -140,12 +155,24 @@ mod tests {
     #[test]
     fn there_is_room_for_the_parts_of_one_packet() {
         let mut node = station();
-        assert!(node.assemble(at(0), 1, 0, 1, at(8)), "one alone is whole");
-        assert!(!node.assemble(at(0), 1, 0, 3, at(8)));
-        assert!(!node.assemble(at(1), 2, 1, 2, at(9)), "a further part of another finds no room");
-        assert!(!node.assemble(at(1), 1, 2, 3, at(9)) && node.assemble(at(1), 1, 1, 3, at(9)));
-        assert!(!node.assemble(at(2), 3, 0, 2, at(10)) && !node.assemble(at(2), 4, 0, 2, at(10)));
-        assert!(!node.assemble(at(3), 3, 1, 2, at(11)), "its place was taken");
-        assert!(!node.assemble(at(10), 4, 1, 2, at(18)), "too late");
+        assert!(node.assemble(at(0), 1, 0, 1), "one alone is whole");
+        assert!(!node.assemble(at(0), 1, 0, 3));
+        assert!(!node.assemble(at(1), 2, 1, 2), "a further part of another finds no room");
+        assert!(!node.assemble(at(1), 1, 2, 3) && node.assemble(at(1), 1, 1, 3));
+        assert!(!node.assemble(at(2), 3, 0, 2) && !node.assemble(at(2), 4, 0, 2));
+        assert!(!node.assemble(at(3), 3, 1, 2), "its place was taken");
+        assert!(!node.assemble(at(10), 4, 1, 2), "too late");
+    }
+    #[test]
+    fn contiki_27_waits_half_a_second_for_the_rest_and_drops_what_else_comes() {
+        let mut node = Station::new(Rules::contiki(4, 4));
+        let late = |millis| at(0).after(Span::from_millis(millis));
+        assert!(!node.assemble(at(0), 1, 0, 2));
+        assert!(!node.assemble(late(100), 2, 0, 1), "a whole packet between the parts");
+        assert!(!node.assemble(late(200), 3, 0, 2), "the first part of another");
+        assert!(node.assemble(late(499), 1, 1, 2));
+        assert!(node.assemble(late(499), 2, 0, 1), "nothing is under way");
+        assert!(!node.assemble(at(1), 1, 0, 2) && !node.assemble(at(1).after(Span::from_millis(500)), 1, 1, 2));
+        assert!(node.assemble(at(2), 2, 0, 1), "it was given up");
     }
 }

@@ -21,8 +21,6 @@ pub(crate) const ACK_WAIT: Span = Span::from_micros(864);
 pub(crate) const ACK_DETECTION: Span = Span::from_micros(400);
 /// Contiki 2.7, nullrdc: from there until the acknowledgement is read.
 pub(crate) const ACK_READING: Span = Span::from_micros(670);
-/// Contiki 2.7, csma over nullrdc with a channel check rate of 8 Hz.
-pub(crate) const TIMEBASE: Span = Span::from_millis(125);
 
 /// How long a frame of so many bytes is on the air.
 pub(crate) const fn airtime(bytes: u16) -> Span {

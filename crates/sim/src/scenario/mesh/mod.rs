@@ -9,6 +9,7 @@ use millpond_control::{ChanceSeed, Instant};
 use serde::{Deserialize, Serialize};
 
 use super::{Clients, Duration, Event, Length, Scenario, ScenarioError, Size, Transport, unknown};
+pub use crate::network::radio::Access;
 use crate::network::{
     LinkName,
     radio::{self, Delivery, LONGEST_PACKET, Neighbours, Node, Plan, Reach, Rules, Tree, WHOLE},
@@ -57,9 +58,15 @@ pub struct Mesh {
     /// The same at the border router.
     #[serde(default = "eight")]
     pub border_router_buffers: u16,
+    /// The least wait after an attempt that failed; of `contiki27` and `contiki26`.
+    #[serde(default = "eighth", skip_serializing_if = "is_eighth")]
+    pub timebase: Duration,
     /// From the last bit of a packet until its node goes on with it.
     #[serde(default = "two_milliseconds")]
     pub processing: Duration,
+    /// From the start of an attempt until its frame is in the radio.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub loading: Duration,
     /// Which way packets take.
     #[serde(default, skip_serializing_if = "Routing::is_static")]
     pub routing: Routing,
@@ -103,18 +110,6 @@ pub enum DeliveryOf {
     EachLink,
 }
 
-/// How a node comes to send.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Access {
-    /// `csma` over `nullrdc` of Contiki 2.7.
-    #[default]
-    #[serde(rename = "contiki27")]
-    Contiki27,
-    /// Unslotted CSMA/CA of IEEE 802.15.4.
-    #[serde(rename = "ieee")]
-    Ieee,
-}
-
 fn twenty_metres() -> Length {
     Length(20_000)
 }
@@ -132,6 +127,18 @@ fn eight() -> u16 {
 }
 fn two_milliseconds() -> Duration {
     Duration(2_000)
+}
+
+fn eighth() -> Duration {
+    Duration(125_000)
+}
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over like this")]
+fn is_eighth(time: &Duration) -> bool {
+    *time == eighth()
+}
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over like this")]
+fn is_none(time: &Duration) -> bool {
+    time.0 == 0
 }
 
 /// The longest of ranges.
@@ -230,9 +237,9 @@ impl Mesh {
     }
 
     fn reach(&self) -> Reach {
-        // A CC2420 of Cooja senses -77 dBm, where the signal falls from -10 dBm to -95 dBm at the end of the range.
+        // The CC2420 of Cooja 2.6 and 2.7 calls a channel clear only below -95 dBm, which is what disturbs gives as far as it does.
         let sensed = match self.access {
-            Access::Contiki27 => self.range.0 * (77 - 10) / (95 - 10),
+            Access::Contiki27 | Access::Contiki26 => self.range.0.max(self.interference.0.saturating_sub(1)),
             Access::Ieee => self.range.0,
         };
         Reach {
@@ -244,12 +251,11 @@ impl Mesh {
 
     fn rules(&self, is_border_router: bool) -> Rules {
         Rules {
-            access: match self.access {
-                Access::Contiki27 => radio::Access::Contiki27,
-                Access::Ieee => radio::Access::Ieee,
-            },
+            access: self.access,
             attempts: if self.retransmissions == 0 { 0 } else { self.retransmissions + 1 },
             buffers: if is_border_router { self.border_router_buffers } else { self.buffers },
+            timebase: self.timebase.span(),
+            loading: self.loading.span(),
         }
     }
 
@@ -290,8 +296,12 @@ impl Mesh {
                 return refuse(key, format!("{buffers}: write 1 to 1000 frames"));
             }
         }
-        if self.processing.0 > 1_000_000 {
-            return refuse("processing", format!("{} is too long (at most 1 s)", self.processing));
+        let times = [("timebase", self.timebase), ("processing", self.processing), ("loading", self.loading)];
+        if let Some((key, time)) = times.into_iter().find(|(_, time)| time.0 > 1_000_000) {
+            return refuse(key, format!("{time} is too long (at most 1 s)"));
+        }
+        if self.timebase.0 == 0 {
+            return refuse("timebase", "0 s is no wait: write at least `1 us`".to_owned());
         }
         self.routing.check(self.retransmissions)
     }
@@ -425,7 +435,7 @@ impl Scenario {
             }
             let mut frames = Vec::new();
             radio::frames(packet as u32, &mut frames);
-            let needed = frames.len() + usize::from(frames.len() > 1 && mesh.access == Access::Contiki27);
+            let needed = frames.len() + usize::from(frames.len() > 1 && mesh.access != Access::Ieee);
             if needed > usize::from(mesh.buffers.min(mesh.border_router_buffers)) {
                 let problem = format!("a message of {message} B needs {needed} buffers: write more");
                 return refuse("mesh.buffers".to_owned(), problem);
