@@ -6,6 +6,7 @@ use millpond_live::{Link, LinkWriter, Request, attribute_fits, links, number};
 
 use super::{
     Refusal,
+    parameters::origin_of,
     registration::{Registration, link_of, resolved},
 };
 
@@ -69,77 +70,123 @@ impl Query {
         let is_observed = request.options().get(number::OBSERVE).is_some();
         Ok(Self { link: link_of(request.peer()).filter(|_| !is_observed), ..Self::read(request.query())? })
     }
+}
 
-    /// Links of what is registered. `of` writes those of one registration.
-    fn answer<'r>(
-        &self,
+/// What is looked up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Registrations whose links, or that themselves, fit every criterion.
+    Endpoints,
+    /// Links that fit every criterion, or whose registration does.
+    Resources,
+}
+
+/// A look-up that goes through what is registered step by step.
+#[derive(Debug)]
+pub(super) struct LookUp {
+    kind: Kind,
+    query: Query,
+    page: Page,
+    /// The first registration that was not looked at.
+    next: u64,
+}
+
+impl LookUp {
+    pub(super) fn new(kind: Kind, query: Query) -> Self {
+        let left = query.count.unwrap_or(usize::MAX);
+        let skip = if query.page == 0 { 0 } else { query.page.saturating_mul(left) };
+        Self { kind, query, page: Page { skip, left, written: LinkWriter::default() }, next: 0 }
+    }
+
+    /// The number of the first registration of the next step.
+    pub(super) const fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// Goes on through these, in the order of their numbers, until it has looked at about so many bytes of links. Whether it is
+    /// through.
+    pub(super) fn step<'r>(
+        &mut self,
         all: impl Iterator<Item = (u64, &'r Registration)>,
-        mut of: impl FnMut(u64, &'r Registration, &mut Page) -> Result<(), Refusal>,
-    ) -> Result<String, Refusal> {
-        let count = self.count.unwrap_or(usize::MAX);
-        let mut page = Page { skip: self.page.saturating_mul(count), left: count, written: LinkWriter::default() };
-        if self.page == 0 {
-            page.skip = 0;
-        }
-        for (id, registration) in all.filter(|(_, registration)| registration.is_told_on(self.link)) {
-            if page.left == 0 {
+        bytes: usize,
+    ) -> Result<bool, Refusal> {
+        let mut left = bytes;
+        for (id, registration) in all {
+            if self.page.left == 0 {
                 break;
             }
-            of(id, registration, &mut page)?;
+            if left == 0 {
+                return Ok(false);
+            }
+            left = left.saturating_sub(registration.weight());
+            self.next = id.saturating_add(1);
+            if !registration.is_told_on(self.query.link) {
+                continue;
+            }
+            let seen = Seen::new(id, registration);
+            match self.kind {
+                Kind::Endpoints => self.endpoint(&seen)?,
+                Kind::Resources => self.resources(&seen)?,
+            }
         }
-        Ok(page.written.into_text())
+        Ok(true)
     }
 
-    /// Registrations whose links, or that themselves, fit every criterion.
-    pub(super) fn endpoints<'r>(&self, all: impl Iterator<Item = (u64, &'r Registration)>) -> Result<String, Refusal> {
-        self.answer(all, |id, registration, page| {
-            let seen = Seen::new(id, registration);
-            let fits = |(name, wanted): &(String, String)| {
-                seen.endpoint_fits(name, wanted) || seen.links().any(|link| seen.link_fits(link, name, wanted))
+    /// The text, once it is through.
+    pub(super) fn into_text(self) -> String {
+        self.page.written.into_text()
+    }
+
+    fn endpoint(&mut self, seen: &Seen<'_>) -> Result<(), Refusal> {
+        let fits = |(name, wanted): &(String, String)| {
+            let any_link = || seen.links().any(|link| seen.link_fits(link, name, wanted));
+            seen.endpoint_fits(name, wanted) || seen.may_have(name, wanted) && any_link()
+        };
+        let page = &mut self.page;
+        if !self.query.criteria.iter().all(fits) || !page.takes() {
+            return Ok(());
+        }
+        let Seen { registration, .. } = seen;
+        let links = page.written.link(&seen.location).attribute("ep", &registration.name);
+        if let Some(sector) = &registration.sector {
+            links.attribute("d", sector);
+        }
+        links.attribute("base", &seen.base).attribute("rt", ENDPOINT);
+        for (name, value) in &registration.attributes {
+            match value {
+                Some(value) => links.attribute(name, value),
+                None => links.flag(name),
             };
-            if !self.criteria.iter().all(fits) || !page.takes() {
-                return Ok(());
+        }
+        page.check()
+    }
+
+    fn resources(&mut self, seen: &Seen<'_>) -> Result<(), Refusal> {
+        let open = self.query.criteria.iter().filter(|(name, wanted)| !seen.endpoint_fits(name, wanted));
+        let open: Vec<_> = open.collect();
+        if !open.iter().all(|(name, wanted)| seen.may_have(name, wanted)) {
+            return Ok(());
+        }
+        let page = &mut self.page;
+        for link in seen.links() {
+            if !open.iter().all(|(name, wanted)| seen.link_fits(link, name, wanted)) || !page.takes() {
+                continue;
             }
-            let links = page.written.link(&seen.location).attribute("ep", &registration.name);
-            if let Some(sector) = &registration.sector {
-                links.attribute("d", sector);
-            }
-            links.attribute("base", &seen.base).attribute("rt", ENDPOINT);
-            for (name, value) in &registration.attributes {
-                match value {
-                    Some(value) => links.attribute(name, value),
-                    None => links.flag(name),
+            let links = page.written.link(&seen.resolved(link.target()));
+            for attribute in link.attributes() {
+                match (attribute.name, &attribute.value) {
+                    ("anchor", Some(anchor)) => links.attribute("anchor", &seen.resolved(anchor)),
+                    _ => links.copy(&attribute),
                 };
             }
-            page.check()
-        })
-    }
-
-    /// Links that fit every criterion, or whose registration does.
-    pub(super) fn resources<'r>(&self, all: impl Iterator<Item = (u64, &'r Registration)>) -> Result<String, Refusal> {
-        self.answer(all, |id, registration, page| {
-            let seen = Seen::new(id, registration);
-            let open = self.criteria.iter().filter(|(name, wanted)| !seen.endpoint_fits(name, wanted));
-            let open: Vec<_> = open.collect();
-            for link in seen.links() {
-                if !open.iter().all(|(name, wanted)| seen.link_fits(link, name, wanted)) || !page.takes() {
-                    continue;
-                }
-                let links = page.written.link(&seen.resolved(link.target()));
-                for attribute in link.attributes() {
-                    match (attribute.name, &attribute.value) {
-                        ("anchor", Some(anchor)) => links.attribute("anchor", &seen.resolved(anchor)),
-                        _ => links.copy(&attribute),
-                    };
-                }
-                page.check()?;
-            }
-            Ok(())
-        })
+            page.check()?;
+        }
+        Ok(())
     }
 }
 
 /// What is written of the links that fit.
+#[derive(Debug)]
 struct Page {
     /// Links on the pages before.
     skip: usize,
@@ -201,6 +248,19 @@ impl<'r> Seen<'r> {
                 named.any(|(_, value)| attribute_fits(name, value.as_deref().unwrap_or_default(), wanted))
             }
         }
+    }
+
+    /// Whether any link can fit: without reading them, which takes longer.
+    fn may_have(&self, name: &str, wanted: &str) -> bool {
+        let (links, start) = (&self.registration.links, wanted.strip_suffix('*').unwrap_or(wanted));
+        // What is escaped stands there in other words.
+        if links.contains(start) || links.contains('\\') {
+            return true;
+        }
+        let origin = origin_of(&self.base).unwrap_or_default();
+        let is_resolved = matches!(name, "href" | "anchor");
+        is_resolved
+            && (origin.starts_with(start) || start.strip_prefix(origin).is_some_and(|path| links.contains(path)))
     }
 
     fn link_fits(&self, link: Link<'_>, name: &str, wanted: &str) -> bool {

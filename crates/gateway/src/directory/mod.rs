@@ -34,7 +34,7 @@
 //!
 //! All registrations together have a budget of bytes, of which one network may have three quarters (4.29 beyond, and 5.03 where it
 //! is used up, both with Max-Age). One registration may have 64 KiB of links and 64 attributes, a look-up 16 criteria and 4 MiB of
-//! answer. Observers are notified once a second at most. Links are fetched from one peer once at a time, and from 64 peers.
+//! answer; look-ups that take long take turns by network. Observers are notified once a second at most. Links are fetched from one peer once at a time, and from 64 peers.
 
 mod lookup;
 mod parameters;
@@ -55,7 +55,7 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use millpond_live::{Observable, Server};
+use millpond_live::{FairSemaphore, Observable, Server};
 use tokio::sync::{Notify, mpsc, oneshot};
 
 pub use lookup::Query;
@@ -103,6 +103,8 @@ struct Shared {
     /// Why registrations are not on disk.
     trouble: Mutex<Option<String>>,
     fetching: simple::Fetching,
+    /// For look-ups that take long.
+    turns: FairSemaphore,
 }
 
 /// The endpoint of a registration: how it is reached.
@@ -148,6 +150,7 @@ impl Directory {
             work: Notify::new(),
             trouble: Mutex::new(trouble),
             fetching: simple::Fetching::default(),
+            turns: FairSemaphore::new(1),
         });
         let (orders, received) = mpsc::unbounded_channel();
         tokio::spawn(worker::run(Arc::clone(&shared), disk.unwrap_or_default(), received));
@@ -189,7 +192,7 @@ impl Directory {
         self.shared.trouble().clone()
     }
 
-    /// Endpoints that are registered.
+    /// Endpoints that are registered, and those whose registration ended a few minutes ago and can still be refreshed.
     #[must_use]
     pub fn len(&self) -> usize {
         self.shared.registry().len()

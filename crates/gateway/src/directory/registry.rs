@@ -10,6 +10,7 @@ use millpond_live::quota::{Shares, Usage};
 
 use super::{
     Endpoint, Parameters, Query, Refusal, Registrant,
+    lookup::{Kind, LookUp},
     registration::{Registration, checked, key},
 };
 
@@ -137,7 +138,7 @@ impl Registry {
     /// # Errors
     /// [`Refusal::LongAnswer`].
     pub fn endpoints(&self, now: Duration, query: &Query) -> Result<String, Refusal> {
-        query.endpoints(self.active(now))
+        self.look_up(now, Kind::Endpoints, query)
     }
 
     /// Looks resources up (RFC 9176 §6.1): links to them, as text.
@@ -145,7 +146,7 @@ impl Registry {
     /// # Errors
     /// [`Refusal::LongAnswer`].
     pub fn resources(&self, now: Duration, query: &Query) -> Result<String, Refusal> {
-        query.resources(self.active(now))
+        self.look_up(now, Kind::Resources, query)
     }
 
     /// What is known of the endpoint of this name.
@@ -159,7 +160,7 @@ impl Registry {
         })
     }
 
-    /// Endpoints that are registered.
+    /// Endpoints that are registered, and those whose registration ended a few minutes ago and can still be refreshed.
     #[must_use]
     pub fn len(&self) -> usize {
         self.registrations.len()
@@ -187,7 +188,10 @@ impl Registry {
     pub fn expire(&mut self, now: Duration) {
         let now = self.swept.max(now);
         let ended = self.by_end.range((Bound::Excluded((self.swept, u64::MAX)), Bound::Included((now, u64::MAX))));
-        self.revision = self.revision.wrapping_add(ended.count() as u64);
+        for (_, id) in ended {
+            self.revision = self.revision.wrapping_add(1);
+            self.changed.insert(*id);
+        }
         self.swept = now;
         while let Some((end, id)) = self.by_end.first().copied() {
             if end.saturating_add(KEPT_EXPIRED) > now {
@@ -251,14 +255,18 @@ impl Registry {
         self.next
     }
 
-    /// What has changed since this was asked last, at most so much: how each registration is now, none where it is gone.
-    pub(super) fn take_changed(&mut self, most: usize) -> Vec<(u64, Option<Registration>)> {
-        let taken: Vec<u64> = self.changed.iter().take(most).copied().collect();
-        let changed = taken.into_iter().map(|id| {
-            self.changed.remove(&id);
-            (id, self.registrations.get(&id).cloned())
-        });
-        changed.collect()
+    /// What has changed since this was asked last, about so many bytes of it at most: how each registration is now, none where it
+    /// is gone.
+    pub(super) fn take_changed(&mut self, bytes: usize) -> Vec<(u64, Option<Registration>)> {
+        let (mut taken, mut left) = (Vec::new(), bytes);
+        while left > 0
+            && let Some(id) = self.changed.pop_first()
+        {
+            let registration = self.registrations.get(&id).cloned();
+            left = left.saturating_sub(registration.as_ref().map_or(size_of::<u64>(), Registration::weight));
+            taken.push((id, registration));
+        }
+        taken
     }
 
     /// Nobody takes it.
@@ -271,9 +279,16 @@ impl Registry {
         self.changed.extend(changed);
     }
 
-    fn active(&self, now: Duration) -> impl Iterator<Item = (u64, &Registration)> {
-        let all = self.registrations.iter().map(|(id, registration)| (*id, registration));
-        all.filter(move |(_, registration)| registration.expires > now)
+    fn look_up(&self, now: Duration, kind: Kind, query: &Query) -> Result<String, Refusal> {
+        let mut look_up = LookUp::new(kind, query.clone());
+        self.step(now, &mut look_up, usize::MAX)?;
+        Ok(look_up.into_text())
+    }
+
+    /// Goes on with a look-up; whether it is through.
+    pub(super) fn step(&self, now: Duration, look_up: &mut LookUp, bytes: usize) -> Result<bool, Refusal> {
+        let rest = self.registrations.range(look_up.next()..).map(|(id, registration)| (*id, registration));
+        look_up.step(rest.filter(|(_, registration)| registration.expires > now), bytes)
     }
 
     /// The registration of a name, if this one may change it. Of another's that has expired the name is free, and its number is not

@@ -1,10 +1,13 @@
 //! The interfaces of RFC 9176 as resources of a server.
 
-use std::{future::Future, time::Duration};
+use std::{future::Future, net::SocketAddr, time::Duration};
 
 use millpond_live::{ContentFormat, Request, Resource, Response, ServerBuilder, number};
 
-use super::{Directory, Parameters, Query, Refusal, Registrant, Registry};
+use super::{
+    Directory, Parameters, Query, Refusal, Registrant,
+    lookup::{Kind, LookUp},
+};
 
 /// Puts a directory into a server: registration (`/rd`, §5), operations on registrations (`/rd/{id}`, §5.3), simple registration
 /// (`/.well-known/rd`, §5.1) and look-ups (`/rd-lookup/ep`, `/rd-lookup/res`, §6), which can be observed.
@@ -13,9 +16,9 @@ use super::{Directory, Parameters, Query, Refusal, Registrant, Registry};
 #[must_use]
 pub fn routes(builder: ServerBuilder, directory: &Directory) -> ServerBuilder {
     let links = |rt: &str| Resource::new().resource_type(rt).content_format(ContentFormat::LINK_FORMAT);
-    let look_up = |rt: &str, answer| {
+    let look_up = |rt: &str, kind| {
         let handler =
-            handler(directory, move |directory, request| async move { look_up(&directory, &request, answer) });
+            handler(directory, move |directory, request| async move { look_up(&directory, &request, kind).await });
         links(rt).observable(&directory.shared.changed).get(handler)
     };
     let registration = Resource::new()
@@ -27,8 +30,8 @@ pub fn routes(builder: ServerBuilder, directory: &Directory) -> ServerBuilder {
         .route("/rd", links("core.rd").post(handler(directory, register)).after_proof())
         .route("/rd/{id}", registration.after_proof())
         .route("/.well-known/rd", simple.hidden().after_proof())
-        .route("/rd-lookup/ep", look_up("core.rd-lookup-ep", Registry::endpoints))
-        .route("/rd-lookup/res", look_up("core.rd-lookup-res", Registry::resources))
+        .route("/rd-lookup/ep", look_up("core.rd-lookup-ep", Kind::Endpoints))
+        .route("/rd-lookup/res", look_up("core.rd-lookup-res", Kind::Resources))
 }
 
 /// A handler that has the directory.
@@ -105,15 +108,25 @@ async fn register_simply(directory: &Directory, request: &Request) -> Result<Res
     Ok(Response::changed())
 }
 
-/// What a look-up asks the registry.
-type Answer = fn(&Registry, Duration, &Query) -> Result<String, Refusal>;
+/// Bytes of links that a look-up goes through before others have their turn. A judgement: well below a millisecond.
+const STEP: usize = 64 << 10;
 
-/// Look-ups (§6).
-fn look_up(directory: &Directory, request: &Request, answer: Answer) -> Result<Response, Refusal> {
+/// Look-ups (§6). Those that are not through in one step take turns, by network, one at a time; unvalidated addresses, which may
+/// be forged, share a turn.
+async fn look_up(directory: &Directory, request: &Request, kind: Kind) -> Result<Response, Refusal> {
     if request.accept().is_some_and(|format| format != ContentFormat::LINK_FORMAT) {
         return Err(Refusal::NotAcceptable);
     }
-    let query = Query::of(request)?;
-    let links = answer(&directory.shared.registry(), directory.shared.clock.now(), &query)?;
-    Ok(Response::content(links).with_content_format(ContentFormat::LINK_FORMAT))
+    let shared = &directory.shared;
+    let mut look_up = LookUp::new(kind, Query::of(request)?);
+    let step = |look_up: &mut LookUp| shared.registry().step(shared.clock.now(), look_up, STEP);
+    if !step(&mut look_up)? {
+        let nobody = SocketAddr::from(([0, 0, 0, 0], 0));
+        let peer = if request.is_address_proved() { request.peer() } else { nobody };
+        let _turn = shared.turns.acquire(peer, 1).await;
+        while !step(&mut look_up)? {
+            tokio::task::yield_now().await;
+        }
+    }
+    Ok(Response::content(look_up.into_text()).with_content_format(ContentFormat::LINK_FORMAT))
 }

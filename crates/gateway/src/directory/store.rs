@@ -20,8 +20,12 @@ use super::{
 /// Registrations by their numbers, in CBOR. Another format gets another name.
 const REGISTRATIONS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("registrations 1");
 
-/// The number of the next registration, at 0.
-const NEXT: TableDefinition<'_, u64, u64> = TableDefinition::new("next 1");
+/// Two numbers.
+const NUMBERS: TableDefinition<'_, u64, u64> = TableDefinition::new("numbers 1");
+/// That of the next registration.
+const NEXT: u64 = 0;
+/// Seconds since 1970 when something was written last.
+const WRITTEN: u64 = 1;
 
 /// Bytes of pages that are kept in memory. All that is read is in memory anyway.
 const CACHE: usize = 1 << 20;
@@ -65,7 +69,7 @@ pub(super) async fn open_by(path: PathBuf, open: Open, registry: &mut Registry, 
     };
     let shown = path.display();
     // What is damaged may make the library panic.
-    let (database, next, all) = match read {
+    let Held { database, next, written, all } = match read {
         Ok(Ok(read)) => read,
         Ok(Err(error)) => return Err(format!("{shown}: {}", told(&error))),
         Err(_) => return Err(format!("{shown}: the database is damaged; restore it, or move it away")),
@@ -73,7 +77,7 @@ pub(super) async fn open_by(path: PathBuf, open: Open, registry: &mut Registry, 
     registry.begin_at(next);
     let (mut unread, mut unplaced) = (0_u64, 0_u64);
     for (id, bytes) in all {
-        match Record::read(&bytes, now) {
+        match Record::read(&bytes, now, written) {
             Some(registration) => unplaced += u64::from(registry.restore(id, registration).is_err()),
             None => unread += 1,
         }
@@ -89,24 +93,33 @@ pub(super) async fn open_by(path: PathBuf, open: Open, registry: &mut Registry, 
     Ok(Disk { path, open, database: Some(database) })
 }
 
-/// What a database holds: itself, the next number, and records by number.
-type Held = (Database, u64, Vec<(u64, Vec<u8>)>);
+/// What a database holds.
+struct Held {
+    database: Database,
+    next: u64,
+    /// When something was written last, since 1970.
+    written: Duration,
+    /// Records by number.
+    all: Vec<(u64, Vec<u8>)>,
+}
 
 fn read(open: &(dyn Fn() -> Result<Database, redb::DatabaseError> + Send + Sync)) -> Result<Held, redb::Error> {
     let database = open()?;
     // So that a new one has its tables, and one that cannot be written says so at once.
     let beginning = database.begin_write()?;
     beginning.open_table(REGISTRATIONS)?;
-    beginning.open_table(NEXT)?;
+    beginning.open_table(NUMBERS)?;
     beginning.commit()?;
     let reading = database.begin_read()?;
-    let next = reading.open_table(NEXT)?.get(0)?.map_or(0, |next| next.value());
+    let numbers = reading.open_table(NUMBERS)?;
+    let number = |place| Ok::<_, redb::Error>(numbers.get(place)?.map_or(0, |number| number.value()));
+    let (next, written) = (number(NEXT)?, Duration::from_secs(number(WRITTEN)?));
     let mut all = Vec::new();
     for entry in reading.open_table(REGISTRATIONS)?.iter()? {
         let (id, bytes) = entry?;
         all.push((id.value(), bytes.value().to_vec()));
     }
-    Ok((database, next, all))
+    Ok(Held { database, next, written, all })
 }
 
 impl Disk {
@@ -115,11 +128,12 @@ impl Disk {
         mut self,
         changed: Vec<(u64, Option<Registration>)>,
         next: u64,
+        now: Duration,
     ) -> (Self, Result<(), String>) {
         let (path, open) = (self.path.clone(), Arc::clone(&self.open));
         let shown = path.display().to_string();
         let written = tokio::task::spawn_blocking(move || {
-            let written = self.write_now(&changed, next);
+            let written = self.write_now(&changed, next, now.as_secs());
             if written.is_err() {
                 self.database = None;
             }
@@ -134,7 +148,7 @@ impl Disk {
         }
     }
 
-    fn write_now(&mut self, changed: &[(u64, Option<Registration>)], next: u64) -> Result<(), redb::Error> {
+    fn write_now(&mut self, changed: &[(u64, Option<Registration>)], next: u64, now: u64) -> Result<(), redb::Error> {
         let database = match &mut self.database {
             Some(database) => database,
             none => none.insert((self.open)()?),
@@ -148,7 +162,9 @@ impl Disk {
                     None => drop(table.remove(id)?),
                 }
             }
-            writing.open_table(NEXT)?.insert(0, next)?;
+            let mut numbers = writing.open_table(NUMBERS)?;
+            numbers.insert(NEXT, next)?;
+            numbers.insert(WRITTEN, now)?;
         }
         Ok(writing.commit()?)
     }
@@ -245,8 +261,8 @@ impl Record {
         Some(bytes)
     }
 
-    /// None for what is no record of this version.
-    fn read(bytes: &[u8], now: Duration) -> Option<Registration> {
+    /// None for what is no record of this version. When the database was written last there was a directory.
+    fn read(bytes: &[u8], now: Duration, written: Duration) -> Option<Registration> {
         let record: Self = ciborium::from_reader(bytes).ok()?;
         let lifetime = Duration::from_secs(record.lt.into());
         let identity = record.identity.map(|identity| match identity {
@@ -266,8 +282,14 @@ impl Record {
             },
             identity,
         };
+        let expires = Duration::from_secs(record.expires);
         // The clock may have been set back.
-        let expires = Duration::from_secs(record.expires).min(now.saturating_add(lifetime));
+        let expires = if expires > written {
+            // Nobody could refresh it since.
+            expires.max(now.saturating_add(GRACE.min(lifetime))).min(now.saturating_add(lifetime))
+        } else {
+            expires.min(now)
+        };
         Some(Registration {
             name: record.ep,
             sector: record.d,
@@ -276,7 +298,7 @@ impl Record {
             attributes: record.attributes,
             links: checked(&record.links).ok()?,
             registrant,
-            expires: expires.max(now.saturating_add(GRACE.min(lifetime))),
+            expires,
             fresh_until: None,
         })
     }

@@ -15,8 +15,8 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// When writing is tried again after it failed.
 const RETRY: Duration = Duration::from_secs(60);
 
-/// Registrations that are written at a time.
-const BATCH: usize = 1_000;
+/// Bytes of registrations that are written at a time, about.
+const BATCH: usize = 1 << 20;
 
 /// Runs until nobody has the directory any more, and writes what is left then.
 pub(super) async fn run(
@@ -110,7 +110,7 @@ impl Worker {
             }
             let ids: Vec<u64> = changed.iter().map(|(id, _)| *id).collect();
             let written;
-            (disk, written) = disk.write(changed, next).await;
+            (disk, written) = disk.write(changed, next, self.shared.clock.now()).await;
             if let Err(trouble) = written {
                 self.shared.registry().put_back(ids.into_iter());
                 self.write_again_at = Some(Instant::now() + RETRY);

@@ -123,6 +123,29 @@ async fn an_answer_that_is_too_long_is_refused_with_the_way_to_have_it() {
     assert_eq!(bench.look_up("res?count=100&page=600").await, "");
 }
 
+/// Whatever is told of a link finds it.
+fn find_again(registry: &Registry, now: Duration, text: &str) -> Result<(), TestCaseError> {
+    let told = registry.resources(now, &Query::default()).unwrap();
+    for link in links(&told).map(|piece| Link::parse(piece).unwrap()) {
+        let all = link.attributes().map(|it| (it.name, it.value.unwrap_or_default().into_owned()));
+        for (name, value) in all.chain([("href", link.target().to_owned())]) {
+            let (half, _) = value.split_at(value.char_indices().nth(value.chars().count() / 2).map_or(0, |(at, _)| at));
+            for wanted in [value.clone(), format!("{half}*")] {
+                // Of several values one is asked for.
+                if wanted.contains(' ') && matches!(name, "rt" | "if" | "ct" | "rel" | "rev") {
+                    continue;
+                }
+                let query = Query::read([format!("{name}={wanted}").as_str()].into_iter()).unwrap();
+                let found = registry.resources(now, &query).unwrap();
+                let is_found =
+                    links(&found).any(|piece| Link::parse(piece).is_ok_and(|found| found.target() == link.target()));
+                prop_assert!(is_found, "{name}={wanted} of {text:?} in {found:?}");
+            }
+        }
+    }
+    Ok(())
+}
+
 /// What a directory is asked for.
 #[derive(Clone, Debug)]
 enum Asked {
@@ -139,7 +162,7 @@ fn query() -> impl Strategy<Value = Vec<String>> {
 }
 
 fn asked() -> impl Strategy<Value = Asked> {
-    let text = "(<[/a-c:]{0,4}>(;[a-c]{1,2}(=\"?[a-c,;]{0,3}\"?)?){0,2},?){0,3}";
+    let text = "(<[/a-c:]{0,4}>(;([a-c]|rt|anchor)(=\"?[a-c,;/\\\\*: ]{0,4}\"?)?){0,2},?){0,3}";
     prop_oneof![
         4 => (0..4_usize, query(), prop_oneof![text, ".{0,20}"]).prop_map(|(by, query, text)| Asked::Register(by, query, text)),
         2 => (0..4_usize, 0..8_u64, query()).prop_map(|(by, id, query)| Asked::Update(by, id, query)),
@@ -167,6 +190,9 @@ proptest! {
                         let done = registry.register(now, &peers[by], parameters, &text);
                         if registry.endpoints(now, &Query::default()) != before {
                             prop_assert_ne!(registry.revision(), revision, "{:?}", done);
+                        }
+                        if done.is_ok() {
+                            find_again(&registry, now, &text)?;
                         }
                     }
                 }
