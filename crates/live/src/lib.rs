@@ -71,8 +71,8 @@ pub use bytes::Bytes;
 pub use cause::Cause;
 pub(crate) use cause::Why;
 pub use client::{
-    Client, ClientBuilder, GroupAnswers, GroupRequest, Interruption, IntoPeer, IntoUri, Observation, Observed, Outcome,
-    Progress, RequestBuilder,
+    Cache, CacheKey, Client, ClientBuilder, GroupAnswers, GroupRequest, Interruption, IntoPeer, IntoUri, Kept,
+    Observation, Observed, Outcome, Progress, RequestBuilder,
 };
 pub use content_format::ContentFormat;
 pub use controller::{ControllerChoice, DEFAULT_CONTROLLER, DEFAULT_SETTINGS, UnknownController};
@@ -82,7 +82,7 @@ pub use fair::{FairPermit, FairSemaphore};
 #[cfg(feature = "server")]
 pub use ipnet::IpNet;
 pub use link_format::{Link, LinkAttribute, LinkError, LinkWriter, attribute_fits, is_attribute_name, links};
-pub use millpond_coap::message::{Code, Kind, MessageId, NoResponse, Token, number};
+pub use millpond_coap::message::{Code, Kind, MessageId, NoResponse, Token, is_unsafe_to_forward, number};
 /// Who may hold how much of what is not enough for everybody, by network.
 pub use millpond_coap::quota;
 pub use millpond_coap::{Duplicates, Memory, MemoryError, Repeats, leisure};
@@ -101,8 +101,8 @@ pub use security::PeerIdentity;
 pub use security::{ClientSecurity, KeyedCertificate, PreSharedKey, PreSharedKeys, ServerSecurity, TrustAnchors};
 #[cfg(feature = "server")]
 pub use server::{
-    AccessOutcome, AccessRecord, AddressRule, HandlerError, IntoResponse, Next, Observable, Policy, RateLimit, Request,
-    RequestBody, Resource, Rule, Server, ServerBuilder, Unasked, Who, serve_metrics,
+    AccessOutcome, AccessRecord, AddressRule, HandlerError, Interest, IntoResponse, Next, Observable, Policy,
+    RateLimit, Request, RequestBody, Resource, Rule, Server, ServerBuilder, Unasked, Who, serve_metrics,
 };
 pub use stats::{PeerStats, Stats};
 #[cfg(feature = "cbor")]

@@ -1,7 +1,7 @@
 //! What a client keeps of representations (RFC 7252 §5.6): fresh ones need no request, stale ones are asked about by their
 //! ETag. Time is an argument.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use bytes::Bytes;
 use millpond_coap::message::{Code, is_cache_key, number};
@@ -12,17 +12,18 @@ use crate::{Options, Response, Uri};
 /// What an entry takes beside its bytes, about.
 const OVERHEAD: usize = 200;
 
-/// What a request asks for, as far as it matters to a cache (RFC 7252 §5.6): the URI first, so that all of one are beside one
-/// another.
+/// What a request asks for, as far as it matters to a cache (RFC 7252 §5.6).
+// The URI first, so that all of one are beside one another.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Key {
+pub struct CacheKey {
     uri: String,
     rest: Vec<u8>,
 }
 
-impl Key {
+impl CacheKey {
     /// Of a request by this method with these options, beside those of the URI.
-    pub(crate) fn of(method: Code, uri: &Uri, options: &Options, payload: &Bytes) -> Self {
+    #[must_use]
+    pub fn of(method: Code, uri: &Uri, options: &Options, payload: &Bytes) -> Self {
         let mut rest = vec![method.to_byte()];
         for (number, value) in options.iter().filter(|(number, _)| is_cache_key(*number)) {
             rest.extend(number.to_be_bytes());
@@ -43,6 +44,12 @@ impl Key {
     const fn bytes(&self) -> usize {
         self.uri.len() + self.rest.len()
     }
+
+    /// Scheme and authority: whose representation it is.
+    fn origin(&self) -> &str {
+        let path = self.uri.find("://").and_then(|at| Some(at + 3 + self.uri.get(at + 3..)?.find('/')?));
+        path.and_then(|path| self.uri.get(..path)).unwrap_or(&self.uri)
+    }
 }
 
 #[derive(Debug)]
@@ -55,19 +62,22 @@ struct Entry {
 
 /// What is kept for a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Kept {
+pub enum Kept {
     /// The answer, with the Max-Age that is left of it.
     Fresh(Response),
-    /// One that was good, and may still be. It has an ETag.
-    Stale(Response),
+    /// One that was good, and may still be, and for how long it is not fresh any more.
+    Stale(Response, Duration),
 }
 
-/// Representations, the most recently used ones.
+/// Representations by their freshness (RFC 7252 §5.6), the most recently used ones. Where there is no room, servers that have more than
+/// their share of it lose theirs first.
 #[derive(Debug)]
-pub(crate) struct Cache {
-    entries: BTreeMap<Key, Entry>,
+pub struct Cache {
+    entries: BTreeMap<CacheKey, Entry>,
     /// Keys by when they were used.
-    order: BTreeMap<u64, Key>,
+    order: BTreeMap<u64, CacheKey>,
+    /// Bytes of each server.
+    origins: BTreeMap<String, usize>,
     uses: u64,
     bytes: usize,
     limit: usize,
@@ -75,12 +85,19 @@ pub(crate) struct Cache {
 
 impl Cache {
     /// An empty one that takes so many bytes.
-    pub(crate) const fn new(limit: usize) -> Self {
-        Self { entries: BTreeMap::new(), order: BTreeMap::new(), uses: 0, bytes: 0, limit }
+    #[must_use]
+    pub const fn new(limit: usize) -> Self {
+        Self { entries: BTreeMap::new(), order: BTreeMap::new(), origins: BTreeMap::new(), uses: 0, bytes: 0, limit }
+    }
+
+    /// Bytes that it holds, about.
+    #[must_use]
+    pub const fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// What is kept for a request.
-    pub(crate) fn get(&mut self, now: Instant, key: &Key) -> Option<Kept> {
+    pub fn get(&mut self, now: Instant, key: &CacheKey) -> Option<Kept> {
         let entry = self.entries.get_mut(key)?;
         self.order.remove(&entry.used);
         self.uses += 1;
@@ -88,13 +105,13 @@ impl Cache {
         self.order.insert(self.uses, key.clone());
         let left = entry.fresh_until.saturating_duration_since(now).as_secs();
         Some(match u32::try_from(left).unwrap_or(u32::MAX) {
-            0 => Kept::Stale(entry.response.clone()),
+            0 => Kept::Stale(entry.response.clone(), now.saturating_duration_since(entry.fresh_until)),
             left => Kept::Fresh(entry.response.clone().with_max_age(left).with_exchange(None)),
         })
     }
 
-    /// An answer came to a request for which this was kept. Returns the answer for the client.
-    pub(crate) fn take(&mut self, now: Instant, key: &Key, kept: Option<&Response>, answer: Response) -> Response {
+    /// An answer came to a request for which this was kept. Returns the answer for who asked.
+    pub fn take(&mut self, now: Instant, key: &CacheKey, kept: Option<&Response>, answer: Response) -> Response {
         if !key.is_safe() {
             if answer.is_success() {
                 self.changed(key);
@@ -113,20 +130,20 @@ impl Cache {
         answer
     }
 
-    /// A request was carried out, or may have been. If it may have changed something, what is kept of its resource is of no use.
-    pub(crate) fn changed(&mut self, key: &Key) {
+    /// A request was carried out, or may have been. If it may have changed something, what is kept of its resource is dropped.
+    pub fn changed(&mut self, key: &CacheKey) {
         if key.is_safe() {
             return;
         }
-        let from = Key { uri: key.uri.clone(), rest: Vec::new() };
-        let of_it: Vec<Key> =
+        let from = CacheKey { uri: key.uri.clone(), rest: Vec::new() };
+        let of_it: Vec<CacheKey> =
             self.entries.range(from..).map(|(key, _)| key.clone()).take_while(|it| it.uri == key.uri).collect();
         for key in of_it {
             self.remove(&key);
         }
     }
 
-    fn put(&mut self, now: Instant, key: &Key, answer: &Response) {
+    fn put(&mut self, now: Instant, key: &CacheKey, answer: &Response) {
         self.remove(key);
         let fresh_until = now.checked_add(answer.freshness());
         let bytes = OVERHEAD + 2 * key.bytes() + answer.weight();
@@ -137,18 +154,37 @@ impl Cache {
         self.order.insert(self.uses, key.clone());
         let entry = Entry { response: answer.clone(), fresh_until, bytes, used: self.uses };
         self.entries.insert(key.clone(), entry);
-        while self.bytes > self.limit
-            && let Some((_, oldest)) = self.order.first_key_value()
-        {
-            let oldest = oldest.clone();
-            self.remove(&oldest);
+        *self.origins.entry(key.origin().to_owned()).or_default() += bytes;
+        if self.bytes > self.limit {
+            self.make_room();
         }
     }
 
-    fn remove(&mut self, key: &Key) {
+    /// Drops an eighth, the least recently used first, of servers that have more than that of their share.
+    fn make_room(&mut self) {
+        let enough = self.limit / 8 * 7;
+        let share = enough / self.origins.len().max(1);
+        let oldest: Vec<CacheKey> = self.order.values().cloned().collect();
+        for key in oldest {
+            if self.bytes <= enough {
+                return;
+            }
+            if self.origins.get(key.origin()).is_some_and(|bytes| *bytes > share) {
+                self.remove(&key);
+            }
+        }
+    }
+
+    fn remove(&mut self, key: &CacheKey) {
         if let Some(entry) = self.entries.remove(key) {
             self.order.remove(&entry.used);
             self.bytes -= entry.bytes;
+            if let Some(bytes) = self.origins.get_mut(key.origin()) {
+                *bytes -= entry.bytes;
+                if *bytes == 0 {
+                    self.origins.remove(key.origin());
+                }
+            }
         }
     }
 }
@@ -161,12 +197,10 @@ fn is_same(kept: &Response, answer: &Response) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
-    fn key(uri: &str) -> Key {
-        Key::of(Code::GET, &uri.parse().unwrap(), &Options::new(), &Bytes::new())
+    fn key(uri: &str) -> CacheKey {
+        CacheKey::of(Code::GET, &uri.parse().unwrap(), &Options::new(), &Bytes::new())
     }
 
     fn after(start: Instant, seconds: u64) -> Instant {
@@ -179,7 +213,7 @@ mod tests {
         let answer = Response::content("x").with_etag("1").with_max_age(30);
         cache.take(start, &key, None, answer.clone());
         assert_eq!(cache.get(after(start, 10), &key), Some(Kept::Fresh(answer.clone().with_max_age(20))));
-        assert_eq!(cache.get(after(start, 30), &key), Some(Kept::Stale(answer.clone())));
+        assert_eq!(cache.get(after(start, 30), &key), Some(Kept::Stale(answer.clone(), Duration::ZERO)));
         let valid = Response::new(Code::VALID).with_etag("1").with_max_age(5);
         let again = cache.take(after(start, 31), &key, Some(&answer), valid);
         assert_eq!(again, answer.clone().with_max_age(5));
@@ -191,11 +225,11 @@ mod tests {
         let (mut cache, start) = (Cache::new(10_000), Instant::now());
         cache.take(start, &key("coap://h/a"), None, Response::content("x"));
         assert!(matches!(cache.get(after(start, 59), &key("coap://h/a")), Some(Kept::Fresh(_))));
-        assert!(matches!(cache.get(after(start, 60), &key("coap://h/a")), Some(Kept::Stale(_))));
+        assert!(matches!(cache.get(after(start, 60), &key("coap://h/a")), Some(Kept::Stale(..))));
         cache.take(start, &key("coap://h/b"), None, Response::content("x").with_max_age(0));
         assert_eq!(cache.get(start, &key("coap://h/b")), None);
         cache.take(start, &key("coap://h/b"), None, Response::content("x").with_max_age(0).with_etag("2"));
-        assert!(matches!(cache.get(start, &key("coap://h/b")), Some(Kept::Stale(_))));
+        assert!(matches!(cache.get(start, &key("coap://h/b")), Some(Kept::Stale(..))));
     }
 
     #[test]
@@ -206,7 +240,7 @@ mod tests {
         for uri in ["coap://h/a", "coap://h/a?x", "coap://h/b", "coap://g/a"] {
             cache.take(start, &key(uri), None, Response::content("x"));
         }
-        let put = Key::of(Code::PUT, &"coap://h/a".parse().unwrap(), &Options::new(), &Bytes::from("new"));
+        let put = CacheKey::of(Code::PUT, &"coap://h/a".parse().unwrap(), &Options::new(), &Bytes::from("new"));
         cache.take(start, &put, None, Response::new(Code::FORBIDDEN));
         assert!(cache.get(start, &key("coap://h/a")).is_some(), "nothing was changed");
         cache.take(start, &put, None, Response::changed());
@@ -232,6 +266,23 @@ mod tests {
         assert!(cache.bytes <= cache.limit && cache.order.len() == cache.entries.len());
     }
 
+    /// One server's representations leave those of others alone.
+    #[test]
+    fn who_has_more_than_a_share_loses_first() {
+        let (mut cache, start) = (Cache::new(40_000), Instant::now());
+        for uri in ["coap://quiet/a", "coap://quiet/b", "coap://other:7/a"] {
+            cache.take(start, &key(uri), None, Response::content(vec![0; 1_000]));
+        }
+        for number in 0..1_000 {
+            cache.take(start, &key(&format!("coap://loud/{number}")), None, Response::content(vec![0; 1_000]));
+        }
+        for uri in ["coap://quiet/a", "coap://quiet/b", "coap://other:7/a", "coap://loud/999"] {
+            assert!(cache.get(start, &key(uri)).is_some(), "{uri}");
+        }
+        assert!(cache.bytes <= cache.limit && cache.origins.values().sum::<usize>() == cache.bytes);
+        assert_eq!(cache.origins.len(), 3);
+    }
+
     /// A byte each in a datagram.
     #[test]
     fn options_without_a_value_are_counted_in_what_is_kept() {
@@ -248,7 +299,7 @@ mod tests {
     fn requests_that_may_get_something_else_are_told_apart() {
         let uri = "coap://h/a".parse().unwrap();
         let of = |method, options: &[(u16, &'static str)], payload: &'static str| {
-            Key::of(method, &uri, &options.iter().copied().collect(), &Bytes::from(payload))
+            CacheKey::of(method, &uri, &options.iter().copied().collect(), &Bytes::from(payload))
         };
         let plain = of(Code::GET, &[], "");
         assert_eq!(of(Code::GET, &[(number::ETAG, "1"), (number::BLOCK2, "2")], ""), plain);

@@ -37,6 +37,7 @@ use tokio::sync::{mpsc, oneshot};
 pub(crate) use asks::options;
 pub(crate) use asks::{Asks, EarlyPing, Ping, Queue, failure};
 pub use builder::ClientBuilder;
+pub use cache::{Cache, CacheKey, Kept};
 pub(crate) use groups::WantedOfGroup;
 pub use groups::{GroupAnswers, GroupRequest};
 pub(crate) use heard::Teller;
@@ -61,7 +62,7 @@ pub(crate) use connections::Line;
 pub(crate) use request::block_size;
 
 use crate::{
-    ControllerChoice, Error, Host, Stats, Transport,
+    ControllerChoice, Error, Host, Stats, Transport, Uri,
     dtls::{ClientKeys, Keys},
     socket::{Inputs, SocketTask},
     udp::canonical,
@@ -242,6 +243,14 @@ impl Client {
     /// A request with any method to all servers of a group.
     pub fn request_group(&self, method: Code, uri: impl IntoUri) -> GroupRequest {
         GroupRequest::new(self.clone(), method, uri, false)
+    }
+
+    /// The addresses that a URI leads to, in the order in which they are tried. A name is resolved once a minute.
+    ///
+    /// # Errors
+    /// It has none.
+    pub async fn resolve(&self, uri: &Uri) -> Result<Vec<SocketAddr>, Error> {
+        peer::resolve_all(uri, &self.names).await
     }
 
     /// This peer gets this controller from now on, about the path of which it knows nothing yet.

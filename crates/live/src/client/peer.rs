@@ -168,7 +168,10 @@ impl Peers {
     pub(super) async fn of(request: &RequestBuilder) -> Result<Self, Error> {
         let uri = request.uri.as_ref().map_err(Clone::clone)?;
         Ok(Self {
-            all: resolve_all(uri, &request.client.names).await?,
+            all: match request.address {
+                Some(address) => vec![address],
+                None => resolve_all(uri, &request.client.names).await?,
+            },
             failed: 0,
             line: None,
             until: until(request.deadline),

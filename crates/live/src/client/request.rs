@@ -2,6 +2,7 @@
 
 use std::{
     future::{Future, IntoFuture},
+    net::SocketAddr,
     pin::Pin,
     sync::Arc,
     time::Duration,
@@ -20,7 +21,7 @@ use tokio::{
 
 use super::{
     Client, Commands,
-    cache::{Kept, Key},
+    cache::{CacheKey, Kept},
     command::{Command, Reply, RequestNumber, Wanted},
     deadline::{Until, by, within},
     lasting::{Lasting, Registration},
@@ -31,6 +32,7 @@ use super::{
 };
 use crate::{
     ContentFormat, Error, Options, PeerIdentity, Response, Transport, Uri, UriError, clock::span, transfer::Piece,
+    udp::canonical,
 };
 
 /// A request that is being put together. It can be awaited as it is.
@@ -43,6 +45,7 @@ pub struct RequestBuilder {
     pub(super) options: Options,
     /// Or why the value that was to be it has no form.
     pub(super) payload: Result<Bytes, Error>,
+    pub(super) address: Option<SocketAddr>,
     kind: Kind,
     pub(super) block_size: Option<u16>,
     pub(super) deadline: Option<Duration>,
@@ -69,6 +72,7 @@ impl RequestBuilder {
             method,
             options: Options::new(),
             payload: Ok(Bytes::new()),
+            address: None,
             kind: Kind::Confirmable,
             block_size: None,
             token: None,
@@ -203,6 +207,12 @@ impl RequestBuilder {
         self
     }
 
+    /// Goes to this address, whatever the name in its URI resolves to; Uri-Host and the name in the certificate stay those of the URI.
+    pub fn address(mut self, address: SocketAddr) -> Self {
+        self.address = Some(canonical(address));
+        self
+    }
+
     /// Only in a session of DTLS or TLS in which the other side has proved this [identity](crate::Request::identity): else nothing is
     /// sent, and it ends as [`Error::Insecure`]. With it a server asks the device that it means, no matter who has its address by now.
     /// A server proves its certificate by this, and nothing by a pre-shared key.
@@ -234,7 +244,7 @@ impl RequestBuilder {
         let key = self.key();
         let kept = match key.as_ref().and_then(|key| self.kept(key)) {
             Some(Kept::Fresh(answer)) => return Ok(answer),
-            Some(Kept::Stale(answer)) => Some(answer),
+            Some(Kept::Stale(answer, _)) => Some(answer),
             None => None,
         };
         if let Some(etag) = kept.as_ref().and_then(|kept| kept.options().get(number::ETAG)) {
@@ -249,13 +259,13 @@ impl RequestBuilder {
     }
 
     /// What the answer is kept by, or what is kept of it is forgotten by; none where that does not concern the cache.
-    pub(super) fn key(&self) -> Option<Key> {
+    pub(super) fn key(&self) -> Option<CacheKey> {
         let (Ok(uri), Ok(payload), Some(_)) = (&self.uri, &self.payload, &self.client.cache) else { return None };
         let is_validated = self.options.get(number::ETAG).is_some();
-        (!is_validated).then(|| Key::of(self.method, uri, &self.options, payload))
+        (!is_validated).then(|| CacheKey::of(self.method, uri, &self.options, payload))
     }
 
-    fn kept(&self, key: &Key) -> Option<Kept> {
+    fn kept(&self, key: &CacheKey) -> Option<Kept> {
         let mut cache = self.client.cache.as_ref()?.lock().ok()?;
         cache.get(Instant::now(), key)
     }

@@ -17,6 +17,7 @@ use super::{
     access::AccessHook,
     layer::{Layer, layer},
     memberships::Membership,
+    metrics::MetricsBeside,
     request::Shared,
     resource::Handling,
     unasked::{Unasked, UnaskedHook},
@@ -47,6 +48,7 @@ pub struct ServerBuilder {
     pub(super) routes: Vec<(String, Resource)>,
     pub(super) fallback: Option<Handling>,
     pub(super) is_fallback_conditional: bool,
+    pub(super) proxy: Option<Resource>,
     pub(super) layers: Vec<Layer>,
     pub(super) state: Vec<Shared>,
     pub(super) transmission: Transmission,
@@ -73,6 +75,7 @@ pub struct ServerBuilder {
     pub(super) changes_by_group: bool,
     pub(super) metrics: Option<SocketAddr>,
     pub(super) metrics_peers: usize,
+    pub(super) metrics_beside: Option<MetricsBeside>,
     pub(super) hook: Option<Hook>,
     pub(super) accesses: AccessHook,
     #[cfg(feature = "oscore")]
@@ -102,6 +105,7 @@ impl Default for ServerBuilder {
             routes: Vec::new(),
             fallback: None,
             is_fallback_conditional: false,
+            proxy: None,
             layers: Vec::new(),
             state: Vec::new(),
             transmission: Transmission::RFC7252,
@@ -128,6 +132,7 @@ impl Default for ServerBuilder {
             changes_by_group: false,
             metrics: None,
             metrics_peers: METRICS_PEERS,
+            metrics_beside: None,
             hook: None,
             accesses: AccessHook::default(),
             #[cfg(feature = "oscore")]
@@ -250,6 +255,16 @@ impl ServerBuilder {
         R: Future<Output: IntoResponse> + Send + 'static,
     {
         Self { is_fallback_conditional: true, ..self.fallback(handler) }
+    }
+
+    /// Asks others in the place of its clients: this resource gets all requests for a proxy (Proxy-Uri, Proxy-Scheme), and those that no
+    /// route matches (RFC 7252 §5.7). It keeps to If-Match and If-None-Match by handing them on, and gets critical options that the server
+    /// does not know where they are [safe to forward](https://www.rfc-editor.org/rfc/rfc7252#section-5.4.2); others are answered with
+    /// 4.02. Blocks, Observe and Echo concern the server and its client alone.
+    #[must_use]
+    pub fn proxy(mut self, resource: Resource) -> Self {
+        self.proxy = Some(resource.conditional().hidden());
+        self
     }
 
     /// Puts this around the handlers of all routes and around the fallback, as [`Resource::layer`](crate::Resource::layer) does
@@ -534,6 +549,17 @@ impl ServerBuilder {
     #[must_use]
     pub const fn metrics_peers(mut self, peers: usize) -> Self {
         self.metrics_peers = peers;
+        self
+    }
+
+    /// Tells these figures beside its own [metrics](Self::metrics): text in the format of OpenMetrics, with its end (`# EOF`).
+    #[must_use]
+    pub fn metrics_beside<F, T>(mut self, figures: F) -> Self
+    where
+        F: Fn() -> T + Send + Sync + 'static,
+        T: Future<Output = String> + Send + 'static,
+    {
+        self.metrics_beside = Some(Arc::new(move || Box::pin(figures())));
         self
     }
 

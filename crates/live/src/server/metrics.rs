@@ -1,6 +1,6 @@
 //! Figures for Prometheus, by HTTP.
 
-use std::{collections::VecDeque, future::Future, net::SocketAddr, sync::Arc, time::Duration};
+use std::{collections::VecDeque, future::Future, net::SocketAddr, pin::Pin, sync::Arc, time::Duration};
 
 use prometheus_client::{
     collector::Collector,
@@ -44,6 +44,15 @@ impl Latencies {
             self.0.get_or_create(&vec![("code", code.to_string())]).observe(access.took.as_secs_f64());
         }
     }
+}
+
+/// Figures that are told beside a server's own.
+pub(crate) type MetricsBeside = Arc<dyn Fn() -> Pin<Box<dyn Future<Output = String> + Send>> + Send + Sync>;
+
+/// A server's figures, and those beside them, which end as its own do.
+pub(crate) async fn with_those(text: String, beside: Option<&MetricsBeside>) -> String {
+    let Some(beside) = beside else { return text };
+    text.strip_suffix("# EOF\n").unwrap_or(&text).to_owned() + &beside().await
 }
 
 /// Answers `GET /metrics` at this address by HTTP with what `figures` gives then, in the text format of OpenMetrics, until the task

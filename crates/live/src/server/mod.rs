@@ -45,7 +45,7 @@ pub use builder::ServerBuilder;
 pub use into_response::{HandlerError, IntoResponse};
 pub use layer::Next;
 pub use metrics::serve_metrics;
-pub use observable::Observable;
+pub use observable::{Interest, Observable};
 pub use policy::{Policy, RateLimit, Rule, Who};
 pub use reachability::AddressRule;
 pub use request::Request;

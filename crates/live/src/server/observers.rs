@@ -16,7 +16,7 @@ use rustc_hash::FxHasher;
 use super::{
     Observable, Request,
     admission::Busy,
-    observable::{Changed, Listener},
+    observable::{Changed, Interested, Listener},
     router::Router,
 };
 use crate::{invariant::Sure, transfer::Limits, udp::network_of};
@@ -63,11 +63,19 @@ struct Watched {
     observers: usize,
 }
 
-#[derive(Debug)]
+impl Watched {
+    /// Who listens to its changes, from now on at the latest.
+    fn listens(&mut self, wake: impl FnOnce() -> Box<dyn Fn() + Send + Sync>) -> &Arc<Listener> {
+        self.listener.get_or_insert_with(|| self.observable.listen(wake()))
+    }
+}
+
 struct Group<O> {
     resource: usize,
     key: (usize, u64),
     request: Request,
+    /// Kept as long as it is there, for [`Observable::on_interest`].
+    _interested: Option<Interested>,
     /// Those of a peer beside one another, in the order of addresses.
     members: Vec<O>,
     /// Its handler is to be asked.
@@ -177,10 +185,16 @@ impl<O: Copy + Eq + Hash> Observers<O> {
             self.made += 1;
             self.bytes += request.weight();
             self.alike.insert(key, self.made);
+            let watched = self.resources.get_mut(&resource);
+            let interested = watched.and_then(|watched| {
+                let listener = Arc::clone(watched.listens(|| (self.wake)(resource)));
+                watched.observable.begin(&request, &listener, self.made)
+            });
             let group = Group {
                 resource,
                 key,
                 request,
+                _interested: interested,
                 members: Vec::new(),
                 is_queued: false,
                 is_running: false,
@@ -267,8 +281,7 @@ impl<O: Copy + Eq + Hash> Observers<O> {
         watched.observable.count(more);
         if more {
             watched.observers += 1;
-            let listen = || watched.observable.listen((self.wake)(resource));
-            watched.listener.get_or_insert_with(listen);
+            watched.listens(|| (self.wake)(resource));
         } else {
             watched.observers = watched.observers.saturating_sub(1);
             if watched.observers == 0
@@ -286,8 +299,14 @@ impl<O: Copy + Eq + Hash> Observers<O> {
 
     /// The groups whose state has changed.
     pub(crate) fn concerned(&self, resource: usize, changed: &Changed) -> Vec<u64> {
-        let is_meant = |group: &Group<O>| group.resource == resource && changed.concerns(&group.request.path_text());
-        self.groups.iter().filter(|(_, group)| is_meant(group)).map(|(number, _)| *number).collect()
+        let is_there = |number: &u64| self.groups.get(number).is_some_and(|group| group.resource == resource);
+        if changed.is_of_groups() {
+            return changed.groups.iter().copied().filter(is_there).collect();
+        }
+        let is_meant = |(number, group): &(&u64, &Group<O>)| {
+            group.resource == resource && changed.concerns(**number, &group.request.path_text())
+        };
+        self.groups.iter().filter(is_meant).map(|(number, _)| *number).collect()
     }
 
     /// The groups of a resource, or all.

@@ -66,7 +66,7 @@ impl Policy {
     }
 
     fn allows(&self, names: &[String], request: &Request, peer: SocketAddr) -> bool {
-        self.rules.iter().any(|rule| rule.who.is(names, request, peer) && rule.allows(request))
+        self.rules.iter().any(|rule| rule.who.is(names, request.identity(), peer) && rule.allows(request))
     }
 }
 
@@ -185,19 +185,29 @@ impl Who {
         Ok(Self(Kind::Network(network)))
     }
 
-    fn is(&self, names: &[String], request: &Request, peer: SocketAddr) -> bool {
+    /// Whether it is for who asks from this address and has proved to be this.
+    #[must_use]
+    pub fn includes(&self, peer: SocketAddr, identity: Option<&PeerIdentity>) -> bool {
+        let names = match &self.0 {
+            Kind::Certificate(_) => identity.map(PeerIdentity::names).unwrap_or_default(),
+            _ => Vec::new(),
+        };
+        self.is(&names, identity, peer)
+    }
+
+    fn is(&self, names: &[String], identity: Option<&PeerIdentity>, peer: SocketAddr) -> bool {
         match &self.0 {
-            Kind::PreSharedKey(wanted) => match request.identity() {
+            Kind::PreSharedKey(wanted) => match identity {
                 Some(PeerIdentity::PreSharedKey(identity)) => is_like(wanted.as_bytes(), identity),
                 _ => false,
             },
-            Kind::Certificate(wanted) => match request.identity() {
+            Kind::Certificate(wanted) => match identity {
                 Some(PeerIdentity::Certificate(_)) => {
                     names.iter().any(|name| is_like(wanted.as_bytes(), name.as_bytes()))
                 }
                 _ => false,
             },
-            Kind::Identified => request.identity().is_some(),
+            Kind::Identified => identity.is_some(),
             Kind::Network(network) => network.contains(&peer.ip().to_canonical()),
         }
     }
@@ -346,7 +356,7 @@ impl Policing {
         let names = self.names(&policy, request);
         let limited = policy.rules.iter().enumerate().filter_map(|(place, rule)| Some((place, rule, rule.rate?)));
         let Some((place, rule, rate)) =
-            limited.into_iter().find(|(_, rule, _)| rule.who.is(&names, request, request.peer()))
+            limited.into_iter().find(|(_, rule, _)| rule.who.is(&names, request.identity(), request.peer()))
         else {
             return Ok(());
         };

@@ -133,6 +133,7 @@ impl Handling {
 #[derive(Default)]
 pub struct Resource {
     methods: Vec<(Code, Handling)>,
+    any: Option<Handling>,
     layers: Vec<Layer>,
     pub(crate) observable: Option<Observable>,
     pub(crate) attributes: Vec<(&'static str, String)>,
@@ -190,6 +191,17 @@ impl Resource {
     {
         self.methods.retain(|(known, _)| *known != method);
         self.methods.push((method, Handling::new(handler)));
+        self
+    }
+
+    /// Answers each method that has no handler of its own with this one.
+    #[must_use]
+    pub fn any<F, R>(mut self, handler: F) -> Self
+    where
+        F: Fn(Request) -> R + Send + Sync + 'static,
+        R: Future<Output: IntoResponse> + Send + 'static,
+    {
+        self.any = Some(Handling::new(handler));
         self
     }
 
@@ -330,12 +342,13 @@ impl Resource {
     /// Puts its own layers, and outside of them those of its server, around its handlers.
     pub(crate) fn put_within(&mut self, outer: &[Layer]) {
         let own = std::mem::take(&mut self.layers);
-        for (_, handling) in &mut self.methods {
+        for handling in self.methods.iter_mut().map(|(_, handling)| handling).chain(&mut self.any) {
             handling.put_within(outer.iter().chain(&own));
         }
     }
 
     pub(crate) fn handling(&self, method: Code) -> Option<&Handling> {
-        self.methods.iter().find(|(known, _)| *known == method).map(|(_, handling)| handling)
+        let own = self.methods.iter().find(|(known, _)| *known == method).map(|(_, handling)| handling);
+        own.or(self.any.as_ref())
     }
 }

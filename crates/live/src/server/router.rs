@@ -18,6 +18,8 @@ pub(crate) struct Router {
     /// Paths with parameters, those with more literal segments first.
     patterns: Vec<(Vec<Piece>, usize)>,
     pub(crate) resources: Vec<(String, Resource)>,
+    /// Which of them asks others in the place of clients.
+    pub(crate) proxy: Option<usize>,
     pub(crate) fallback: Option<Handling>,
     pub(crate) is_fallback_conditional: bool,
     pub(crate) state: State,
@@ -98,6 +100,20 @@ impl Router {
             let found = router.find(path.iter().copied()).and_then(|found| router.resources.get(found.resource));
             found.is_some_and(|(_, resource)| resource.is_streaming && resource.handling(method).is_some())
         })
+    }
+
+    /// Adds the resource that is asked for what is not of this server.
+    ///
+    /// # Errors
+    /// One that streams.
+    pub(crate) fn add_proxy(&mut self, resource: Resource) -> Result<(), Error> {
+        if resource.is_streaming {
+            let reason = "streams, and what it hands on is whole; leave out streaming".into();
+            return Err(Error::Setting { name: "proxy", reason });
+        }
+        self.proxy = Some(self.resources.len());
+        self.resources.push((String::new(), resource));
+        Ok(())
     }
 
     /// The resource of a path.

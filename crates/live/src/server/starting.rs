@@ -86,6 +86,10 @@ impl ServerBuilder {
             resource.put_within(&self.layers);
             router.add(&path, resource)?;
         }
+        if let Some(mut proxy) = self.proxy.take() {
+            proxy.put_within(&self.layers);
+            router.add_proxy(proxy)?;
+        }
         let router = Arc::new(router);
         let admission = Admission::new(AdmissionLimits {
             running: self.most_running,
@@ -130,10 +134,13 @@ impl ServerBuilder {
         #[cfg(feature = "tcp")]
         self.start_tcp(&router, clock, &mut server).await?;
         if let Some(address) = self.metrics {
-            let (running, most) = (server.running.clone(), self.metrics_peers);
+            let (running, most, beside) = (server.running.clone(), self.metrics_peers, self.metrics_beside.take());
             let (at, task) = metrics::serve_metrics(address, move || {
-                let (running, latencies) = (running.clone(), latencies.clone());
-                async move { metrics::text(running.stats().await, (most, &latencies)) }
+                let (running, latencies, beside) = (running.clone(), latencies.clone(), beside.clone());
+                async move {
+                    let own = metrics::text(running.stats().await, (most, &latencies));
+                    metrics::with_those(own, beside.as_ref()).await
+                }
             })
             .await?;
             server.metrics = Some(at);

@@ -27,6 +27,7 @@ mod one_connection;
 mod one_session;
 mod one_socket;
 mod parts;
+mod proxies;
 mod released;
 mod remembering;
 mod renewed;

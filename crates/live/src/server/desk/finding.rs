@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use millpond_coap::{
     block::Block,
-    message::{Code, Opt, number},
+    message::{Code, Opt, is_critical, is_unsafe_to_forward, number},
 };
 
 use super::Desk;
@@ -43,14 +43,21 @@ impl Desk {
             number::BLOCK2,
             number::BLOCK1,
         ];
-        let (mut condition, mut before) = (None, None);
+        let (mut condition, mut before, mut is_for_proxy, mut unknown) = (None, None, false, None);
         for Opt { number, value } in request.written() {
             match number {
                 number::IF_MATCH | number::IF_NONE_MATCH => condition = Some(Refusal::BadOption(number)),
-                number::PROXY_URI | number::PROXY_SCHEME => return Err(Refusal::Proxy),
+                number::PROXY_URI | number::PROXY_SCHEME if self.router.proxy.is_none() => return Err(Refusal::Proxy),
+                number::PROXY_URI | number::PROXY_SCHEME => is_for_proxy = true,
                 // One of another length, and all behind the first, are as if they were not there (RFC 7252 §5.4.3, §5.4.5).
                 number::HOP_LIMIT if value == [0] && before != Some(number) => return Err(Refusal::HopLimit),
-                _ if number & 1 == 1 && !UNDERSTOOD.contains(&number) => return Err(Refusal::BadOption(number)),
+                _ if is_critical(number) && !UNDERSTOOD.contains(&number) => {
+                    // A proxy hands on what it does not understand, if that is safe (RFC 7252 §5.7.1).
+                    if self.router.proxy.is_none() || is_unsafe_to_forward(number) {
+                        return Err(Refusal::BadOption(number));
+                    }
+                    unknown = unknown.or(Some(Refusal::BadOption(number)));
+                }
                 number::URI_PATH | number::URI_QUERY if std::str::from_utf8(value).is_err() => {
                     return Err(Refusal::BadText);
                 }
@@ -59,7 +66,16 @@ impl Desk {
             before = Some(number);
         }
         let path = || request.values(number::URI_PATH);
-        match self.router.find(path()) {
+        let proxied = |proxy: usize| {
+            let found = Found { resource: proxy, parameters: Vec::new() };
+            Ok((Some(found), Some(Which::Of(proxy))))
+        };
+        let own = self.router.find(path());
+        match self.router.proxy {
+            Some(proxy) if is_for_proxy || own.is_none() && !links::is_path(path()) => return proxied(proxy),
+            _ => unknown.map_or(Ok(()), Err)?,
+        }
+        match own {
             Some(found) => {
                 let resource = self.router.resources.get(found.resource).map(|(_, resource)| resource);
                 match resource.and_then(|resource| resource.handling(request.method())) {
