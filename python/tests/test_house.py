@@ -24,7 +24,7 @@ CRATES: dict[str, set[str]] = {
     "embedded": {"control", "coap"},
     "emulate": {"control", "link", "path"},
     "diagnose": {"coap"},
-    "gateway": {"live"},
+    "gateway": {"live", "path"},
     "cli": {"control", "coap", "live", "path", "emulate", "diagnose", "gateway"},
     "web": {"control", "path", "sim"},
     "py": {"control", "link", "coap", "path", "sim", "cli", "diagnose"},

@@ -1,0 +1,331 @@
+//! A request on its way to whom it is for: which rule it is under, and what of it is handed on (RFC 7252 §5.7).
+
+use std::{net::SocketAddr, sync::Arc, time::Duration};
+
+use millpond_live::{
+    Bytes, CacheKey, Code, Options, PeerIdentity, Request, Response, Transport, Uri, is_unsafe_to_forward, number,
+};
+
+use crate::{
+    config::{Config, Destination, Forward, Rights, Rule},
+    destination,
+    refusal::Refusal,
+    template::{Values, uri},
+};
+
+/// What is asked of somebody else.
+#[derive(Clone, Debug)]
+pub(crate) struct Asked {
+    pub(crate) method: Code,
+    pub(crate) uri: Uri,
+    /// Those that are handed on, without Hop-Limit.
+    pub(crate) options: Options,
+    pub(crate) hop_limit: u8,
+    pub(crate) payload: Bytes,
+    /// Who asks.
+    pub(crate) peer: SocketAddr,
+    pub(crate) timeout: Duration,
+    /// Requests with the same ask for the same.
+    pub(crate) key: CacheKey,
+    /// An answer may be kept, and be given to others who ask for the same.
+    pub(crate) is_shared: bool,
+    pub(crate) under: Under,
+}
+
+/// What lets it be asked.
+#[derive(Clone, Debug)]
+pub(crate) enum Under {
+    /// A rule, and the values of its parameters.
+    Rule(Arc<Rule>, Values),
+    Forward(Arc<Forward>),
+}
+
+impl Under {
+    /// Its name in logs and metrics.
+    pub(crate) fn name(&self) -> String {
+        match self {
+            Self::Rule(rule, _) => rule.path.to_string(),
+            Self::Forward(_) => "forward".into(),
+        }
+    }
+}
+
+/// Whom clients may ask for what.
+#[derive(Clone, Debug)]
+pub(crate) struct Rules {
+    rules: Vec<Arc<Rule>>,
+    forward: Vec<Arc<Forward>>,
+}
+
+/// A request of a client, whatever protocol it came by.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted<'r> {
+    pub(crate) method: Code,
+    pub(crate) peer: SocketAddr,
+    pub(crate) identity: Option<&'r PeerIdentity>,
+    /// The name by which the gateway is asked.
+    pub(crate) host: Option<&'r str>,
+    pub(crate) path: &'r [String],
+    pub(crate) query: &'r [String],
+}
+
+/// Proxies that a request may still pass where it does not say so (RFC 8768 §3).
+const HOP_LIMIT: u8 = 16;
+
+impl Rules {
+    pub(crate) fn of(config: &Config) -> Self {
+        Self {
+            rules: config.rules.iter().cloned().map(Arc::new).collect(),
+            forward: config.forward.iter().cloned().map(Arc::new).collect(),
+        }
+    }
+
+    /// What a request of CoAP asks, and of whom.
+    ///
+    /// # Errors
+    /// Nobody is asked, and why.
+    pub(crate) fn read(&self, request: &Request) -> Result<Asked, Refusal> {
+        let options = request.options();
+        let hop_limit = match options.get(number::HOP_LIMIT).map(|value| &value[..]) {
+            Some([hops]) => *hops,
+            _ => HOP_LIMIT,
+        };
+        let (path, query) = (texts(options, number::URI_PATH)?, texts(options, number::URI_QUERY)?);
+        let host = options.get(number::URI_HOST).and_then(|host| std::str::from_utf8(host).ok());
+        let wanted = Wanted {
+            method: request.method(),
+            peer: request.peer(),
+            identity: request.identity(),
+            host,
+            path: &path,
+            query: &query,
+        };
+        let (uri, timeout, under) = match named(options, &wanted)? {
+            Some(uri) => self.forwarded(&wanted, uri)?,
+            None => self.led(&wanted)?,
+        };
+        let Some(hop_limit) = hop_limit.checked_sub(1).filter(|left| *left > 0) else {
+            return Err(Refusal::new(Code::HOP_LIMIT_REACHED, "millpond"));
+        };
+        let is_safe = matches!(request.method(), Code::GET | Code::FETCH);
+        let mut handed_on = Options::new();
+        for (number, value) in options.iter() {
+            match class(number) {
+                // It may be asked about what is kept here.
+                Class::HandedOn if number == number::ETAG && is_safe => {}
+                Class::HandedOn => handed_on.add(number, value.clone()),
+                Class::EndsHere => {}
+                Class::Unknown => {
+                    return Err(Refusal::new(
+                        Code::BAD_OPTION,
+                        format!("option {number} is not known, and is not safe to hand on"),
+                    ));
+                }
+            }
+        }
+        let is_shared = is_safe && handed_on.get(number::OSCORE).is_none();
+        let key = CacheKey::of(request.method(), &uri, &handed_on, request.payload());
+        Ok(Asked {
+            method: request.method(),
+            uri,
+            options: handed_on,
+            hop_limit,
+            payload: request.payload().clone(),
+            peer: request.peer(),
+            timeout,
+            key,
+            is_shared,
+            under,
+        })
+    }
+
+    /// Where the first rule for a path leads.
+    pub(crate) fn led(&self, wanted: &Wanted<'_>) -> Result<(Uri, Duration, Under), Refusal> {
+        let is_for_host = |rule: &Rule| match (&rule.host, wanted.host) {
+            (None, _) => true,
+            (Some(host), Some(asked)) => host.eq_ignore_ascii_case(asked),
+            (Some(_), None) => false,
+        };
+        let found = self.rules.iter().filter(|rule| is_for_host(rule));
+        let found = found.filter_map(|rule| Some((rule, rule.path.values(wanted.path)?))).next();
+        let (rule, values) =
+            found.ok_or_else(|| Refusal::new(Code::NOT_FOUND, "no rule of the gateway is for this path"))?;
+        permitted(&rule.rights, wanted)?;
+        let uri = rule.goal.uri(&values, wanted.query);
+        let uri = uri.ok_or_else(|| Refusal::new(Code::BAD_REQUEST, "this path leads to no host or path"))?;
+        Ok((uri, rule.timeout, Under::Rule(Arc::clone(rule), values)))
+    }
+
+    /// What lets a client name whom it asks.
+    fn forwarded(&self, wanted: &Wanted<'_>, uri: Uri) -> Result<(Uri, Duration, Under), Refusal> {
+        if self.forward.is_empty() {
+            return Err(Refusal::new(Code::PROXYING_NOT_SUPPORTED, "this gateway asks only whom its rules name"));
+        }
+        let may = |forward: &&Arc<Forward>| permits(&forward.rights, wanted);
+        let mut of_them = self.forward.iter().filter(may);
+        let is_named = |forward: &&Arc<Forward>| match uri.host() {
+            millpond_live::Host::Name(name) => destination::names(&forward.to, name),
+            millpond_live::Host::V4(ip) => destination::addresses(&forward.to, (*ip).into(), false),
+            millpond_live::Host::V6(ip, None) => destination::addresses(&forward.to, (*ip).into(), false),
+            millpond_live::Host::V6(_, Some(_)) => false,
+        };
+        let found = of_them.find(is_named);
+        let forward = found.ok_or_else(|| {
+            Refusal::new(Code::FORBIDDEN, format!("{} is not to be asked through this gateway", uri.host()))
+        })?;
+        Ok((uri, forward.timeout, Under::Forward(Arc::clone(forward))))
+    }
+}
+
+/// Requests that may share an exchange: they ask for the same, and have come through as many proxies. One that has been handed round
+/// would wait for itself.
+pub(crate) type Alike = (CacheKey, u8);
+
+impl Asked {
+    pub(crate) fn alike(&self) -> Alike {
+        (self.key.clone(), self.hop_limit)
+    }
+
+    /// Whether this address may be asked for it.
+    pub(crate) fn may_go_to(&self, address: SocketAddr, is_device: impl Fn(std::net::IpAddr) -> bool) -> bool {
+        let ip = address.ip();
+        match &self.under {
+            // The operator named the host, or a part of it; the latter only among devices.
+            Under::Rule(rule, _) => !rule.goal.has_open_host() || is_device(ip),
+            Under::Forward(forward) => {
+                let by_name = matches!(self.uri.host(), millpond_live::Host::Name(_));
+                let to: &[Destination] = &forward.to;
+                destination::addresses(to, ip, by_name)
+            }
+        }
+    }
+
+    /// Somebody's answer, as it is handed back.
+    pub(crate) fn answer(&self, from: &Response) -> Response {
+        let mut response = Response::new(from.code()).with_payload(from.payload().clone());
+        for (number, value) in from.options().iter() {
+            match class(number) {
+                Class::HandedOn if matches!(number, number::LOCATION_PATH) => {}
+                Class::HandedOn => response = response.with_option(number, value.clone()),
+                Class::EndsHere if number == number::MAX_AGE => response = response.with_option(number, value.clone()),
+                Class::EndsHere => {}
+                Class::Unknown => {
+                    let why =
+                        format!("{} answered with option {number}, which is not safe to hand on", self.authority());
+                    return Refusal::new(Code::BAD_GATEWAY, why).response();
+                }
+            }
+        }
+        for segment in self.location(from) {
+            response = response.with_option(number::LOCATION_PATH, segment.into_bytes());
+        }
+        if from.code() == Code::HOP_LIMIT_REACHED {
+            // Those passed, the nearest first (RFC 8768 §4).
+            let mut passed = b"millpond ".to_vec();
+            passed.extend(from.payload().iter().take(256));
+            response = response.with_payload(passed);
+        }
+        response
+    }
+
+    /// Location-Path as it leads there through the gateway.
+    fn location(&self, from: &Response) -> Vec<String> {
+        let Ok(there) = texts(from.options(), number::LOCATION_PATH) else { return Vec::new() };
+        match &self.under {
+            Under::Forward(_) => there,
+            Under::Rule(_, _) if there.is_empty() => there,
+            Under::Rule(rule, values) => rule.goal.path_here(&rule.path, values, &there).unwrap_or_default(),
+        }
+    }
+
+    /// Scheme, host and port of whom it is for.
+    pub(crate) fn authority(&self) -> String {
+        format!("{}://{}:{}", self.uri.transport(), self.uri.host(), self.uri.port())
+    }
+}
+
+fn permits(rights: &Rights, wanted: &Wanted<'_>) -> bool {
+    let is_meant = rights.who.is_empty() || rights.who.iter().any(|who| who.includes(wanted.peer, wanted.identity));
+    is_meant && (rights.methods.is_empty() || rights.methods.contains(&wanted.method))
+}
+
+fn permitted(rights: &Rights, wanted: &Wanted<'_>) -> Result<(), Refusal> {
+    if permits(rights, wanted) {
+        return Ok(());
+    }
+    let is_meant = rights.who.is_empty() || rights.who.iter().any(|who| who.includes(wanted.peer, wanted.identity));
+    Err(match (is_meant, wanted.identity) {
+        (true, _) => Refusal::new(Code::METHOD_NOT_ALLOWED, "the rule does not allow this method"),
+        // Who has shown who it is need not show it again (RFC 7252 §5.9.2.2, §5.9.2.4).
+        (false, Some(_)) => Refusal::new(Code::FORBIDDEN, "the rule is for others"),
+        (false, None) => Refusal::new(Code::UNAUTHORIZED, "the rule is for others"),
+    })
+}
+
+/// The URI that a client names (RFC 7252 §5.10.2); none if it asks for a path of the gateway.
+fn named(options: &Options, wanted: &Wanted<'_>) -> Result<Option<Uri>, Refusal> {
+    let text = |number| options.get(number).map(|value| std::str::from_utf8(value));
+    let not_text = |_| Refusal::new(Code::BAD_OPTION, "Proxy-Uri or Proxy-Scheme is no text");
+    // Not supported are other schemes; whatever else is wrong with it is the client's mistake.
+    let wrong = |error: millpond_live::UriError| match error {
+        millpond_live::UriError::Scheme { .. } => Refusal::new(Code::PROXYING_NOT_SUPPORTED, error.to_string()),
+        error => Refusal::new(Code::BAD_REQUEST, error.to_string()),
+    };
+    if let Some(given) = text(number::PROXY_URI) {
+        return given.map_err(not_text)?.parse().map(Some).map_err(wrong);
+    }
+    let Some(scheme) = text(number::PROXY_SCHEME) else { return Ok(None) };
+    let scheme = scheme.map_err(not_text)?;
+    let transport = [Transport::Udp, Transport::Dtls, Transport::Tcp, Transport::Tls];
+    let transport = transport.into_iter().find(|known| known.to_string().eq_ignore_ascii_case(scheme));
+    let transport =
+        transport.ok_or_else(|| Refusal::new(Code::PROXYING_NOT_SUPPORTED, format!("unknown scheme {scheme:?}")))?;
+    let host = wanted.host.ok_or_else(|| Refusal::new(Code::BAD_REQUEST, "Proxy-Scheme without Uri-Host"))?;
+    let port = options.uint(number::URI_PORT).map_or(Ok(transport.default_port()), u16::try_from);
+    let port = port.map_err(|_| Refusal::new(Code::BAD_REQUEST, "Uri-Port is no port"))?;
+    // Of the letters that end a host none may be in it.
+    let is_host =
+        !host.is_empty() && !host.contains(['/', '?', '#', '@', '\\', '%']) && !host.contains(char::is_whitespace);
+    let host = if host.contains(':') && !host.starts_with('[') { format!("[{host}]") } else { host.to_owned() };
+    let made = if is_host { uri(transport, &host, port, wanted.path, wanted.query) } else { None };
+    made.map(Some).ok_or_else(|| Refusal::new(Code::BAD_REQUEST, "Uri-Host and Uri-Path make no URI"))
+}
+
+/// What becomes of an option.
+enum Class {
+    HandedOn,
+    /// It is between two neighbours.
+    EndsHere,
+    Unknown,
+}
+
+fn class(number: u16) -> Class {
+    match number {
+        number::URI_HOST
+        | number::URI_PORT
+        | number::URI_PATH
+        | number::URI_QUERY
+        | number::PROXY_URI
+        | number::PROXY_SCHEME
+        | number::OBSERVE
+        | number::MAX_AGE
+        | number::BLOCK1
+        | number::BLOCK2
+        | number::Q_BLOCK1
+        | number::Q_BLOCK2
+        | number::SIZE1
+        | number::SIZE2
+        | number::NO_RESPONSE
+        | number::HOP_LIMIT
+        | number::ECHO
+        | number::REQUEST_TAG => Class::EndsHere,
+        number if is_unsafe_to_forward(number) => Class::Unknown,
+        _ => Class::HandedOn,
+    }
+}
+
+fn texts(options: &Options, number: u16) -> Result<Vec<String>, Refusal> {
+    let text = |value: &Bytes| String::from_utf8(value.to_vec());
+    let texts: Result<Vec<String>, _> = options.all(number).map(text).collect();
+    texts.map_err(|_| Refusal::new(Code::BAD_REQUEST, "path or query is no UTF-8"))
+}

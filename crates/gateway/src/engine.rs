@@ -1,0 +1,293 @@
+//! What becomes of a request: an answer that is kept, one that somebody else waits for already, or one that is asked for.
+
+use std::{
+    collections::BTreeMap,
+    net::SocketAddr,
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak},
+    time::Duration,
+};
+
+use millpond_live::{
+    Cache, CacheKey, Client, Code, Error, Interest, Kept, Observable, Request, RequestBuilder, Response, number,
+};
+use tokio::{
+    sync::OnceCell,
+    time::{Instant, timeout_at},
+};
+
+use crate::{
+    asked::{Alike, Asked, Rules},
+    config::Config,
+    metrics::Answers,
+    paths::{Full, Paths, Turn},
+    refusal::Refusal,
+    watched::Watched,
+};
+
+/// The gateway between its two sides.
+#[derive(Debug)]
+pub(crate) struct Engine {
+    rules: RwLock<Arc<Rules>>,
+    pub(crate) paths: Paths,
+    cache: Mutex<Cache>,
+    /// For how long an answer that is not fresh stands in for one that does not come.
+    pub(crate) stale_if_error: Duration,
+    /// How long an observation goes on without observers: who registers again after a gap, or was asked for its first state and is an
+    /// observer in a moment, finds it.
+    pub(crate) lingers: Duration,
+    /// What is being asked for.
+    flights: Mutex<BTreeMap<Alike, Weak<OnceCell<Response>>>>,
+    pub(crate) answers: Answers,
+    /// What has been asked and is not answered, and how many proxies each may still pass.
+    open: Mutex<BTreeMap<CacheKey, Vec<u8>>>,
+    pub(crate) watched: Mutex<BTreeMap<Alike, Arc<Watched>>>,
+    /// What the server's observers observe.
+    observable: OnceLock<Observable>,
+}
+
+/// Where an answer is from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Source {
+    /// The gateway itself.
+    Gateway,
+    /// It was kept, and is fresh.
+    Cache,
+    /// Somebody else asked for the same at the time.
+    Shared,
+    /// An observation of the gateway.
+    Observation,
+    /// It was kept and is not fresh any more, and who is asked for another one does not answer.
+    Stale,
+    /// Who is asked.
+    Upstream,
+}
+
+impl Source {
+    /// As it is written in logs.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Gateway => "gateway",
+            Self::Cache => "cache",
+            Self::Shared => "shared",
+            Self::Observation => "observation",
+            Self::Stale => "stale",
+            Self::Upstream => "upstream",
+        }
+    }
+}
+
+pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Engine {
+    pub(crate) async fn new(config: &Config, lingers: Duration) -> Result<Self, Error> {
+        Ok(Self {
+            rules: RwLock::new(Arc::new(Rules::of(config))),
+            paths: Paths::new(config).await?,
+            cache: Mutex::new(Cache::new(config.cache.bytes)),
+            lingers,
+            stale_if_error: config.cache.stale_if_error,
+            flights: Mutex::default(),
+            open: Mutex::default(),
+            answers: Answers::new(),
+            watched: Mutex::default(),
+            observable: OnceLock::new(),
+        })
+    }
+
+    /// By which the server notifies its observers.
+    pub(crate) fn observable(self: &Arc<Self>) -> Observable {
+        let engine = Arc::downgrade(self);
+        let begins = move |request: &Request, interest: Interest| {
+            let engine = engine.upgrade()?;
+            let asked = engine.rules().read(request).ok()?;
+            engine.watch(&asked, Some(interest)).ok()
+        };
+        self.observable.get_or_init(|| Observable::on_interest(begins)).clone()
+    }
+
+    /// What is observed has changed: who is being answered at this moment may have been told what was before.
+    pub(crate) fn outdate(&self) {
+        if let Some(observable) = self.observable.get() {
+            observable.outdate();
+        }
+    }
+
+    pub(crate) fn rules(&self) -> Arc<Rules> {
+        Arc::clone(&self.rules.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(crate) fn set_rules(&self, rules: Rules) {
+        *self.rules.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(rules);
+    }
+
+    /// Bytes of answers that are kept.
+    pub(crate) fn kept(&self) -> usize {
+        locked(&self.cache).bytes()
+    }
+
+    /// Keeps a state that somebody told.
+    pub(crate) fn keep(&self, asked: &Asked, state: &Response) {
+        if asked.is_shared {
+            locked(&self.cache).take(Instant::now(), &asked.key, None, state.clone());
+        }
+    }
+
+    /// The answer to a request.
+    pub(crate) async fn answer(&self, asked: &Asked) -> (Response, Source) {
+        let key = &asked.key;
+        if !asked.is_shared {
+            let answer = self.ask(asked, None).await;
+            // It may have been carried out although nobody answered.
+            locked(&self.cache).changed(key);
+            return match answer {
+                Ok(answer) => (answer, Source::Upstream),
+                Err(refusal) => (refusal.response(), Source::Gateway),
+            };
+        }
+        let kept = match locked(&self.cache).get(Instant::now(), key) {
+            Some(Kept::Fresh(response)) => return (response, Source::Cache),
+            Some(Kept::Stale(response, since)) => Some((response, since)),
+            None => None,
+        };
+        let alike = asked.alike();
+        let (flight, mut source) = (self.flight(alike), Source::Shared);
+        let shared = flight.answer.clone().unwrap_or_default();
+        let answer = shared.get_or_init(|| async {
+            source = Source::Upstream;
+            let etag = kept.as_ref().and_then(|(kept, _)| kept.options().get(number::ETAG)).cloned();
+            let answer = match self.ask(asked, etag.as_deref()).await {
+                Ok(answer) => answer,
+                Err(refusal) => {
+                    source = Source::Gateway;
+                    let Some((stale, _)) = kept.as_ref().filter(|(_, since)| *since < self.stale_if_error) else {
+                        return refusal.response();
+                    };
+                    source = Source::Stale;
+                    // By this it says that it is not fresh.
+                    return stale.clone().with_max_age(0);
+                }
+            };
+            locked(&self.cache).take(Instant::now(), key, kept.as_ref().map(|(kept, _)| kept), answer)
+        });
+        (answer.await.clone(), source)
+    }
+
+    /// Where others wait for the same.
+    fn flight(&self, alike: Alike) -> Flight<'_> {
+        let mut flights = locked(&self.flights);
+        let answer = flights.get(&alike).and_then(Weak::upgrade).unwrap_or_default();
+        flights.insert(alike.clone(), Arc::downgrade(&answer));
+        Flight { of: self, alike, answer: Some(answer) }
+    }
+
+    /// Asks who has it, once it is its turn.
+    async fn ask(&self, asked: &Asked, etag: Option<&[u8]>) -> Result<Response, Refusal> {
+        let until = Instant::now() + asked.timeout;
+        let (_turn, request) = self.turn(asked, until).await?;
+        let _open = Open::new(self, asked);
+        let request = match etag {
+            Some(etag) => request.option(number::ETAG, etag.to_vec()),
+            None => request,
+        };
+        match request.deadline(until.saturating_duration_since(Instant::now())).send().await {
+            Ok(response) => Ok(asked.answer(&response)),
+            Err(error) => Err(failed(asked, &error)),
+        }
+    }
+
+    /// A turn on the path to who is asked, and the request to be sent in it.
+    pub(crate) async fn turn(&self, asked: &Asked, until: Instant) -> Result<(Option<Turn>, RequestBuilder), Refusal> {
+        let address = self.address(asked).await?;
+        let way = self.paths.way(&asked.uri, address);
+        if self.is_round(asked) {
+            return Ok((None, request(&way.client, asked, address)));
+        }
+        let turn = timeout_at(until, way.turns.take(asked.peer)).await;
+        let turn = turn.map_err(|_| {
+            let why = format!("{}: {} s passed before its turn came", asked.authority(), asked.timeout.as_secs());
+            Refusal::new(Code::GATEWAY_TIMEOUT, why)
+        })?;
+        let turn = turn.map_err(|Full { again_in }| {
+            let why = format!("{}: too many requests wait for this path", asked.authority());
+            Refusal::new(Code::SERVICE_UNAVAILABLE, why).again_in(again_in)
+        })?;
+        Ok((Some(turn), request(&way.client, asked, address)))
+    }
+
+    /// Whether this may be a request that is open already and has come back round other gateways. It would wait for its own turn; without
+    /// one it goes on until Hop-Limit ends it.
+    fn is_round(&self, asked: &Asked) -> bool {
+        locked(&self.open).get(&asked.key).is_some_and(|limits| limits.iter().any(|limit| *limit > asked.hop_limit))
+    }
+
+    /// Where who is asked is.
+    async fn address(&self, asked: &Asked) -> Result<SocketAddr, Refusal> {
+        let found = self.paths.resolver().resolve(&asked.uri).await;
+        let found = found.map_err(|error| Refusal::new(Code::BAD_GATEWAY, error.to_string()))?;
+        let may = |address: &SocketAddr| asked.may_go_to(*address, |ip| self.paths.has(ip));
+        found.into_iter().find(may).ok_or_else(|| {
+            Refusal::new(Code::FORBIDDEN, format!("{} is not to be asked through this gateway", asked.uri.host()))
+        })
+    }
+}
+
+/// An answer that one asks for and others wait for.
+struct Flight<'e> {
+    of: &'e Engine,
+    alike: Alike,
+    /// There until it is dropped.
+    answer: Option<Arc<OnceCell<Response>>>,
+}
+
+impl Drop for Flight<'_> {
+    fn drop(&mut self) {
+        let mut flights = locked(&self.of.flights);
+        self.answer = None;
+        if flights.get(&self.alike).is_some_and(|answer| answer.strong_count() == 0) {
+            flights.remove(&self.alike);
+        }
+    }
+}
+
+/// A request that is not answered yet.
+struct Open<'e> {
+    of: &'e Engine,
+    key: CacheKey,
+    hop_limit: u8,
+}
+
+impl<'e> Open<'e> {
+    fn new(of: &'e Engine, asked: &Asked) -> Self {
+        locked(&of.open).entry(asked.key.clone()).or_default().push(asked.hop_limit);
+        Self { of, key: asked.key.clone(), hop_limit: asked.hop_limit }
+    }
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        let mut open = locked(&self.of.open);
+        let Some(limits) = open.get_mut(&self.key) else { return };
+        if let Some(place) = limits.iter().position(|limit| *limit == self.hop_limit) {
+            limits.swap_remove(place);
+        }
+        if limits.is_empty() {
+            open.remove(&self.key);
+        }
+    }
+}
+
+fn request(client: &Client, asked: &Asked, address: SocketAddr) -> RequestBuilder {
+    let request = client.request(asked.method, &asked.uri).address(address).payload(asked.payload.clone());
+    let request = asked.options.iter().fold(request, |request, (number, value)| request.option(number, value.clone()));
+    request.hop_limit(asked.hop_limit)
+}
+
+/// Who was asked has not answered.
+pub(crate) fn failed(asked: &Asked, error: &Error) -> Refusal {
+    let code = if error.is_timeout() { Code::GATEWAY_TIMEOUT } else { Code::BAD_GATEWAY };
+    Refusal::new(code, format!("{}: {error}", asked.authority()))
+}

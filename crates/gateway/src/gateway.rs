@@ -1,0 +1,274 @@
+//! The gateway: a server whose requests others answer.
+
+use std::{fmt, net::SocketAddr, sync::Arc, time::Duration};
+
+use millpond_live::{
+    AccessOutcome, AccessRecord, Code, Error, PeerIdentity, Request, Resource, Response, Server, Transport, Uri, number,
+};
+use tokio::time::Instant;
+
+use crate::{
+    asked::Rules,
+    config::Config,
+    engine::{Engine, Source},
+    metrics,
+};
+
+/// What became of a request.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Access {
+    /// Who asked.
+    pub peer: SocketAddr,
+    /// Over what.
+    pub transport: Transport,
+    /// Who that has proved to be.
+    pub identity: Option<PeerIdentity>,
+    /// Its method; `None` of what could not be read.
+    pub method: Option<Code>,
+    /// Its path as text: the client may have put anything into it.
+    pub path: String,
+    /// The rule under which it was handed on, by its path, or `forward`.
+    pub rule: Option<String>,
+    /// Who was asked for it.
+    pub upstream: Option<Uri>,
+    /// Where the answer is from.
+    pub source: Source,
+    /// The answer's code; `None` if there was no answer.
+    pub code: Option<Code>,
+    /// Bytes of the answer's body.
+    pub bytes: usize,
+    /// Why, where the gateway decided that.
+    pub reason: Option<String>,
+    /// From the request to its answer.
+    pub took: Duration,
+}
+
+type OnAccess = Arc<dyn Fn(&Access) + Send + Sync>;
+
+/// A gateway that runs.
+#[derive(Debug)]
+pub struct Gateway {
+    server: Server,
+    engine: Arc<Engine>,
+}
+
+/// Sets up a [`Gateway`].
+pub struct Builder {
+    config: Config,
+    on_access: Option<OnAccess>,
+    lingers: Duration,
+}
+
+impl fmt::Debug for Builder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builder").field("config", &self.config).finish_non_exhaustive()
+    }
+}
+
+/// Handlers that wait for devices, over all and for one peer: a slow path holds them for minutes.
+const MOST_RUNNING: usize = 16_384;
+const MOST_RUNNING_PER_PEER: usize = 256;
+
+/// See [`Builder::observe_on_for`].
+const LINGERS: Duration = Duration::from_secs(30);
+
+impl Gateway {
+    /// One that does what this file says.
+    #[must_use]
+    pub fn builder(config: Config) -> Builder {
+        Builder { config, on_access: None, lingers: LINGERS }
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn local_addrs(&self) -> &[(Transport, SocketAddr)] {
+        self.server.local_addrs()
+    }
+
+    /// Where its metrics are.
+    #[must_use]
+    pub const fn metrics_addr(&self) -> Option<SocketAddr> {
+        self.server.metrics_addr()
+    }
+
+    /// Does what this file says from now on, as far as that concerns rules, rights and credentials; sessions and what is kept stay. What
+    /// else differs takes effect when it is started again.
+    ///
+    /// # Errors
+    /// Credentials that cannot be used; nothing has changed.
+    pub async fn reload(&self, config: &Config) -> Result<(), Error> {
+        if let Some(security) = &config.security {
+            self.server.set_security(security.clone()).await?;
+        }
+        self.engine.set_rules(Rules::of(config));
+        // Whose rights were withdrawn is told so.
+        self.engine.observable().notify();
+        Ok(())
+    }
+
+    /// Waits for it to end by itself, which it does only if it cannot go on.
+    ///
+    /// # Errors
+    /// Why it ended.
+    pub async fn wait(&mut self) -> Result<(), Error> {
+        self.server.wait().await
+    }
+
+    /// Answers what was asked, tells observers that it ends, and ends.
+    pub async fn shutdown(self) {
+        self.server.shutdown().await;
+    }
+}
+
+impl Builder {
+    /// Reports what became of each request, from the tasks that answer: do little there.
+    #[must_use]
+    pub fn on_access(mut self, hook: impl Fn(&Access) + Send + Sync + 'static) -> Self {
+        self.on_access = Some(Arc::new(hook));
+        self
+    }
+
+    /// How long a device is still observed when nobody observes it any more; 30 s, in which who was interrupted registers again.
+    #[must_use]
+    pub const fn observe_on_for(mut self, lingers: Duration) -> Self {
+        self.lingers = lingers;
+        self
+    }
+
+    /// Begins to listen.
+    ///
+    /// # Errors
+    /// An address that cannot be bound, credentials that cannot be used, a rule that leads to the gateway itself.
+    pub async fn start(self) -> Result<Gateway, Error> {
+        let Self { config, on_access, lingers } = self;
+        let engine = Arc::new(Engine::new(&config, lingers).await?);
+        check_loops(&config, &engine).await?;
+        let mut builder = Server::builder()
+            .most_running(MOST_RUNNING)
+            .most_running_per_peer(MOST_RUNNING_PER_PEER)
+            .proxy(proxy(&engine, on_access.clone()));
+        let listen = &config.listen;
+        builder = listen.coap.iter().fold(builder, |builder, address| builder.bind(*address));
+        builder = listen.coap_tcp.iter().fold(builder, |builder, address| builder.bind_tcp(*address));
+        if let Some(security) = config.security.clone() {
+            builder = listen.coaps.iter().fold(builder, |builder, address| builder.bind_dtls(*address));
+            builder = listen.coaps_tcp.iter().fold(builder, |builder, address| builder.bind_tls(*address));
+            builder = builder.security(security);
+        }
+        if let Some(address) = listen.metrics {
+            let engine = Arc::clone(&engine);
+            builder = builder.metrics(address).metrics_beside(move || metrics::text(Arc::clone(&engine)));
+        }
+        if let Some(hook) = on_access {
+            builder = builder.access_log(move |record| {
+                // Of others a handler has told.
+                if record.reason.is_some() {
+                    hook(&Access::refused(record));
+                }
+            });
+        }
+        Ok(Gateway { server: builder.start().await?, engine })
+    }
+}
+
+/// The resource that stands for all that others have.
+fn proxy(engine: &Arc<Engine>, on_access: Option<OnAccess>) -> Resource {
+    let observable = engine.observable();
+    let engine = Arc::clone(engine);
+    Resource::new().observable(&observable).any(move |request: Request| {
+        let (engine, on_access) = (Arc::clone(&engine), on_access.clone());
+        async move { answered(&engine, &request, on_access.as_ref()).await }
+    })
+}
+
+async fn answered(engine: &Arc<Engine>, request: &Request, on_access: Option<&OnAccess>) -> Response {
+    let began = Instant::now();
+    let asked = engine.rules().read(request);
+    let (response, source) = match &asked {
+        Ok(asked) if observes(request) => (engine.state(asked).await, Source::Observation),
+        Ok(asked) => engine.answer(asked).await,
+        Err(refusal) => (refusal.response(), Source::Gateway),
+    };
+    let (took, rule) = (began.elapsed(), asked.as_ref().ok().map(|asked| asked.under.name()));
+    engine.answers.count(rule.as_deref(), source, took);
+    if let Some(hook) = on_access {
+        let reason = (source == Source::Gateway).then(|| response.text().unwrap_or_default().to_owned());
+        hook(&Access {
+            peer: request.peer(),
+            transport: request.transport(),
+            identity: request.identity().cloned(),
+            method: Some(request.method()),
+            path: request.path_text(),
+            rule,
+            upstream: asked.as_ref().ok().map(|asked| asked.uri.clone()),
+            source,
+            code: Some(response.code()),
+            bytes: response.payload().len(),
+            reason,
+            took,
+        });
+    }
+    response
+}
+
+/// Whether a request begins to observe, or is asked again for those who do.
+fn observes(request: &Request) -> bool {
+    request.options().uint(number::OBSERVE) == Some(0) && matches!(request.method(), Code::GET | Code::FETCH)
+}
+
+impl Access {
+    /// One that the server refused by itself.
+    fn refused(record: &AccessRecord) -> Self {
+        let (code, bytes) = match record.outcome {
+            AccessOutcome::Answered { code, bytes } => (Some(code), bytes),
+            _ => (None, 0),
+        };
+        Self {
+            peer: record.peer,
+            transport: record.transport,
+            identity: record.identity.as_deref().cloned(),
+            method: record.method,
+            path: record.path.clone(),
+            rule: None,
+            upstream: None,
+            source: Source::Gateway,
+            code,
+            bytes,
+            reason: record.reason.as_ref().map(ToString::to_string),
+            took: record.took,
+        }
+    }
+}
+
+/// No rule leads to where the gateway listens.
+async fn check_loops(config: &Config, engine: &Engine) -> Result<(), Error> {
+    let listen = &config.listen;
+    for rule in &config.rules {
+        let Some(uri) = rule.goal.fixed() else { continue };
+        let here = match uri.transport() {
+            Transport::Udp => &listen.coap,
+            Transport::Tcp => &listen.coap_tcp,
+            Transport::Dtls => &listen.coaps,
+            Transport::Tls => &listen.coaps_tcp,
+        };
+        // Who cannot be resolved now may be later, and is told of when it is asked.
+        let addresses = engine.paths.resolver().resolve(&uri).await.unwrap_or_default();
+        let leads_here = |address: &SocketAddr| {
+            here.iter().any(|own| own.port() == address.port() && own.port() != 0 && is_at(own.ip(), address.ip()))
+        };
+        if let Some(own) = addresses.iter().find(|address| leads_here(address)) {
+            let reason = format!("the rule for {} leads to {own}, where the gateway itself listens", rule.path);
+            return Err(Error::Setting { name: "rule", reason });
+        }
+    }
+    Ok(())
+}
+
+/// Whether who listens there hears what is sent to this address.
+fn is_at(listens: std::net::IpAddr, address: std::net::IpAddr) -> bool {
+    let address = address.to_canonical();
+    // An address can be bound if it is one of this machine.
+    let is_of_this_machine = || std::net::UdpSocket::bind((address, 0)).is_ok();
+    listens.to_canonical() == address || listens.is_unspecified() && is_of_this_machine()
+}

@@ -1,0 +1,48 @@
+//! Why a request is not answered by whom it is for.
+
+use millpond_live::{Code, Response};
+
+/// An answer of the gateway itself: a code, and why, for a person (RFC 7252 §5.5.2).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    pub(crate) code: Code,
+    pub(crate) why: String,
+    /// Seconds after which to ask again.
+    pub(crate) again_in: Option<u32>,
+}
+
+/// Bytes of a reason, at most: it goes into one datagram beside options.
+const LONGEST: usize = 300;
+
+impl Refusal {
+    pub(crate) fn new(code: Code, why: impl Into<String>) -> Self {
+        Self { code, why: why.into(), again_in: None }
+    }
+
+    pub(crate) fn again_in(self, seconds: u32) -> Self {
+        Self { again_in: Some(seconds), ..self }
+    }
+
+    pub(crate) fn response(&self) -> Response {
+        let end = self.why.char_indices().map(|(at, _)| at).take_while(|at| *at <= LONGEST).last().unwrap_or(0);
+        let why = if self.why.len() <= LONGEST { &self.why } else { self.why.get(..end).unwrap_or_default() };
+        let response = Response::new(self.code).with_payload(why.as_bytes().to_vec());
+        match self.again_in {
+            Some(seconds) => response.with_max_age(seconds),
+            None => response,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_fit_a_datagram() {
+        let long = Refusal::new(Code::BAD_GATEWAY, "é".repeat(500)).response();
+        assert!(long.payload().len() <= LONGEST && long.text().is_ok());
+        let short = Refusal::new(Code::SERVICE_UNAVAILABLE, "full").again_in(7).response();
+        assert_eq!((short.text(), short.options().uint(millpond_live::number::MAX_AGE)), (Ok("full"), Some(7)));
+    }
+}
