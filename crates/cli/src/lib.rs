@@ -23,6 +23,7 @@ pub mod discover;
 mod draft;
 pub mod emulate;
 pub mod failure;
+pub mod gateway;
 pub mod interrupt;
 pub mod load;
 pub mod log;

@@ -98,7 +98,7 @@ fn run(verb: Verb, arguments: &[OsString], further: Vec<FurtherVerb>) -> Result<
 
 #[tokio::main]
 async fn live(verb: Verb, arguments: &[OsString]) -> Result<(), Failure> {
-    use crate::{diagnose, discover, emulate, load, observe, ping, request, serve};
+    use crate::{diagnose, discover, emulate, gateway, load, observe, ping, request, serve};
     let interrupt = &mut Interrupt::listen().map_err(no_signals)?;
     use millpond_live::Code;
     match verb {
@@ -113,6 +113,7 @@ async fn live(verb: Verb, arguments: &[OsString]) -> Result<(), Failure> {
         Verb::Ping(flags) => ping::ping(flags, interrupt).await,
         Verb::Discover(flags) => discover::discover(flags, interrupt).await,
         Verb::Serve(flags) => serve::serve(flags, interrupt).await,
+        Verb::Gateway(flags) => gateway::gateway(flags, interrupt).await,
         Verb::Load(flags) => load::load(flags, arguments, interrupt).await,
         Verb::Emulate(flags) => emulate::emulate(flags, interrupt).await,
         Verb::Relay(flags) => emulate::relay(flags, interrupt).await,

@@ -5,6 +5,7 @@ mod defaults;
 mod diagnose;
 mod discover;
 mod emulate;
+mod gateway;
 mod load;
 mod oscore;
 mod repeating;
@@ -22,6 +23,7 @@ pub use defaults::defaults;
 pub use diagnose::{Diagnose, Place as CapturedAt};
 pub use discover::Discover;
 pub use emulate::{Emulate, OverPath, Relay};
+pub use gateway::Gateway;
 pub use load::{Load, Method};
 pub use oscore::{Contexts, NewContexts};
 pub use repeating::Repeating;
@@ -133,6 +135,23 @@ pub enum Verb {
         /echo            what was sent, any method\n  \
         /large?size=20k  that many bytes, block by block")]
     Serve(Serve),
+    /// Stand between clients and devices: a proxy with a cache and a calm pace.
+    #[command(after_help = "Examples:\n  \
+        millpond gateway gateway.toml\n  \
+        millpond gateway --check gateway.toml\n  \
+        millpond gateway --log json gateway.toml 2>> access.jsonl\n\n\
+        A file for devices at 10.77.1.1 to .254 behind one link, asked as coap://GATEWAY/meters/7/...:\n  \
+        [listen]\n  \
+        coap = [\"[::]\", \"0.0.0.0\"]\n  \
+        [[path]]\n  \
+        name = \"cell\"\n  \
+        devices = [\"10.77.1.0/24\"]\n  \
+        nstart = 4\n  \
+        [[rule]]\n  \
+        path = \"/meters/{id}/{*rest}\"\n  \
+        to = \"coap://10.77.1.{id}/{*rest}\"\n\n\
+        SIGHUP reads the file again; what cannot be used changes nothing.")]
+    Gateway(Gateway),
     /// Load a server: how long answers take, and which retransmissions were spurious.
     #[command(after_help = "Examples:\n  \
         millpond load coap://127.0.0.1/hello\n  \
@@ -210,7 +229,7 @@ pub enum Verb {
 /// The verbs by what they are for, in the order of the help.
 pub const GROUPS: [(&str, &[&str]); 5] = [
     ("Ask a server", &["get", "put", "post", "delete", "fetch", "patch", "ipatch", "observe", "ping", "discover"]),
-    ("Serve", &["serve"]),
+    ("Serve", &["serve", "gateway"]),
     ("Measure, and put a path between programs", &["load", "emulate", "relay", "diagnose"]),
     ("Make keys", &["oscore"]),
     ("This program", &["completions", "manual"]),

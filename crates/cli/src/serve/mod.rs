@@ -2,7 +2,7 @@
 
 mod directory;
 mod files;
-mod requests;
+pub(crate) mod requests;
 mod rights;
 mod tags;
 mod trials;

@@ -1,6 +1,6 @@
 //! A line for each request.
 
-use millpond_live::{AccessOutcome, AccessRecord, PeerIdentity};
+use millpond_live::{AccessOutcome, AccessRecord, Code, PeerIdentity};
 use serde_json::json;
 
 use crate::arguments::LogFormat;
@@ -16,7 +16,8 @@ pub(super) fn line(time: String, access: &AccessRecord, format: LogFormat) -> St
 
 fn text(time: &str, access: &AccessRecord) -> String {
     let AccessRecord { peer, path, received, outcome, reason, took, .. } = access;
-    let identity = identity(access).map_or(String::new(), |(kind, name)| format!(" {kind}:{}", plain(&name)));
+    let identity =
+        identity(access.identity.as_deref()).map_or(String::new(), |(kind, name)| format!(" {kind}:{}", plain(&name)));
     let received = if *received > 0 { format!("{received} bytes in, ") } else { String::new() };
     let outcome = match outcome {
         AccessOutcome::Answered { code, bytes } => format!("{}, {received}{bytes} bytes", answer::titled(*code)),
@@ -25,7 +26,7 @@ fn text(time: &str, access: &AccessRecord) -> String {
         _ => "not answered".into(),
     };
     let reason = reason.as_ref().map_or(String::new(), |reason| format!(" ({})", plain(reason)));
-    let (method, took) = (method(access).unwrap_or_else(|| "-".into()), took.as_secs_f64() * 1e3);
+    let (method, took) = (method(access.method).unwrap_or_else(|| "-".into()), took.as_secs_f64() * 1e3);
     format!("{time}  {peer}{identity}  {method} {}  {outcome}{reason}, {took:.1} ms", plain(path))
 }
 
@@ -40,14 +41,14 @@ fn json(time: &str, access: &AccessRecord) -> String {
         AccessOutcome::Insecure => "insecure",
         _ => "unanswered",
     };
-    let identity = identity(access);
+    let identity = identity(access.identity.as_deref());
     json!({
         "time": time,
         "peer": access.peer.to_string(),
         "transport": access.transport.to_string(),
         "identity": identity.as_ref().map(|(_, name)| name),
         "identity_kind": identity.as_ref().map(|(kind, _)| kind),
-        "method": method(access),
+        "method": method(access.method),
         "path": access.path,
         "outcome": outcome,
         "code": code,
@@ -60,9 +61,9 @@ fn json(time: &str, access: &AccessRecord) -> String {
 }
 
 /// What kind of identity was proved, and its name; of a certificate the first of those that it has.
-fn identity(access: &AccessRecord) -> Option<(&'static str, String)> {
-    let identity = access.identity.as_ref()?;
-    let kind = match **identity {
+pub(crate) fn identity(identity: Option<&PeerIdentity>) -> Option<(&'static str, String)> {
+    let identity = identity?;
+    let kind = match identity {
         PeerIdentity::PreSharedKey(_) => "psk",
         PeerIdentity::Certificate(_) => "certificate",
         _ => "other",
@@ -70,11 +71,11 @@ fn identity(access: &AccessRecord) -> Option<(&'static str, String)> {
     Some((kind, identity.names().into_iter().next().unwrap_or_default()))
 }
 
-fn method(access: &AccessRecord) -> Option<String> {
-    access.method.map(|method| method.name().map_or_else(|| method.to_string(), str::to_uppercase))
+pub(crate) fn method(method: Option<Code>) -> Option<String> {
+    method.map(|method| method.name().map_or_else(|| method.to_string(), str::to_uppercase))
 }
 
 /// What a peer sent, without what would break the line or steer a terminal.
-fn plain(text: &str) -> String {
+pub(crate) fn plain(text: &str) -> String {
     text.chars().map(|c| if steers(c) { '?' } else { c }).collect()
 }
