@@ -1,6 +1,6 @@
 //! Look-ups: what they ask for, and what fits (RFC 9176 §6).
 
-use std::borrow::Cow;
+use std::{borrow::Cow, cell::OnceCell};
 
 use millpond_live::{Link, LinkWriter, Request, attribute_fits, links, number};
 
@@ -147,11 +147,11 @@ impl LookUp {
             return Ok(());
         }
         let Seen { registration, .. } = seen;
-        let links = page.written.link(&seen.location).attribute("ep", &registration.name);
+        let links = page.written.link(seen.location()).attribute("ep", &registration.name);
         if let Some(sector) = &registration.sector {
             links.attribute("d", sector);
         }
-        links.attribute("base", &seen.base).attribute("rt", ENDPOINT);
+        links.attribute("base", seen.base()).attribute("rt", ENDPOINT);
         for (name, value) in &registration.attributes {
             match value {
                 Some(value) => links.attribute(name, value),
@@ -215,20 +215,29 @@ impl Page {
     }
 }
 
-/// A registration as criteria are held against it.
+/// A registration as criteria are held against it. Its texts are made once they are needed.
 struct Seen<'r> {
+    id: u64,
     registration: &'r Registration,
-    location: String,
-    base: Cow<'r, str>,
+    location: OnceCell<String>,
+    base: OnceCell<Cow<'r, str>>,
 }
 
 impl<'r> Seen<'r> {
-    fn new(id: u64, registration: &'r Registration) -> Self {
-        Self { registration, location: super::location(id), base: registration.base() }
+    const fn new(id: u64, registration: &'r Registration) -> Self {
+        Self { id, registration, location: OnceCell::new(), base: OnceCell::new() }
+    }
+
+    fn location(&self) -> &str {
+        self.location.get_or_init(|| super::location(self.id))
+    }
+
+    fn base(&self) -> &str {
+        self.base.get_or_init(|| self.registration.base())
     }
 
     fn resolved<'t>(&self, reference: &'t str) -> Cow<'t, str> {
-        resolved(reference, &self.base)
+        resolved(reference, self.base())
     }
 
     fn links(&self) -> impl Iterator<Item = Link<'r>> + use<'r> {
@@ -240,8 +249,8 @@ impl<'r> Seen<'r> {
         match name {
             "ep" => attribute_fits(name, &self.registration.name, wanted),
             "d" => self.registration.sector.as_ref().is_some_and(|sector| attribute_fits(name, sector, wanted)),
-            "base" => attribute_fits(name, &self.base, wanted),
-            "href" => attribute_fits(name, &self.location, wanted),
+            "base" => attribute_fits(name, self.base(), wanted),
+            "href" => attribute_fits(name, self.location(), wanted),
             "rt" => attribute_fits(name, ENDPOINT, wanted),
             _ => {
                 let mut named = self.registration.attributes.iter().filter(|(known, _)| **known == *name);
@@ -257,10 +266,11 @@ impl<'r> Seen<'r> {
         if links.contains(start) || links.contains('\\') {
             return true;
         }
-        let origin = origin_of(&self.base).unwrap_or_default();
-        let is_resolved = matches!(name, "href" | "anchor");
-        is_resolved
-            && (origin.starts_with(start) || start.strip_prefix(origin).is_some_and(|path| links.contains(path)))
+        if !matches!(name, "href" | "anchor") {
+            return false;
+        }
+        let origin = origin_of(self.base()).unwrap_or_default();
+        origin.starts_with(start) || start.strip_prefix(origin).is_some_and(|path| links.contains(path))
     }
 
     fn link_fits(&self, link: Link<'_>, name: &str, wanted: &str) -> bool {

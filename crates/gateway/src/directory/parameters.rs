@@ -72,10 +72,7 @@ impl Parameters {
                     return Err(Refusal::malformed(format!("{name:?} is no name of an attribute (RFC 9176 §9.3)")));
                 }
                 name => {
-                    if read.attributes.len() == MOST_ATTRIBUTES {
-                        let why = format!("an endpoint may have {MOST_ATTRIBUTES} attributes; leave out some");
-                        return Err(Refusal::malformed(why));
-                    }
+                    check_count(read.attributes.len() + 1)?;
                     if text.contains(char::is_control) {
                         return Err(Refusal::malformed(format!("the value of {name} has a control character")));
                     }
@@ -85,6 +82,14 @@ impl Parameters {
         }
         Ok(read)
     }
+}
+
+/// An endpoint may have so many attributes.
+pub(super) fn check_count(attributes: usize) -> Result<(), Refusal> {
+    if attributes > MOST_ATTRIBUTES {
+        return Err(Refusal::malformed(format!("an endpoint may have {MOST_ATTRIBUTES} attributes; leave out some")));
+    }
+    Ok(())
 }
 
 /// A name as RFC 9176 §5 allows it.

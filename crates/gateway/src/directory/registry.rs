@@ -6,11 +6,12 @@ use std::{
     time::Duration,
 };
 
-use millpond_live::quota::{Shares, Usage};
+use millpond_live::quota::{Full, Shares, Usage};
 
 use super::{
     Endpoint, Parameters, Query, Refusal, Registrant,
     lookup::{Kind, LookUp},
+    parameters::check_count,
     registration::{Registration, checked, key},
 };
 
@@ -22,6 +23,13 @@ const KEPT_EXPIRED: Duration = Duration::from_secs(600);
 
 /// How long to wait before asking again for room, at least and at most.
 const RETRY: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(600));
+
+/// Who may have how much of the memory: a network three quarters; those without identity three quarters together, and those of one
+/// network half. So who has proved an identity finds room that nobody takes by addresses alone.
+const fn shares(all: usize) -> Shares {
+    let three_quarters = all.saturating_sub(all >> 2);
+    Shares { all, network: three_quarters, unvalidated: three_quarters, unvalidated_of_network: all >> 1 }
+}
 
 /// The registrations of a directory.
 ///
@@ -45,7 +53,8 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// An empty one that holds so many bytes, of which a network may have three quarters, and so many bytes of links of one endpoint.
+    /// An empty one that holds so many bytes, of which those without identity may have three quarters and those of one network half,
+    /// and so many bytes of links of one endpoint.
     #[must_use]
     pub const fn new(memory: usize, longest_links: usize) -> Self {
         Self {
@@ -54,7 +63,7 @@ impl Registry {
             by_end: BTreeSet::new(),
             swept: Duration::ZERO,
             next: 1,
-            shares: Shares::of_bytes(memory),
+            shares: shares(memory),
             usage: Usage::new(),
             longest_links,
             revision: 0,
@@ -119,6 +128,7 @@ impl Registry {
         registration.base = base.map(Into::into).or(registration.base);
         registration.attributes.retain(|(known, _)| !attributes.iter().any(|(name, _)| **name == **known));
         registration.attributes.extend(boxed(attributes));
+        check_count(registration.attributes.len())?;
         self.put(now, Some(id), registration).map(drop)
     }
 
@@ -331,12 +341,13 @@ impl Registry {
             if let Some(replaced) = replaced {
                 self.usage.add(replaced.registrant.source(), replaced.weight());
             }
-            if !full.all && !full.network {
+            if full == Full::default() {
                 return Ok(());
             }
             let helps = |other: &u64| {
                 let held_by = self.registrations.get(other).map(|other| other.registrant.source());
-                Some(*other) != id && (full.all || held_by == Some(source))
+                let is_alike = held_by.is_some_and(|held_by| held_by.is_validated == source.is_validated);
+                Some(*other) != id && (full.all || held_by == Some(source) || full.unvalidated && is_alike)
             };
             let expired = self.by_end.range(..=(now, u64::MAX)).find(|(_, other)| helps(other));
             if let Some((_, expired)) = expired.copied() {
@@ -345,7 +356,10 @@ impl Registry {
             }
             let first = self.by_end.first().map_or(RETRY.1, |(end, _)| end.saturating_sub(now));
             let retry_after = first.clamp(RETRY.0, RETRY.1);
-            return Err(if full.all { Refusal::Full { retry_after } } else { Refusal::NetworkFull { retry_after } });
+            return Err(match full.network || full.unvalidated_of_network {
+                true => Refusal::NetworkFull { retry_after },
+                false => Refusal::Full { retry_after },
+            });
         }
     }
 

@@ -80,7 +80,7 @@ impl Fetching {
 
     /// A place for this one, unless its links are being fetched already or there is none.
     fn place(&self, of: &Registrant) -> Result<Place<'_>, Refusal> {
-        let (peer, source) = (of.peer, of.source());
+        let (peer, source) = (of.peer, Source::validated(millpond_live::network_of(of.peer)));
         let mut open = self.open();
         let full = open.usage.full(&MOST, source, 1);
         if full.all || full.network || !open.peers.insert(peer) {

@@ -176,7 +176,7 @@ proptest! {
     /// Whatever is asked is done or refused, in bounded memory, and look-ups tell links.
     #[test]
     fn whatever_is_asked_is_done_or_refused(all in vec(asked(), 0..40)) {
-        const BUDGET: usize = 4 << 10;
+        const BUDGET: usize = 16 << 10;
         let peers = ["192.0.2.1:1", "192.0.2.1:2", "[2001:db8::1]:3", "[fe80::1%1]:4"].map(at);
         let mut registry = Registry::new(BUDGET, 1 << 10);
         let mut now = Duration::from_secs(1_000);

@@ -309,28 +309,57 @@ fn what_says_the_same_again_changes_no_look_up() {
 }
 
 #[test]
-fn one_network_leaves_room_for_others() {
-    let links = format!("</{}>", "x".repeat(10_000));
+fn updates_add_no_more_attributes_than_a_registration_may_have() {
     let mut registry = registry();
-    let peer = |network: u8, host: u32| -> Registrant {
-        let peer = SocketAddr::from(([192, 0, network, (host % 250) as u8], (host / 250) as u16 + 1));
-        Registrant { transport: Transport::Udp, peer, identity: None }
+    let id = registry.register(T(0), &at(NODE), parameters("ep=a&x0=0"), "").unwrap();
+    let mut update = |of: std::ops::Range<usize>, value: &str| {
+        let query = of.map(|number| format!("x{number}={value}")).collect::<Vec<_>>().join("&");
+        registry.update(T(1), id, &at(NODE), parameters(&query))
     };
-    let mut register = |network, host, now| {
-        let parameters = parameters(&format!("ep={network}-{host}&lt=1000"));
-        registry.register(T(now), &peer(network, host), parameters, &links)
+    assert_eq!(update(0..64, "1"), Ok(()));
+    assert_eq!(update(0..64, "2"), Ok(()), "they replace those of the same name");
+    assert!(matches!(update(64..65, "3"), Err(Refusal::Malformed(_))));
+    assert_eq!(registry.endpoints(T(1), &query("")).unwrap().matches("=\"2\"").count(), 64);
+}
+
+/// A registration of some 11,000 bytes from this network.
+fn large(network: u8, host: u32, identity: Option<&'static str>) -> (Registrant, Parameters, String) {
+    let peer = SocketAddr::from(([192, 0, network, (host % 250) as u8], (host / 250) as u16 + 1));
+    let identity = identity.map(|identity| PeerIdentity::PreSharedKey(Bytes::from(identity)));
+    let parameters = parameters(&format!("ep={network}-{host}&lt=1000"));
+    (Registrant { transport: Transport::Udp, peer, identity }, parameters, format!("</{}>", "x".repeat(10_000)))
+}
+
+#[test]
+fn one_network_leaves_room_for_others_and_those_without_identity_for_those_with_one() {
+    let mut registry = registry();
+    let mut register = |network, host, identity, now| {
+        let (by, parameters, links) = large(network, host, identity);
+        registry.register(T(now), &by, parameters, &links)
     };
-    let flood = (0..1_000).filter(|host| register(1, *host, 0).is_ok()).count();
-    assert!((70..80).contains(&flood), "{flood}");
-    assert_eq!(register(1, 2_000, 400), Err(Refusal::NetworkFull { retry_after: Duration::from_secs(600) }));
-    assert_eq!(register(1, 2_000, 990), Err(Refusal::NetworkFull { retry_after: Duration::from_secs(30) }));
-    // A time that goes back does no harm.
-    let others = (0..1_000).filter(|host| register(2, *host, 500).is_ok()).count();
-    assert!((20..30).contains(&others), "{others}");
-    assert_eq!(register(3, 0, 600), Err(Refusal::Full { retry_after: Duration::from_secs(400) }));
+    let retry_after = Duration::from_secs;
+    let mut count = |network, identity| (0..1_000).filter(|host| register(network, *host, identity, 0).is_ok()).count();
+    let counts = [count(1, None), count(2, None), count(3, Some("key")), count(4, Some("key"))];
+    // Half, another quarter, and the last one, of about a hundred.
+    assert!(counts[0].abs_diff(48) < 3 && counts[1].abs_diff(24) < 3 && counts[2].abs_diff(24) < 3, "{counts:?}");
+    assert_eq!(counts[3], 0);
+    assert_eq!(register(1, 2_000, None, 400), Err(Refusal::NetworkFull { retry_after: retry_after(600) }));
+    assert_eq!(register(5, 2_000, None, 400), Err(Refusal::Full { retry_after: retry_after(600) }));
+    assert_eq!(register(5, 2_000, Some("key"), 500), Err(Refusal::Full { retry_after: retry_after(500) }));
+    assert_eq!(register(1, 2_000, None, 990), Err(Refusal::NetworkFull { retry_after: retry_after(30) }));
     // Who is registered stays so, and can register again.
-    assert!(register(1, 0, 600).is_ok());
+    assert!(register(1, 0, None, 990).is_ok());
     // What has expired gives way.
-    assert!(register(3, 0, 1_000).is_ok());
+    assert!(register(5, 0, None, 1_000).is_ok());
     assert!(registry.memory() <= 1 << 20);
+
+    let mut registry = self::registry();
+    let mut register = |network, host| {
+        let (by, parameters, links) = large(network, host, Some("key"));
+        registry.register(T(0), &by, parameters, &links)
+    };
+    let of_one = (0..1_000).filter(|host| register(1, *host).is_ok()).count();
+    assert!(of_one.abs_diff(75) < 3, "three quarters: {of_one}");
+    assert_eq!(register(1, 2_000), Err(Refusal::NetworkFull { retry_after: retry_after(600) }));
+    assert!(register(2, 0).is_ok());
 }
