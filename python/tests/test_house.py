@@ -46,6 +46,7 @@ STEPS = (
     "given",
     "evaluation",
     "arena",
+    "calibrate",
     "api",
     "fleet",
     "diagnose",

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import click
 
 from millpond import _engine, live
-from millpond.cli import arena, controllers, diagnose, fleet, lab
+from millpond.cli import arena, calibrate, controllers, diagnose, fleet, lab
 from millpond.cli.arguments import Program, examples
 from millpond.cli.output import say, write_plainly
 from millpond.errors import MillpondError, telling_of_flags, without_laboratory
@@ -45,6 +45,7 @@ for _command in (
     *live.commands(),
     *lab.COMMANDS,
     arena.arena,
+    calibrate.calibrate,
     controllers.controllers,
     diagnose.diagnose,
     controllers.explore,
@@ -57,7 +58,7 @@ for _command in (
 #: Those on the wire come last: the engine has them.
 program.groups = {
     "Simulate": ("run", "sweep", "compare", "report", "results", "capture"),
-    "Fleets and studies": ("fleet", "reproduce"),
+    "Fleets and studies": ("fleet", "reproduce", "calibrate"),
     "Controllers and paths": ("controllers", "arena", "paths", "explore"),
     **dict(_engine.verb_groups()),
 }
