@@ -132,6 +132,9 @@ async fn a_damaged_file_is_read_or_refused() {
     bench.directory.flush().await;
     let whole = std::fs::read(folder.file()).unwrap();
     let damaged = Folder::new("flipped-copy");
+    // As it is while the directory runs: what a program leaves that is killed.
+    std::fs::write(damaged.file(), &whole).unwrap();
+    assert_eq!(again(damaged.settings()).await.len(), 20);
     for place in (0..whole.len()).step_by(whole.len() / 150) {
         let mut bytes = whole.clone();
         bytes[place] ^= 0x55;
