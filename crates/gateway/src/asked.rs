@@ -9,6 +9,7 @@ use millpond_live::{
 use crate::{
     config::{Config, Destination, Forward, Rights, Rule},
     destination,
+    directory::{Directory, Registrant},
     refusal::Refusal,
     template::{Values, uri},
 };
@@ -29,6 +30,8 @@ pub(crate) struct Asked {
     pub(crate) key: CacheKey,
     /// An answer may be kept, and be given to others who ask for the same.
     pub(crate) is_shared: bool,
+    /// Who has registered and is asked where it did so: by the gateway's own port, in its session or connection.
+    pub(crate) registrant: Option<Registrant>,
     pub(crate) under: Under,
 }
 
@@ -55,6 +58,17 @@ impl Under {
 pub(crate) struct Rules {
     rules: Vec<Arc<Rule>>,
     forward: Vec<Arc<Forward>>,
+    directory: Option<Directory>,
+}
+
+/// Where a request leads.
+pub(crate) struct Led {
+    uri: Uri,
+    /// What an answer is kept by, if not by that.
+    key_uri: Option<Uri>,
+    registrant: Option<Registrant>,
+    timeout: Duration,
+    under: Under,
 }
 
 /// A request of a client, whatever protocol it came by.
@@ -73,8 +87,9 @@ pub(crate) struct Wanted<'r> {
 const HOP_LIMIT: u8 = 16;
 
 impl Rules {
-    pub(crate) fn of(config: &Config) -> Self {
+    pub(crate) fn of(config: &Config, directory: Option<Directory>) -> Self {
         Self {
+            directory,
             rules: config.rules.iter().cloned().map(Arc::new).collect(),
             forward: config.forward.iter().cloned().map(Arc::new).collect(),
         }
@@ -100,7 +115,7 @@ impl Rules {
             path: &path,
             query: &query,
         };
-        let (uri, timeout, under) = match named(options, &wanted)? {
+        let Led { uri, key_uri, registrant, timeout, under } = match named(options, &wanted)? {
             Some(uri) => self.forwarded(&wanted, uri)?,
             None => self.led(&wanted)?,
         };
@@ -124,7 +139,8 @@ impl Rules {
             }
         }
         let is_shared = is_safe && handed_on.get(number::OSCORE).is_none();
-        let key = CacheKey::of(request.method(), &uri, &handed_on, request.payload());
+        let key_uri = key_uri.as_ref().unwrap_or(&uri);
+        let key = CacheKey::of(request.method(), key_uri, &handed_on, request.payload());
         Ok(Asked {
             method: request.method(),
             uri,
@@ -135,12 +151,13 @@ impl Rules {
             timeout,
             key,
             is_shared,
+            registrant,
             under,
         })
     }
 
     /// Where the first rule for a path leads.
-    pub(crate) fn led(&self, wanted: &Wanted<'_>) -> Result<(Uri, Duration, Under), Refusal> {
+    pub(crate) fn led(&self, wanted: &Wanted<'_>) -> Result<Led, Refusal> {
         let is_for_host = |rule: &Rule| match (&rule.host, wanted.host) {
             (None, _) => true,
             (Some(host), Some(asked)) => host.eq_ignore_ascii_case(asked),
@@ -151,13 +168,31 @@ impl Rules {
         let (rule, values) =
             found.ok_or_else(|| Refusal::new(Code::NOT_FOUND, "no rule of the gateway is for this path"))?;
         permitted(&rule.rights, wanted)?;
-        let uri = rule.goal.uri(&values, wanted.query);
-        let uri = uri.ok_or_else(|| Refusal::new(Code::BAD_REQUEST, "this path leads to no host or path"))?;
-        Ok((uri, rule.timeout, Under::Rule(Arc::clone(rule), values)))
+        let nowhere = || Refusal::new(Code::BAD_REQUEST, "this path leads to no host or path");
+        let (uri, key_uri, registrant) = match rule.goal.endpoint(&values) {
+            None => (rule.goal.uri(&values, wanted.query).ok_or_else(nowhere)?, None, None),
+            Some(name) => {
+                let endpoint = self.directory.as_ref().and_then(|directory| directory.endpoint(&name));
+                let endpoint = endpoint
+                    .ok_or_else(|| Refusal::new(Code::NOT_FOUND, format!("no endpoint {name:?} is registered")))?;
+                let (path, query) = rule.goal.path_and_query(&values, wanted.query).ok_or_else(nowhere)?;
+                let base = endpoint.registrant.as_ref().map_or(endpoint.base, Registrant::uri);
+                let base: Uri = base.parse().map_err(|error: millpond_live::UriError| {
+                    Refusal::new(Code::BAD_GATEWAY, format!("endpoint {name:?} cannot be asked: {error}"))
+                })?;
+                let under_base = base.path().iter().cloned().chain(path.clone()).collect::<Vec<_>>();
+                let asked = uri(base.transport(), &base.host().to_string(), base.port(), &under_base, &query);
+                // Its address may be another's later, and then the answer is none of that one.
+                let key_path: Vec<String> = std::iter::once(name).chain(path).collect();
+                let key = uri(Transport::Udp, "endpoint.invalid", 5_683, &key_path, &query);
+                (asked.ok_or_else(nowhere)?, Some(key.ok_or_else(nowhere)?), endpoint.registrant)
+            }
+        };
+        Ok(Led { uri, key_uri, registrant, timeout: rule.timeout, under: Under::Rule(Arc::clone(rule), values) })
     }
 
     /// What lets a client name whom it asks.
-    fn forwarded(&self, wanted: &Wanted<'_>, uri: Uri) -> Result<(Uri, Duration, Under), Refusal> {
+    fn forwarded(&self, wanted: &Wanted<'_>, uri: Uri) -> Result<Led, Refusal> {
         if self.forward.is_empty() {
             return Err(Refusal::new(Code::PROXYING_NOT_SUPPORTED, "this gateway asks only whom its rules name"));
         }
@@ -173,7 +208,8 @@ impl Rules {
         let forward = found.ok_or_else(|| {
             Refusal::new(Code::FORBIDDEN, format!("{} is not to be asked through this gateway", uri.host()))
         })?;
-        Ok((uri, forward.timeout, Under::Forward(Arc::clone(forward))))
+        let under = Under::Forward(Arc::clone(forward));
+        Ok(Led { uri, key_uri: None, registrant: None, timeout: forward.timeout, under })
     }
 }
 
@@ -189,6 +225,10 @@ impl Asked {
     /// Whether this address may be asked for it.
     pub(crate) fn may_go_to(&self, address: SocketAddr, is_device: impl Fn(std::net::IpAddr) -> bool) -> bool {
         let ip = address.ip();
+        if self.registrant.is_some() {
+            // It has shown that it is there.
+            return true;
+        }
         match &self.under {
             // The operator named the host, or a part of it; the latter only among devices.
             Under::Rule(rule, _) => !rule.goal.has_open_host() || is_device(ip),

@@ -15,7 +15,10 @@ use millpond_path::{Duration as Time, InputError, Size, unknown};
 use serde::Deserialize;
 use toml::Spanned;
 
-use crate::template::{Goal, Pattern};
+use crate::{
+    directory::DirectorySettings,
+    template::{Goal, Pattern},
+};
 
 /// What a gateway does: where it listens, whom it asks for what, and how.
 #[derive(Clone, Debug)]
@@ -28,6 +31,7 @@ pub struct Config {
     pub(crate) paths: Vec<PathOf>,
     pub(crate) rules: Vec<Rule>,
     pub(crate) forward: Vec<Forward>,
+    pub(crate) directory: Option<DirectorySettings>,
 }
 
 /// Addresses to listen at.
@@ -105,6 +109,7 @@ struct Written {
     credentials: Option<Credentials>,
     upstream: Option<WrittenUpstream>,
     cache: Option<WrittenCache>,
+    directory: Option<WrittenDirectory>,
     #[serde(default)]
     path: Vec<Spanned<WrittenPath>>,
     #[serde(default)]
@@ -149,6 +154,13 @@ struct WrittenUpstream {
 struct WrittenCache {
     size: Option<Size>,
     stale_if_error: Option<Time>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct WrittenDirectory {
+    file: Option<PathBuf>,
+    size: Option<Size>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -240,6 +252,9 @@ impl Config {
             let line = at.line(rule.span().start);
             let wrong = |problem| at.wrong(rule.span().start, problem);
             let read = rule.get_ref().read(&paths).map_err(wrong)?;
+            if read.goal.is_endpoint() && written.directory.is_none() {
+                return Err(wrong("asks endpoints of a directory, and there is none; write [directory]".into()));
+            }
             if let Some((before, _)) = rules.iter().find(|(_, before)| before.shadows(&read)) {
                 let problem = format!("the rule for {} is never used: the one in line {before} comes first", read.path);
                 return Err(wrong(problem));
@@ -251,8 +266,8 @@ impl Config {
             .iter()
             .map(|forward| forward.get_ref().read().map_err(|problem| at.wrong(forward.span().start, problem)));
         let forward: Vec<Forward> = forward.collect::<Result<_, _>>()?;
-        if rules.is_empty() && forward.is_empty() {
-            let problem = "has neither [[rule]] nor [[forward]]; write [[rule]] with path and to";
+        if rules.is_empty() && forward.is_empty() && written.directory.is_none() {
+            let problem = "has neither [[rule]] nor [[forward]] nor [directory]; write [[rule]] with path and to";
             return Err(InputError::new(origin, problem));
         }
         let listen = written.listen.unwrap_or_default().read(&at, security.is_some())?;
@@ -270,11 +285,15 @@ impl Config {
                 controller: controller.transpose()?.unwrap_or_default(),
             },
             cache: Cache {
-                bytes: usize::try_from(cache.size.unwrap_or(Size(16 << 20)).0).unwrap_or(usize::MAX),
+                bytes: bytes(cache.size.unwrap_or(Size(16 << 20))),
                 stale_if_error: cache.stale_if_error.map_or(Duration::ZERO, |time| Duration::from_micros(time.0)),
             },
             paths,
             rules: rules.into_iter().map(|(_, rule)| rule).collect(),
+            directory: written.directory.map(|directory| DirectorySettings {
+                file: directory.file.map(|file| folder.join(file)),
+                memory: directory.size.map_or(DirectorySettings::default().memory, bytes),
+            }),
             forward,
         })
     }
@@ -380,7 +399,7 @@ impl WrittenRule {
     fn read(&self, paths: &[PathOf]) -> Result<Rule, String> {
         let path = Pattern::read(&self.path).map_err(|problem| format!("path {:?} {problem}", self.path))?;
         let goal = Goal::read(&self.to, &path).map_err(|problem| format!("to {:?} {problem}", self.to))?;
-        if goal.has_open_host() && paths.is_empty() {
+        if goal.has_open_host() && !goal.is_endpoint() && paths.is_empty() {
             return Err(format!(
                 "to {:?} lets clients say who is asked; a [[path]] must name the devices among which that may be",
                 self.to
@@ -410,6 +429,10 @@ impl WrittenForward {
         let to = self.to.iter().map(|text| destination(text)).collect::<Result<_, _>>()?;
         Ok(Forward { to, rights: rights(&self.who, &self.methods)?, timeout: timeout(self.timeout)? })
     }
+}
+
+fn bytes(size: Size) -> usize {
+    usize::try_from(size.0).unwrap_or(usize::MAX)
 }
 
 fn timeout(written: Option<Time>) -> Result<Duration, String> {
@@ -519,7 +542,7 @@ mod tests {
     #[test]
     fn whatever_cannot_be_used_is_one_line_that_names_the_place_and_what_can() {
         for (text, line) in [
-            ("", "g.toml: has neither [[rule]] nor [[forward]]"),
+            ("", "g.toml: has neither [[rule]] nor [[forward]] nor [directory]"),
             ("[[rul]]\n", "g.toml:1: unknown key `rul`: did you mean `rule`?"),
             (
                 "[[rule]]\npath = \"/a\"\nto = \"coap://h\"\nmethod = []",
@@ -557,6 +580,10 @@ mod tests {
             (
                 "[[rule]]\npath = \"/a\"\nto = \"coap://h\"\n[listen]\ncoap = [\"here\"]",
                 "g.toml:5: \"here\" is no address",
+            ),
+            (
+                "[[rule]]\npath = \"/{n}\"\nto = \"endpoint://{n}/\"",
+                "g.toml:1: asks endpoints of a directory, and there is none",
             ),
             ("[credentials]\npsk-file = \"keys\"\n", "g.toml: credentials: "),
             ("[credentials]\nkey = \"k\"\n", "belong to a certificate"),

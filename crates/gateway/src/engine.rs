@@ -18,6 +18,7 @@ use tokio::{
 use crate::{
     asked::{Alike, Asked, Rules},
     config::Config,
+    directory::Directory,
     metrics::Answers,
     paths::{Full, Paths, Turn},
     refusal::Refusal,
@@ -29,6 +30,7 @@ use crate::{
 pub(crate) struct Engine {
     rules: RwLock<Arc<Rules>>,
     pub(crate) paths: Paths,
+    pub(crate) directory: Option<Directory>,
     cache: Mutex<Cache>,
     /// For how long an answer that is not fresh stands in for one that does not come.
     pub(crate) stale_if_error: Duration,
@@ -83,9 +85,10 @@ pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Engine {
-    pub(crate) async fn new(config: &Config, lingers: Duration) -> Result<Self, Error> {
+    pub(crate) async fn new(config: &Config, directory: Option<Directory>, lingers: Duration) -> Result<Self, Error> {
         Ok(Self {
-            rules: RwLock::new(Arc::new(Rules::of(config))),
+            rules: RwLock::new(Arc::new(Rules::of(config, directory.clone()))),
+            directory,
             paths: Paths::new(config).await?,
             cache: Mutex::new(Cache::new(config.cache.bytes)),
             lingers,
@@ -120,7 +123,8 @@ impl Engine {
         Arc::clone(&self.rules.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    pub(crate) fn set_rules(&self, rules: Rules) {
+    pub(crate) fn set_rules(&self, config: &Config) {
+        let rules = Rules::of(config, self.directory.clone());
         *self.rules.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(rules);
     }
 
@@ -187,24 +191,41 @@ impl Engine {
     /// Asks who has it, once it is its turn.
     async fn ask(&self, asked: &Asked, etag: Option<&[u8]>) -> Result<Response, Refusal> {
         let until = Instant::now() + asked.timeout;
-        let (_turn, request) = self.turn(asked, until).await?;
+        let (_turn, requests) = self.turn(asked, until).await?;
         let _open = Open::new(self, asked);
-        let request = match etag {
-            Some(etag) => request.option(number::ETAG, etag.to_vec()),
-            None => request,
-        };
-        match request.deadline(until.saturating_duration_since(Instant::now())).send().await {
-            Ok(response) => Ok(asked.answer(&response)),
-            Err(error) => Err(failed(asked, &error)),
+        let mut failure = None;
+        for request in requests {
+            let request = match etag {
+                Some(etag) => request.option(number::ETAG, etag.to_vec()),
+                None => request,
+            };
+            match request.deadline(until.saturating_duration_since(Instant::now())).send().await {
+                Ok(response) => return Ok(asked.answer(&response)),
+                Err(error) => failure = Some(error),
+            }
+            // Where it has no session it may have one at another port.
+            if !matches!(failure, Some(Error::Insecure { .. } | Error::Refused { .. })) {
+                break;
+            }
         }
+        Err(failed(asked, &failure.unwrap_or(Error::Closed)))
     }
 
-    /// A turn on the path to who is asked, and the request to be sent in it.
-    pub(crate) async fn turn(&self, asked: &Asked, until: Instant) -> Result<(Option<Turn>, RequestBuilder), Refusal> {
+    /// A turn on the path to who is asked, and the requests of which one is to be sent in it: one for each port by which it may be reached.
+    pub(crate) async fn turn(
+        &self,
+        asked: &Asked,
+        until: Instant,
+    ) -> Result<(Option<Turn>, Vec<RequestBuilder>), Refusal> {
         let address = self.address(asked).await?;
         let way = self.paths.way(&asked.uri, address);
+        let clients = match (&asked.registrant, &self.directory) {
+            (Some(registrant), Some(directory)) => directory.clients(registrant),
+            _ => vec![way.client],
+        };
+        let requests = clients.iter().map(|client| request(client, asked, address)).collect();
         if self.is_round(asked) {
-            return Ok((None, request(&way.client, asked, address)));
+            return Ok((None, requests));
         }
         let turn = timeout_at(until, way.turns.take(asked.peer)).await;
         let turn = turn.map_err(|_| {
@@ -215,7 +236,7 @@ impl Engine {
             let why = format!("{}: too many requests wait for this path", asked.authority());
             Refusal::new(Code::SERVICE_UNAVAILABLE, why).again_in(again_in)
         })?;
-        Ok((Some(turn), request(&way.client, asked, address)))
+        Ok((Some(turn), requests))
     }
 
     /// Whether this may be a request that is open already and has come back round other gateways. It would wait for its own turn; without
@@ -283,6 +304,10 @@ impl Drop for Open<'_> {
 fn request(client: &Client, asked: &Asked, address: SocketAddr) -> RequestBuilder {
     let request = client.request(asked.method, &asked.uri).address(address).payload(asked.payload.clone());
     let request = asked.options.iter().fold(request, |request, (number, value)| request.option(number, value.clone()));
+    let request = match asked.registrant.as_ref().and_then(|registrant| registrant.identity.clone()) {
+        Some(identity) => request.identity(identity),
+        None => request,
+    };
     request.hop_limit(asked.hop_limit)
 }
 

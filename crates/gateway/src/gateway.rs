@@ -8,8 +8,8 @@ use millpond_live::{
 use tokio::time::Instant;
 
 use crate::{
-    asked::Rules,
     config::Config,
+    directory::{self, Directory},
     engine::{Engine, Source},
     metrics,
 };
@@ -101,7 +101,7 @@ impl Gateway {
         if let Some(security) = &config.security {
             self.server.set_security(security.clone()).await?;
         }
-        self.engine.set_rules(Rules::of(config));
+        self.engine.set_rules(config);
         // Whose rights were withdrawn is told so.
         self.engine.observable().notify();
         Ok(())
@@ -118,6 +118,9 @@ impl Gateway {
     /// Answers what was asked, tells observers that it ends, and ends.
     pub async fn shutdown(self) {
         self.server.shutdown().await;
+        if let Some(directory) = &self.engine.directory {
+            directory.flush().await;
+        }
     }
 }
 
@@ -142,7 +145,11 @@ impl Builder {
     /// An address that cannot be bound, credentials that cannot be used, a rule that leads to the gateway itself.
     pub async fn start(self) -> Result<Gateway, Error> {
         let Self { config, on_access, lingers } = self;
-        let engine = Arc::new(Engine::new(&config, lingers).await?);
+        let directory = match config.directory.clone() {
+            Some(settings) => Some(Directory::start(settings).await),
+            None => None,
+        };
+        let engine = Arc::new(Engine::new(&config, directory.clone(), lingers).await?);
         check_loops(&config, &engine).await?;
         let mut builder = Server::builder()
             .most_running(MOST_RUNNING)
@@ -168,7 +175,14 @@ impl Builder {
                 }
             });
         }
-        Ok(Gateway { server: builder.start().await?, engine })
+        if let Some(directory) = &directory {
+            builder = directory::routes(builder, directory);
+        }
+        let server = builder.start().await?;
+        if let Some(directory) = &directory {
+            directory.ask_by(&server);
+        }
+        Ok(Gateway { server, engine })
     }
 }
 

@@ -133,12 +133,18 @@ fn of<'v>(values: &'v Values, name: &str) -> Option<&'v [String]> {
     values.iter().find(|(known, _)| known == name).map(|(_, value)| &value[..])
 }
 
+/// Who is asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Whom {
+    Host(Transport, String, u16),
+    /// The endpoint of this name in the directory.
+    Endpoint(String),
+}
+
 /// Where a request goes: a URI whose host and path may have parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Goal {
-    transport: Transport,
-    host: String,
-    port: u16,
+    whom: Whom,
     path: Pattern,
     query: Vec<String>,
 }
@@ -152,19 +158,22 @@ impl Goal {
         let (scheme, rest) = text.split_once("://").ok_or("is no URI; write coap://HOST/...")?;
         let (rest, query) = rest.split_once('?').map_or((rest, None), |(rest, query)| (rest, Some(query)));
         let (authority, path) = rest.find('/').map_or((rest, "/"), |at| rest.split_at(at));
-        // A letter in place of each parameter: what remains is a URI like others.
-        let plain = format!("{scheme}://{}/", in_place_of_parameters(authority));
-        let uri: Uri = plain.parse().map_err(|error: millpond_live::UriError| error.to_string())?;
-        let bare = format!(":{}", uri.port());
-        let host = authority.strip_suffix(&bare).unwrap_or(authority).to_owned();
+        let whom = if scheme == "endpoint" {
+            Whom::Endpoint(authority.to_owned())
+        } else {
+            // A digit in place of each parameter: what remains is a URI like others.
+            let plain = format!("{scheme}://{}/", in_place_of_parameters(authority));
+            let uri: Uri = plain.parse().map_err(|error: millpond_live::UriError| error.to_string())?;
+            let bare = format!(":{}", uri.port());
+            let host = authority.strip_suffix(&bare).unwrap_or(authority).to_owned();
+            Whom::Host(uri.transport(), host, uri.port())
+        };
         let goal = Self {
-            transport: uri.transport(),
-            host,
-            port: uri.port(),
+            whom,
             path: Pattern::read(path)?,
             query: query.map(|query| query.split('&').map(str::to_owned).collect()).unwrap_or_default(),
         };
-        let in_host = parameters(&goal.host)?;
+        let in_host = parameters(goal.authority())?;
         let all = in_host.iter().map(String::as_str).chain(goal.path.names());
         if let Some(unknown) = all.into_iter().find(|name| !known.names().any(|it| it == *name)) {
             return Err(format!("{{{unknown}}} is no parameter of the path"));
@@ -181,17 +190,43 @@ impl Goal {
 
     /// What a client says decides whom is asked.
     pub(crate) fn has_open_host(&self) -> bool {
-        self.host.contains('{')
+        matches!(self.whom, Whom::Endpoint(_)) || self.authority().contains('{')
+    }
+
+    fn authority(&self) -> &str {
+        let (Whom::Host(_, text, _) | Whom::Endpoint(text)) = &self.whom;
+        text
+    }
+
+    /// An endpoint of the directory is asked.
+    pub(crate) const fn is_endpoint(&self) -> bool {
+        matches!(self.whom, Whom::Endpoint(_))
+    }
+
+    /// The name of the endpoint that is asked, with these values.
+    pub(crate) fn endpoint(&self, values: &Values) -> Option<String> {
+        let Whom::Endpoint(name) = &self.whom else { return None };
+        let fill = |name: String, (known, value): &(String, Vec<String>)| {
+            name.replace(&format!("{{{known}}}"), &value.join("/"))
+        };
+        Some(values.iter().fold(name.clone(), fill))
+    }
+
+    /// Its path with these values, and its query before the other one.
+    pub(crate) fn path_and_query(&self, values: &Values, query: &[String]) -> Option<(Vec<String>, Vec<String>)> {
+        Some((self.path.path(values)?, self.query.iter().chain(query).cloned().collect()))
     }
 
     /// Whom it leads to, if that is the same for all.
     pub(crate) fn fixed(&self) -> Option<Uri> {
-        if self.has_open_host() { None } else { uri(self.transport, &self.host, self.port, &[], &[]) }
+        let Whom::Host(transport, host, port) = &self.whom else { return None };
+        if self.has_open_host() { None } else { uri(*transport, host, *port, &[], &[]) }
     }
 
     /// The URI with these values; none where a value makes no host.
     pub(crate) fn uri(&self, values: &Values, query: &[String]) -> Option<Uri> {
-        let mut host = self.host.clone();
+        let Whom::Host(transport, host, port) = &self.whom else { return None };
+        let mut host = host.clone();
         for (name, value) in values.iter().filter(|_| self.has_open_host()) {
             let hole = format!("{{{name}}}");
             if !host.contains(&hole) {
@@ -207,9 +242,8 @@ impl Goal {
             }
             host = host.replace(&hole, label);
         }
-        let path = self.path.path(values)?;
-        let query: Vec<String> = self.query.iter().chain(query).cloned().collect();
-        uri(self.transport, &host, self.port, &path, &query)
+        let (path, query) = self.path_and_query(values, query)?;
+        uri(*transport, &host, *port, &path, &query)
     }
 
     /// The path at the gateway that leads to this path of the one that is asked.

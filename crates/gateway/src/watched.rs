@@ -183,7 +183,17 @@ async fn follow(engine: &Weak<Engine>, asked: &Asked, watched: &Watched) {
     let Some(registering) = engine.upgrade() else { return };
     let until = Instant::now() + asked.timeout;
     let registered = match registering.turn(asked, until).await {
-        Ok((_turn, request)) => request.deadline(until.saturating_duration_since(Instant::now())).observe().await,
+        Ok((_turn, requests)) => {
+            let mut registered = Err(Error::Closed);
+            for request in requests {
+                registered = request.deadline(until.saturating_duration_since(Instant::now())).observe().await;
+                // Where it has no session it may have one at another port.
+                if !matches!(registered, Err(Error::Insecure { .. } | Error::Refused { .. })) {
+                    break;
+                }
+            }
+            registered
+        }
         Err(refusal) => return watched.tell(engine, refusal.response()),
     };
     drop(registering);

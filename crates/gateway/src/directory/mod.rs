@@ -56,7 +56,7 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use millpond_live::{FairSemaphore, Observable, Server};
+use millpond_live::{Client, FairSemaphore, Observable, Server};
 use tokio::sync::{Notify, mpsc, oneshot};
 
 pub use lookup::Query;
@@ -175,6 +175,11 @@ impl Directory {
     /// connections not at all.
     pub fn ask_by(&self, server: &Server) {
         self.shared.fetching.ask_by(server);
+    }
+
+    /// Who asks an endpoint that has registered so, by the ports of the server that it [asks by](Self::ask_by).
+    pub(crate) fn clients(&self, of: &Registrant) -> Vec<Client> {
+        self.shared.fetching.clients(of)
     }
 
     /// Returns once all that was registered before is on disk, or could not be written: to be called before the program ends. What

@@ -90,15 +90,18 @@ impl Fetching {
         Ok(Place { fetching: self, peer, source })
     }
 
-    /// Asks by each port that may reach it until one does.
-    async fn ask(&self, of: &Registrant) -> Result<Response, Error> {
+    /// Those that may reach it, one for each port.
+    pub(super) fn clients(&self, of: &Registrant) -> Vec<Client> {
         let fits = |(transport, local, _): &&(Transport, SocketAddr, Client)| {
             *transport == of.transport && local.is_ipv4() == of.peer.ip().to_canonical().is_ipv4()
         };
-        let mut clients: Vec<Client> = {
-            let clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
-            clients.iter().filter(fits).map(|(_, _, client)| client.clone()).collect()
-        };
+        let clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        clients.iter().filter(fits).map(|(_, _, client)| client.clone()).collect()
+    }
+
+    /// Asks by each port that may reach it until one does.
+    async fn ask(&self, of: &Registrant) -> Result<Response, Error> {
+        let mut clients = self.clients(of);
         if clients.is_empty() && of.transport == Transport::Udp {
             clients.push(self.other.get_or_try_init(Client::new).await?.clone());
         }

@@ -1,6 +1,7 @@
 //! A gateway between clients and servers on loopback.
 
 mod caching;
+mod endpoints;
 mod handing_on;
 mod observing;
 mod paths;
