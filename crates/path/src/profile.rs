@@ -25,6 +25,13 @@ const TEXTS: &[(&str, &str)] = &[
     ("nbiot-tcp20-high", include_str!("../profiles/nbiot-tcp20-high.toml")),
     ("nbiot-upc", include_str!("../profiles/nbiot-upc.toml")),
     ("nbiot-upc-two-host", include_str!("../profiles/nbiot-upc-two-host.toml")),
+    ("nbiot-ce0", include_str!("../profiles/nbiot-ce0.toml")),
+    ("nbiot-ce1", include_str!("../profiles/nbiot-ce1.toml")),
+    ("nbiot-ce2", include_str!("../profiles/nbiot-ce2.toml")),
+    ("lte-m", include_str!("../profiles/lte-m.toml")),
+    ("thread-hop", include_str!("../profiles/thread-hop.toml")),
+    ("geo-nbiot", include_str!("../profiles/geo-nbiot.toml")),
+    ("leo-nbiot", include_str!("../profiles/leo-nbiot.toml")),
 ];
 
 /// Every profile, in the order in which they are listed.

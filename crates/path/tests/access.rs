@@ -67,3 +67,47 @@ fn what_gives_no_access_is_refused_in_one_line() {
         assert!(error.contains(told) && !error.contains('\n'), "{to}: {error}");
     }
 }
+
+/// The figures of the cellular profiles, from the documents that they name.
+#[test]
+fn profiles_of_cells_are_what_their_sources_come_to() {
+    let of = |name: &str| Path::of_profile(name).unwrap();
+    // Blocks of category NB1: 1000 bits in 16 ms up, 680 bits in 26 ms down; of category M1 three in 8 and in 10 ms.
+    for (name, up, down) in [("nbiot-ce0", 1_000.0 / 0.016, 680.0 / 0.026), ("lte-m", 3_000.0 / 0.008, 3_000.0 / 0.010)]
+    {
+        let path = of(name);
+        let [told, computed] = [[path.uplink.rate.0 as f64, path.downlink.rate.0 as f64], [up, down]];
+        assert!(told.iter().zip(computed).all(|(told, computed)| (told - computed).abs() < 0.5), "{name}: {told:?}");
+    }
+    for (name, coupling_loss) in [("nbiot-ce0", 144), ("nbiot-ce1", 154), ("nbiot-ce2", 164)] {
+        let path = of(name);
+        let access = path.access.clone().unwrap();
+        // Repetitions, a power of two, make up for what is lost beyond 144 dB.
+        let times = access.levels[0].repetitions;
+        let gain = 10.0 * f64::from(times).log10();
+        let needed = f64::from(coupling_loss - 144);
+        assert!(times.is_power_of_two() && gain >= needed && gain < needed + 3.1, "{name}: {gain} dB");
+        // 3GPP TR 45.820 asks for 160 bit/s at 164 dB.
+        assert!(path.downlink.rate.0 / u64::from(times) >= 160, "{name}");
+        // The preamble, four symbol groups of 1.4 ms, takes less than a third of the period, and no shorter period would do.
+        let preamble = 5.6 * f64::from(times);
+        let periods = [40.0, 80.0, 160.0, 240.0, 320.0, 640.0, 1_280.0, 2_560.0];
+        let shortest = periods.iter().find(|period| preamble < *period / 3.0).unwrap();
+        let every = access.every.unwrap().0 as f64 / 1e3;
+        let until = if times >= 64 { 41.0 } else { 4.0 };
+        let response = access.response.unwrap().0 as f64 / 1e3;
+        assert_eq!(every, *shortest, "{name}");
+        assert!((response - preamble - until).abs() < 1.0, "{name}");
+        assert!((access.grant.unwrap().0 as f64 / 1e3 - every / 2.0 - response).abs() < 3.0, "{name}");
+        let blocks = 176.0 * f64::from(times) * (1.0 / 62_500.0 + 1.0 / 26_154.0) * 1e3;
+        assert!((access.set_up.unwrap().0 as f64 / 1e3 - blocks - 70.0).abs() < 4.0, "{name}: {blocks}");
+    }
+    // An orbit of 6971 km, and the arc over which it is 10 degrees high or more.
+    let (earth, orbit) = (6_371e3_f64, 6_971e3_f64);
+    let period = std::f64::consts::TAU * (orbit.powi(3) / 3.986e14).sqrt();
+    let elevation = 10.0_f64.to_radians();
+    let arc = 2.0 * ((earth / orbit * elevation.cos()).acos() - elevation);
+    assert!((period - 5_792.0).abs() < 2.0, "{period}");
+    assert!((arc / std::f64::consts::TAU * period - 510.0).abs() < 2.0);
+    assert!(of("leo-nbiot").uplink.trace.is_some() && of("geo-nbiot").access == of("nbiot-ce0").access);
+}
