@@ -243,3 +243,21 @@ fn the_same_scenario_and_seed_give_the_same_result() {
     assert_eq!((plain.summary, &plain.flows, &plain.links), (traced.summary, &traced.flows, &traced.links));
     assert_ne!(plain.flows, go(&scenario, 8).flows);
 }
+
+/// A download over CUBIC ends when the path lets it, and its name is its own.
+#[test]
+fn cubic_fills_a_path_without_losses_and_is_told_by_its_name() {
+    let text = "[path.uplink]\nrate = \"1 Mbit/s\"\ndelay = \"50 ms\"\nqueue = \"2 MB\"\n\
+                [path.downlink]\nrate = \"1 Mbit/s\"\ndelay = \"50 ms\"\nqueue = \"2 MB\"\n\
+                [[clients]]\ncount = 1\nexchanges = 1\ntransport = { kind = \"tcp\", congestion = \"cubic\" }\n\
+                [server]\npayload = \"2 MB\"\n";
+    let scenario = Scenario::from_toml(text, "test.toml").unwrap();
+    let outcome = run(&scenario, 1, &Options::default(), || false).unwrap();
+    let down = &outcome.links[1];
+    // 2 MB in segments of 256 B with headers of 40 B at 1 Mbit/s.
+    let bytes = 2_000_000.0 * 296.0 / 256.0;
+    assert!((down.delivered_bytes as f64 - bytes).abs() < 2_000.0, "{down:?}");
+    let took = outcome.flows[0].fct_us.unwrap() as f64 / 1e6;
+    let least = bytes * 8.0 / 1e6;
+    assert!(took > least && took < least + 3.0, "{took} s, at least {least} s");
+}

@@ -13,6 +13,7 @@ from millpond.measure.metrics import ALIASES, METRICS
 CONTROLLERS = {
     **{preset.name: preset.label for preset in presets()},
     "tcp-new-reno": "TCP New Reno",
+    "tcp-cubic": "TCP CUBIC",
     "tcp-bbr": "TCP BBR",
     "coap-over-tcp": "CoAP over TCP",
     "q-block2": "Q-Block2",

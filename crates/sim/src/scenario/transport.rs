@@ -24,7 +24,7 @@ pub enum Transport {
 pub struct Tcp {
     /// The congestion control.
     pub congestion: Congestion,
-    /// How New Reno repairs losses; as a rule by rate halving.
+    /// How New Reno and CUBIC repair losses; as a rule by rate halving.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recovery: Option<Recovery>,
     /// When acknowledgements leave.
@@ -57,11 +57,13 @@ pub enum Congestion {
     /// RFC 5681 and RFC 6582.
     #[default]
     NewReno,
+    /// RFC 9438.
+    Cubic,
     /// BBR version 1.
     Bbr,
 }
 
-/// How New Reno repairs losses.
+/// How New Reno and CUBIC repair losses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Recovery {
@@ -127,6 +129,10 @@ impl Tcp {
             TimerRule::Linux => tcp::TimerRule::Linux,
             TimerRule::Rfc6298 => tcp::TimerRule::Rfc6298,
         };
+        let recovery = match self.recovery {
+            Some(Recovery::Inflation) => tcp::Recovery::Inflation,
+            Some(Recovery::RateHalving) | None => tcp::Recovery::RateHalving,
+        };
         tcp::Config {
             mss: self.mss.0 as u32,
             header: header as u32,
@@ -138,10 +144,10 @@ impl Tcp {
                 DelayedAcks::AsPrinted => tcp::DelayedAcks::AS_PRINTED,
                 DelayedAcks::Linux => tcp::DelayedAcks::LINUX,
             },
-            control: match (self.congestion, self.recovery) {
-                (Congestion::Bbr, _) => tcp::Control::Bbr(seed),
-                (Congestion::NewReno, Some(Recovery::Inflation)) => tcp::Control::NewReno(tcp::Recovery::Inflation),
-                (Congestion::NewReno, _) => tcp::Control::NewReno(tcp::Recovery::RateHalving),
+            control: match self.congestion {
+                Congestion::Bbr => tcp::Control::Bbr(seed),
+                Congestion::NewReno => tcp::Control::NewReno(recovery),
+                Congestion::Cubic => tcp::Control::Cubic(recovery),
             },
             syn_retries: self.syn_retries,
         }
@@ -203,6 +209,7 @@ impl fmt::Display for Tcp {
         let usual = Self::default();
         f.write_str(match self.congestion {
             Congestion::NewReno => "tcp-new-reno",
+            Congestion::Cubic => "tcp-cubic",
             Congestion::Bbr => "tcp-bbr",
         })?;
         let mut told = Vec::new();

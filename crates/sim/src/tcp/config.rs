@@ -1,6 +1,6 @@
 //! What a connection is made of.
 
-use super::{Bbr, CongestionControl, NewReno, Recovery};
+use super::{Bbr, CongestionControl, Cubic, NewReno, Recovery};
 
 /// Parameters of one end of a connection. Times are in microseconds, windows in segments, sizes in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,6 +90,8 @@ impl DelayedAcks {
 pub enum Control {
     /// New Reno.
     NewReno(Recovery),
+    /// CUBIC.
+    Cubic(Recovery),
     /// BBR version 1; the number seeds the phase in which probing starts.
     Bbr(u64),
 }
@@ -99,6 +101,7 @@ impl Control {
     pub(super) fn build(self, initial_window: u32, mss: u32) -> Box<dyn CongestionControl> {
         match self {
             Self::NewReno(recovery) => Box::new(NewReno::new(initial_window, recovery)),
+            Self::Cubic(recovery) => Box::new(Cubic::new(initial_window, recovery)),
             Self::Bbr(seed) => Box::new(Bbr::new(initial_window, mss, seed)),
         }
     }

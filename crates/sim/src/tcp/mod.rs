@@ -7,16 +7,18 @@
 //!
 //! The loss recovery is that of Linux without SACK (RFC 5681, RFC 6582, limited transmit of RFC 3042, rate halving of
 //! RFC 6937); the timer is that of Linux, or RFC 6298 to the letter ([`TimerRule`]). A congestion control is
-//! one file that implements [`CongestionControl`]; [`NewReno`] and [`Bbr`] are here.
+//! one file that implements [`CongestionControl`]; [`NewReno`], [`Cubic`] and [`Bbr`] are here.
 
 mod bbr;
 mod config;
 mod connection;
 mod control;
+mod cubic;
 mod new_reno;
 mod policed;
 mod progress;
 mod receiver;
+mod repair;
 mod sender;
 mod timer;
 
@@ -24,8 +26,10 @@ pub use bbr::Bbr;
 pub use config::{Config, Control, DelayedAcks, TimerRule, Timing};
 pub use connection::{Connection, Phase, Polled, Segment};
 pub use control::{Ack, CongestionControl, Flight, RateSample, State};
-pub use new_reno::{NewReno, Recovery};
+pub use cubic::Cubic;
+pub use new_reno::NewReno;
 pub use progress::{Progress, Totals};
+pub use repair::Recovery;
 
 /// Microseconds since the start of the simulation.
 pub(crate) type Micros = u64;

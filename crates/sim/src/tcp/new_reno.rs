@@ -1,48 +1,24 @@
-//! New Reno (RFC 5681, RFC 6582), with the rate halving of RFC 6937 as Linux does it or with the window inflation of
-//! RFC 6582.
+//! New Reno (RFC 5681, RFC 6582).
 
-use super::{Ack, CongestionControl, Flight, Micros, State};
-
-/// How the window goes through a repair.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Recovery {
-    /// Proportional rate reduction (RFC 6937), as Linux has it.
-    RateHalving,
-    /// The window is inflated by duplicates and deflated by partial acknowledgements (RFC 6582).
-    Inflation,
-}
+use super::{Ack, CongestionControl, Flight, Micros, Recovery, State, repair::Repair};
 
 /// New Reno. Windows in segments.
 #[derive(Debug)]
 pub struct NewReno {
-    recovery: Recovery,
     initial_window: u32,
     window: u32,
     /// Segments acknowledged towards the next step of congestion avoidance.
     counted: u32,
     threshold: u32,
-    /// Rate halving: the window before the repair, what was delivered and what was sent since.
-    prior: u32,
-    delivered: u32,
-    sent: u32,
-    in_recovery: bool,
+    repair: Repair,
 }
 
 impl NewReno {
     /// A new connection.
     #[must_use]
     pub fn new(initial_window: u32, recovery: Recovery) -> Self {
-        Self {
-            recovery,
-            initial_window,
-            window: initial_window,
-            counted: 0,
-            threshold: u32::MAX,
-            prior: 0,
-            delivered: 0,
-            sent: 0,
-            in_recovery: false,
-        }
+        let repair = Repair::new(recovery);
+        Self { initial_window, window: initial_window, counted: 0, threshold: u32::MAX, repair }
     }
 
     /// Slow start counts segments, congestion avoidance one segment a window.
@@ -67,36 +43,6 @@ impl NewReno {
             self.counted %= self.window;
         }
     }
-
-    /// RFC 6937, in the form of Linux.
-    fn reduce_in_proportion(&mut self, ack: &Ack) {
-        self.delivered += ack.delivered;
-        let pipe = ack.flight.pipe;
-        let mut send = if self.threshold < pipe {
-            let share = u64::from(self.threshold) * u64::from(self.delivered);
-            (share.div_ceil(u64::from(self.prior.max(1))) as u32).saturating_sub(self.sent)
-        } else {
-            let room = self.threshold - pipe;
-            if ack.acked > 0 {
-                room.min(self.delivered.saturating_sub(self.sent).max(ack.delivered) + 1)
-            } else {
-                room.min(ack.delivered)
-            }
-        };
-        if self.sent == 0 {
-            send = send.max(1);
-        }
-        self.window = pipe + send;
-    }
-
-    /// RFC 6582 §3.2.
-    fn inflate(&mut self, ack: &Ack) {
-        if ack.acked > 0 {
-            self.window = (self.window + 1).saturating_sub(ack.acked).max(1);
-        } else if ack.before == State::Recovery {
-            self.window += 1;
-        }
-    }
 }
 
 impl CongestionControl for NewReno {
@@ -113,36 +59,31 @@ impl CongestionControl for NewReno {
     }
 
     fn on_recovery(&mut self, _now: Micros, _flight: Flight) {
-        self.prior = self.window;
         self.threshold = (self.window / 2).max(2);
-        (self.delivered, self.sent, self.counted, self.in_recovery) = (0, 0, 0, true);
-        if self.recovery == Recovery::Inflation {
-            self.window = self.threshold + 3;
-        }
+        self.counted = 0;
+        self.window = self.repair.begin(self.window, self.threshold);
     }
 
     fn on_timeout(&mut self, _now: Micros, _flight: Flight, first: bool) {
         if first {
             self.threshold = (self.window / 2).max(2);
         }
-        (self.window, self.counted, self.in_recovery) = (1, 0, false);
+        (self.window, self.counted) = (1, 0);
+        self.repair.give_up();
     }
 
     fn on_ack(&mut self, ack: &Ack) {
-        match (ack.state, self.recovery) {
-            (State::Recovery, Recovery::RateHalving) => self.reduce_in_proportion(ack),
-            (State::Recovery, Recovery::Inflation) => self.inflate(ack),
-            _ if self.in_recovery => {
-                self.in_recovery = false;
-                self.window = self.threshold;
-            }
-            _ if ack.acked > 0 => self.grow(ack),
-            _ => {}
+        if ack.state == State::Recovery {
+            self.window = self.repair.window(self.window, self.threshold, ack);
+        } else if self.repair.end() {
+            self.window = self.threshold;
+        } else if ack.acked > 0 {
+            self.grow(ack);
         }
     }
 
     fn on_sent(&mut self, _now: Micros, _retransmission: bool, _idle: bool) {
-        self.sent += u32::from(self.in_recovery);
+        self.repair.sent();
     }
 
     fn on_open(&mut self, _now: Micros, _rtt: Option<Micros>, retried: bool) {
