@@ -16,8 +16,8 @@ from millpond.results.emulation import write_tables
 LINK = {
     "link": "uplink", "offered_packets": 3, "offered_bytes": 300, "dropped_queue_packets": 0, "dropped_queue_bytes": 0,
     "dropped_aqm_packets": 0, "dropped_radio_packets": 1, "dropped_radio_bytes": 100, "delivered_packets": 2,
-    "delivered_bytes": 200, "busy_us": 7, "queue_mean_bytes": 0.5, "queue_p95_bytes": 1, "queue_max_bytes": 2, "queue_mean_packets": 0.25,
-    "queue_max_packets": 1,
+    "delivered_bytes": 200, "busy_us": 7, "queue_mean_bytes": 0.5, "queue_p95_bytes": 1, "queue_max_bytes": 2,
+    "queue_mean_packets": 0.25, "queue_max_packets": 1,
 }  # fmt: skip
 FLOW = {"flow": 0, "transport": "udp", "client": "10.77.1.1:4000", "first_send_us": 5, "fct_us": None}
 

@@ -166,6 +166,17 @@ def test_a_gateway_stands_before_both_links() -> None:
     assert "relays" not in scenario.tree(fleet(devices=10), AS_IT_IS)
 
 
+def test_an_operator_may_manage_the_queues_of_the_cell() -> None:
+    tree = scenario.tree(fleet(devices=10), Change("codel", "CoDel", Effort.OPERATOR, codel_ms=630))
+    path = scenarios.in_full(scenarios.build(tree, "tree"))["path"]
+    for link in ("uplink", "downlink"):
+        aqm = path[link]["aqm"]
+        assert (aqm["kind"], aqm["interval"], aqm["target"]) == ("codel", "630 ms", "63 ms")
+        assert path[link]["queue"] == "14100 B"
+    plain = scenarios.in_full(scenarios.build(scenario.tree(fleet(devices=10), AS_IT_IS), "tree"))["path"]
+    assert "aqm" not in plain["uplink"]
+
+
 def test_shares_of_groups_add_up_to_all_devices() -> None:
     tree = {"devices": 10, "group": [{"name": name, "share": 1 / 3} for name in "abc"]}
     assert description.understood(tree, "tree").sizes == (4, 3, 3)

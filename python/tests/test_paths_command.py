@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
+from manual import cells
 from millpond import cli
 from millpond.errors import UsageError
 from millpond.plan import scenario as scenarios
 from millpond.plan import single, study
 from millpond.studies.reproduction import kept_files
+
+ROOT = Path(__file__).parents[2]
 
 
 def said(capfd: pytest.CaptureFixture[str], *arguments: str) -> tuple[object, str, str]:
@@ -113,3 +117,12 @@ def test_a_plan_keeps_the_file_of_its_path(tmp_path: Path) -> None:
     plan = study.load(tmp_path)
     assert kept_files(plan)["study/cell.toml"] == tmp_path / "cell.toml"
     assert {planned.cell.scenario["path"]["uplink"]["rate"] for planned in study.unfold(plan).cells} == {"20 kbit/s"}
+
+
+def test_the_page_of_networks_names_every_path_and_has_a_row_for_each_cell(capfd: pytest.CaptureFixture[str]) -> None:
+    page = (ROOT / "docs" / "networks.md").read_text(encoding="utf-8")
+    head, _, measured = page.partition("<!-- measured: cells -->")
+    named = {path["name"] for path in json.loads(said(capfd, "--json")[1])}
+    shortened = {"nbiot-tcp20-medium", "nbiot-tcp20-high"}
+    assert named - set(re.findall(r"`([a-z0-9-]+)`", head)) == shortened
+    assert tuple(re.findall(r"^\| `([^`]+)` \|", measured, re.MULTILINE)) == cells.CELLS

@@ -45,6 +45,8 @@ class Change:
     #: A gateway before each link drops a retransmission while the transmission before it waits in the link's queue.
     gateway: bool | None = None
     buffer: str | None = None
+    #: The interval of CoDel in the queues of the base station, in milliseconds.
+    codel_ms: int | None = None
     #: The share of the devices that have it, where devices are changed.
     reach: float = 1.0
 

@@ -15,7 +15,7 @@ from millpond.show.document import Document, Entry, Listing, Picture, Row, Secti
 
 FOOTER = (
     "Every number was measured in simulated runs of the described fleet. The controllers and the endpoint in them are "
-    "the ones that ship; the cell is a model of rate, delay, buffer and loss."
+    "the ones that ship; the cell is a model of rate, delay, buffer, loss and, if its path has it, access."
 )
 #: Rows of the table on the first page.
 FEW = 4

@@ -29,6 +29,8 @@ LEAST_BUFFER = 1500
 PATIENT = 8
 #: Times of what is done lie at most so much too late.
 RESOLUTION = 1 / 32
+#: The interval of RFC 8289 §4.4, and the least that is tried.
+CODEL_INTERVAL_MS = 100
 #: What is paired.
 KINDS = ("calm-server", "gateway", "spread", "patient", "controller")
 
@@ -110,7 +112,7 @@ def tried(fleet: Fleet, cost: Demand, as_it_is: Outcome) -> list[Change]:
         elif not asks and name != keys.server.controller:
             title = f"{labels.CONTROLLERS.get(name, name)} on the server"
             found.append(Change(name, title, Effort.SERVER, controller=name))
-    return [change for change in [*found, *_buffers(cost)] if not change.on_devices or change.reach]
+    return [change for change in [*found, *_buffers(cost), _managed(cost)] if not change.on_devices or change.reach]
 
 
 def pairs(found: Sequence[Remedy]) -> Iterator[tuple[Remedy, Remedy]]:
@@ -174,3 +176,9 @@ def _buffers(cost: Demand) -> list[Change]:
         Change("buffer-bdp", title, Effort.OPERATOR, buffer=f"{product} B"),
         Change("buffer-deeper", f"{deeper} of buffer", Effort.OPERATOR, buffer=deeper),
     ]
+
+
+def _managed(cost: Demand) -> Change:
+    """CoDel for the round trip of this cell, which is its interval (RFC 8289 §4.4)."""
+    interval = max(CODEL_INTERVAL_MS, round(1000 * 8 * cost.product / cost.rate))
+    return Change("codel", f"CoDel in the cell, interval {interval} ms", Effort.OPERATOR, codel_ms=interval)

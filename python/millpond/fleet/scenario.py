@@ -43,6 +43,9 @@ LWM2M: dict[str, Any] = {"timer": "60 s", "attempts": 5}
 #: The load of the rule `by-load`: half of what the far end takes, as Azure's guidance for provisioning has it.
 BY_LOAD = 0.5
 
+#: RFC 8289 §4.3 wants a target of 5 to 10 % of the interval.
+CODEL_TARGET = 0.1
+
 #: IPv4 and UDP, where a path does not say otherwise.
 HEADER = "28 B"
 #: Of a record of DTLS 1.2: header 13 B, explicit nonce 8 B, tag of AES-CCM-8 8 B (RFC 6347 §4.1, RFC 6655 §3).
@@ -84,7 +87,7 @@ def tree(fleet: Fleet, change: Change, work_s: float = 0.0, others_every_s: floa
     relays = [{"name": f"gateway-{link}", "before": link, "copies": "withheld"} for link in LINKS]
     return {
         "title": f"{fleet.title}: {change.title}",
-        "path": path(fleet, change.buffer),
+        "path": path(fleet, change.buffer, change.codel_ms),
         **({"relays": relays} if change.gateway else {}),
         "clients": clients,
         "server": server,
@@ -98,7 +101,7 @@ def spread_s(devices: int, work_s: float, load: float) -> float:
     return devices * work_s / load
 
 
-def path(fleet: Fleet, buffer: str | None = None) -> dict[str, Any]:
+def path(fleet: Fleet, buffer: str | None = None, codel_ms: int | None = None) -> dict[str, Any]:
     """The cell: a named path, or that of a file, with what the description lays over it."""
     cell = fleet.keys.cell
     told: dict[str, Any] = dict(fleet.path) if fleet.path is not None else {"profile": cell.profile}
@@ -107,6 +110,9 @@ def path(fleet: Fleet, buffer: str | None = None) -> dict[str, Any]:
         header = values.in_units(str(told.get("header", HEADER)))
         told["header"] = f"{header + RECORD:g} B"
     laid = {link: _direction(fleet, link, buffer) for link in LINKS}
+    if codel_ms is not None:
+        aqm = {"kind": "codel", "interval": f"{codel_ms} ms", "target": f"{round(1000 * CODEL_TARGET * codel_ms)} us"}
+        laid = {link: {**keys, "aqm": aqm} for link, keys in laid.items()}
     return path_files.laid_over(told, {link: keys for link, keys in laid.items() if keys})
 
 

@@ -331,7 +331,7 @@ def _runs(answer: Answer) -> list[str]:
         "(horizon).",
         f"One device alone keeps the {answer.cost.bottleneck} busy for {time(answer.cost.work_s)}, which was "
         "measured; the cell's own minimum and the times over which starts are spread follow from that.",
-        "The cell is rate, delay, buffer and loss: random access, scheduling and coverage classes are not in it. Seeds "
+        "The cell is what its path says: rate, delay, buffer, loss, and random access if it has any. Seeds "
         f"{seeds[0]} to {seeds[-1]}.",
     ]
 
