@@ -17,11 +17,11 @@ from sides import HERE, Aiocoap, Missing, Ours, free_port, wait_for_pong
 
 @contextlib.contextmanager
 def directory(ours: Ours, port: int, file: Path) -> Iterator[str]:
-    """Our server with a directory."""
-    program = Path(ours.program).parent / "examples" / "directory"
-    if not program.exists():
-        pytest.skip(f"{program} does not exist (make interop)")
-    with subprocess.Popen([str(program), f"127.0.0.1:{port}", str(file)], stdout=subprocess.DEVNULL) as server:
+    """Our gateway with a directory."""
+    gateway = file.with_suffix(".toml")
+    text = f'[listen]\ncoap = ["127.0.0.1:{port}"]\n[directory]\nfile = "{file.name}"\n'
+    gateway.write_text(text, encoding="utf-8")
+    with subprocess.Popen([ours.program, "gateway", str(gateway)], stdout=subprocess.DEVNULL) as server:
         try:
             wait_for_pong(port)
             yield f"coap://127.0.0.1:{port}"

@@ -17,8 +17,8 @@ COUNTED = sorted(DOCS.glob("*.md"))
 PAGES = sorted([*COUNTED, *DOCS.glob("studies/*.md"), *DOCS.glob("reports/*.md")])
 #: Lists, whose lines are those of the code.
 APPENDIX = sorted(DOCS.glob("appendix/*.md"))
-#: 40,000, and the pages on diagnosis and firmware.
-MOST_WORDS = 42_500
+#: 40,000, and the pages on diagnosis, firmware, the gateway and OSCORE.
+MOST_WORDS = 45_000
 
 #: Words that nobody outside this project knows, each with the field's.
 PRIVATE = {

@@ -525,6 +525,18 @@ mod tests {
         Config::from_toml(text, "g.toml", Path::new("/nowhere")).map_err(|error| error.to_string())
     }
 
+    /// What the manual shows can be used.
+    #[test]
+    fn the_examples_of_the_manual_are_read() {
+        let manual = include_str!("../../../docs/gateway.md");
+        let examples: Vec<&str> =
+            manual.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
+        assert!(examples.len() >= 3);
+        for example in examples {
+            read(example).unwrap_or_else(|problem| panic!("{problem}\n{example}"));
+        }
+    }
+
     const RULE: &str = "[[rule]]\npath = \"/a\"\nto = \"coap://h/a\"\n";
 
     #[test]
