@@ -40,7 +40,7 @@ impl Below {
             return Ok(Self::Endpoint(endpoint));
         }
         let parameters = |group: u32| groups[group as usize].transfer.burst_parameters();
-        let body = scenario.server.payload.0 as usize;
+        let body = scenario.longest_body().0 as usize;
         let in_bursts = groups.iter().filter(|group| group.transfer.is_in_bursts());
         let in_bursts = in_bursts.map(|group| group.count).fold(1, u32::saturating_add).saturating_mul(4);
         let config = Config {

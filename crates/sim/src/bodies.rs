@@ -205,7 +205,7 @@ impl World<'_> {
         let is_late = matches!(transfer, Transfer::Blocks(Blocks { negotiation: Negotiation::Late, .. }));
         let ask = Ask {
             early: transfer.block_size().filter(|_| !is_late),
-            longest: self.scenario.server.payload.0 as usize,
+            longest: self.scenario.body(conduct.clients).0 as usize,
             q_block: device.is_burst(),
             ..Ask::new(Code::GET, conduct.options())
         };

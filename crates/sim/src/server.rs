@@ -18,7 +18,7 @@ use crate::{
     calls::Callers,
     ledger::Tag,
     population::{datagram, transmission},
-    scenario::{self, Echo, Scenario},
+    scenario::{self, Echo, Scenario, Size},
     stream_end::StreamServer,
 };
 
@@ -39,7 +39,10 @@ pub(crate) struct Server {
     pub(crate) below: Below,
     pub(crate) host_time: Span,
     pub(crate) content_format: Vec<u8>,
-    payload: SharedBody,
+    /// What each group gets.
+    bodies: Vec<SharedBody>,
+    /// What others do: they are behind proxies.
+    body: SharedBody,
     /// The size in which each group gets the body, if not whole.
     sizes: Vec<Option<BlockSize>>,
     /// Requests that the application is working on, and when it is done.
@@ -92,11 +95,18 @@ impl Server {
         let below = Below::new(endpoint, scenario, seed)?;
         let format = described.content_format.to_be_bytes();
         let zeros = format.iter().take_while(|byte| **byte == 0).count();
+        // Groups without a body of their own share one.
+        let whole = SharedBody::new(vec![b'.'; described.payload.0 as usize]);
+        let body = |own: Option<Size>| match own {
+            Some(own) => SharedBody::new(vec![b'.'; own.0 as usize]),
+            None => whole.clone(),
+        };
         Ok(Self {
             below,
             host_time: described.host_time.span(),
             content_format: format[zeros..].to_vec(),
-            payload: SharedBody::new(vec![b'.'; described.payload.0 as usize]),
+            bodies: scenario.clients.iter().map(|group| body(group.response_payload)).collect(),
+            body: body(None),
             sizes: scenario.clients.iter().map(|group| group.transfer.block_size()).collect(),
             working: VecDeque::new(),
             changes: scenario.timeline.iter().filter_map(change).collect(),
@@ -156,13 +166,15 @@ impl Server {
         &mut self,
         now: Instant,
         place: usize,
+        group: u32,
         id: RequestId,
         is_get: bool,
     ) -> Result<(), RunError> {
         let Some(end) = &mut self.streams[place].end else { return Ok(()) };
         let options = [(number::CONTENT_FORMAT, &self.content_format[..])];
         let code = if is_get { Code::CONTENT } else { Code::CHANGED };
-        let answer = Answer::new(code, &options).with_shared_body(&self.payload);
+        let body = self.bodies.get(group as usize).unwrap_or(&self.body);
+        let answer = Answer::new(code, &options).with_shared_body(body);
         end.coap.answer(now, id, &answer).map_err(refused)
     }
 
@@ -170,11 +182,12 @@ impl Server {
         let options = [(number::OBSERVE, &[][..]), (number::CONTENT_FORMAT, &self.content_format[..])];
         let code = if asked.code == Code::GET { Code::CONTENT } else { Code::CHANGED };
         let options = &options[usize::from(asked.observes.is_none())..];
+        let body = self.bodies.get(asked.group as usize).unwrap_or(&self.body);
         match &mut self.below {
             // A non-confirmable request is answered by a non-confirmable response (RFC 7252 §5.2.3).
             Below::Endpoint(endpoint) => {
                 let response = Outgoing { kind: asked.kind, ..Outgoing::confirmable(code, options) };
-                match endpoint.respond(now, asked.id, &response.with_payload(&self.payload)) {
+                match endpoint.respond(now, asked.id, &response.with_payload(body)) {
                     // It cannot leave at once, so it is lost.
                     Err(Refused::NoMessageId { .. }) if asked.kind == Kind::NonConfirmable => Ok(()),
                     answered => answered.map_err(refused),
@@ -183,7 +196,7 @@ impl Server {
             Below::Host(host) => {
                 let size = self.sizes.get(asked.group as usize).copied().flatten();
                 let answer = Answer { block: size, is_piece: size.is_none(), ..Answer::new(code, options) };
-                host.answer(now, asked.id, &answer.with_shared_body(&self.payload)).map_err(refused)
+                host.answer(now, asked.id, &answer.with_shared_body(body)).map_err(refused)
             }
         }
     }

@@ -66,7 +66,7 @@ fn longest(bytes: u64) -> u32 {
 /// CoAP at an end of a connection of this scenario: bodies travel whole.
 fn coap(scenario: &Scenario, serves: bool) -> Host<stream::Connection> {
     let asks = scenario.clients.iter().map(|group| group.longest_request());
-    let most = if serves { asks.max().unwrap_or(0) } else { scenario.server.payload.0 };
+    let most = if serves { asks.max().unwrap_or(0) } else { scenario.longest_body().0 };
     let options = stream::Options { max_message_size: longest(most), block_wise: false, serves, ..Default::default() };
     Host::over_stream(stream::Connection::new(options), transfer::Config::STREAM)
 }

@@ -89,7 +89,7 @@ impl World<'_> {
         let request = ask.request(payload);
         let ask = Ask {
             token: Some(token),
-            longest: self.scenario.server.payload.0 as usize,
+            longest: self.scenario.body(conduct.clients).0 as usize,
             ..Ask::new(request.code, request.options).with_body(request.payload)
         };
         let from = end.tcp.written();
@@ -238,7 +238,8 @@ impl World<'_> {
             }
             let Some(&(_, id, is_get)) = server.working.front().filter(|(due, ..)| *due <= now) else { break };
             server.working.pop_front();
-            self.server.answer_stream(now, place, id, is_get)?;
+            let group = self.clients[self.server.streams[place].flow as usize].group();
+            self.server.answer_stream(now, place, group, id, is_get)?;
         }
         self.send_from_server(place, now);
         Ok(())

@@ -58,6 +58,9 @@ pub struct Clients {
     /// Payload of a request. None makes it a GET, any other a PUT.
     #[serde(default)]
     pub request_payload: Sizes,
+    /// Payload of a response to them; left out, the server's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response_payload: Option<Size>,
     /// How the copies of a request are distinguished; left out, as the controller asks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub naming: Option<Naming>,
@@ -227,6 +230,7 @@ impl Clients {
             uri_path: hello(),
             token_length: 0,
             request_payload: Sizes::default(),
+            response_payload: None,
             naming: None,
             route: None,
             via: None,
@@ -390,7 +394,9 @@ impl Clients {
                 "{body} does not fit a datagram (at most {MOST_PAYLOAD} B): let {key} fetch it by \
                  transfer = {{ kind = \"blocks\", size = \"256 B\" }} or transport = \"tcp\""
             );
-            return Err(ScenarioError::at_key(origin, "server.payload", problem));
+            let own = format!("{key}.response_payload");
+            let place = if self.response_payload.is_some() { &own } else { "server.payload" };
+            return Err(ScenarioError::at_key(origin, place, problem));
         }
         Ok(())
     }

@@ -231,7 +231,7 @@ impl Scenario {
         match flows.traffic {
             // Who asks for nothing gets no body.
             Traffic::Requests if flows.clients.workload.all().is_empty() => 0,
-            Traffic::Requests => self.server.payload.0,
+            Traffic::Requests => self.body(&flows.clients).0,
             Traffic::Commands => commands.map_or(0, |commands| commands.response_payload.0),
             Traffic::Notifications => 0,
         }

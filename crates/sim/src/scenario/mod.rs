@@ -269,9 +269,20 @@ impl Scenario {
     pub fn exchange_count(&self) -> u64 {
         let of_group = |group: &FlowGroup<'_>| {
             let clients = &group.clients;
-            u64::from(clients.count).saturating_mul(clients.exchanges_for(self.server.payload).unwrap_or(0))
+            u64::from(clients.count).saturating_mul(clients.exchanges_for(self.body(clients)).unwrap_or(0))
         };
         self.flow_groups().iter().map(of_group).fold(0, u64::saturating_add)
+    }
+
+    /// What clients of a group get for an answer.
+    #[must_use]
+    pub fn body(&self, group: &Clients) -> Size {
+        group.response_payload.unwrap_or(self.server.payload)
+    }
+
+    /// The longest body of all.
+    pub(crate) fn longest_body(&self) -> Size {
+        self.clients.iter().map(|group| self.body(group)).max().unwrap_or(self.server.payload)
     }
 
     /// Roughly the most memory that a run takes, in bytes: what clients, exchanges and full queues need.
@@ -287,10 +298,10 @@ impl Scenario {
         const FLOW: u64 = 800;
         /// Both ends of a connection.
         const CONNECTION: u64 = 3_000;
-        let body = self.server.payload.0;
         // A client gathers the body; what a server has written and nobody acknowledged is held as well, and what waits in
         // the window beyond a gap.
         let bodies = self.clients.iter().map(|group| {
+            let body = self.body(group).0;
             let each = match (&group.transport, group.transfer.is_whole()) {
                 (Transport::Tcp(_), _) => CONNECTION + 3 * body,
                 (Transport::Udp, false) => 2 * body,
@@ -300,9 +311,12 @@ impl Scenario {
         });
         let bodies = bodies.fold(0, u64::saturating_add);
         let asked = self.clients.iter().map(Clients::request_bytes).max().unwrap_or(0) + self.header().0;
-        let message = |group: &Clients| match &group.transport {
-            Transport::Tcp(tcp) => tcp.mss.0.min(body),
-            Transport::Udp => group.transfer.block_size().map_or(body, |size| u64::from(size.bytes()).min(body)),
+        let message = |group: &Clients| {
+            let body = self.body(group).0;
+            match &group.transport {
+                Transport::Tcp(tcp) => tcp.mss.0.min(body),
+                Transport::Udp => group.transfer.block_size().map_or(body, |size| u64::from(size.bytes()).min(body)),
+            }
         };
         let answer = self.clients.iter().map(message).max().unwrap_or(0) + self.header().0 + 16;
         let queue = |direction: &Direction, size: u64| {
@@ -312,6 +326,7 @@ impl Scenario {
             };
             // No more copies can be under way than all clients can send.
             let copies = self.clients.iter().map(|group| {
+                let body = self.body(group).0;
                 let each = match &group.transport {
                     Transport::Tcp(tcp) => (body / tcp.mss.0.max(1) + 1).min(tcp.receive_window.0 / tcp.mss.0.max(1)),
                     Transport::Udp => u64::from(group.max_retransmit) + 1,
@@ -346,7 +361,19 @@ impl Scenario {
             return refuse("server.payload", format!("{payload} is too large a body (at most {MOST_BODY})"));
         }
         for (index, group) in self.clients.iter().enumerate() {
-            group.check(&format!("clients[{index}]"), origin, self.server.payload)?;
+            let key = format!("clients[{index}]");
+            if let Some(body) = group.response_payload {
+                let refuse = |problem: String| refuse(&format!("{key}.response_payload"), problem);
+                if body > MOST_BODY {
+                    return refuse(format!("{body} is too large a body (at most {MOST_BODY})"));
+                }
+                if group.via.is_some() || self.mesh.is_some() || group.workload.all().is_empty() {
+                    let problem =
+                        "only a group that asks the server over a [path] or a [network] has one: leave it out";
+                    return refuse(problem.to_owned());
+                }
+            }
+            group.check(&key, origin, self.body(group))?;
         }
         if self.client_count() >= u64::from(u32::MAX) {
             return refuse("clients", format!("{} clients in all; at most {}", self.client_count(), u32::MAX - 1));

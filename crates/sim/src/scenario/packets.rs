@@ -67,7 +67,7 @@ impl Scenario {
         let group = &flows.clients;
         let (header, token) = (self.header().0, u64::from(group.token_length));
         // Who asks for nothing gets no body.
-        let body = if group.workload.all().is_empty() { 0 } else { self.server.payload.0 };
+        let body = if group.workload.all().is_empty() { 0 } else { self.body(group).0 };
         // Content-Format, a marker if there is a payload, and the payload.
         let format = 1 + u64::from(2 - self.server.content_format.leading_zeros() / 8);
         let marked = |payload: u64| if payload > 0 { 1 + payload } else { 0 };

@@ -92,10 +92,15 @@ impl<'s> World<'s> {
         let mut network = Network::new(scenario, seed, &nodes, options.capture)?;
         let idle_start = scenario.idle_start().0;
         let before = if idle_start > 0 { network.warmed_up(Instant::ORIGIN)? } else { Books::default() };
-        let body = scenario.server.payload;
         let exchanges = |group: u32| {
             let conduct = &conducts[group as usize];
-            (group, conduct.clients.exchanges_for(body).map(|known| known + u64::from(conduct.registers())))
+            (
+                group,
+                conduct
+                    .clients
+                    .exchanges_for(scenario.body(conduct.clients))
+                    .map(|known| known + u64::from(conduct.registers())),
+            )
         };
         let described = groups.iter().copied().chain(callers.groups()).map(exchanges);
         let warm_up = Instant::from_micros(scenario.run.warm_up.0);
