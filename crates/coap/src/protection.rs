@@ -2,7 +2,7 @@
 //! retransmits the bytes that it was given, and after it has taken them in.
 
 use alloc::{boxed::Box, vec::Vec};
-use core::fmt::Debug;
+use core::fmt;
 
 #[cfg(feature = "oscore")]
 use crate::message::{Kind, MessageId, Writer};
@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// What is known of the messages of one layer that are under way, and how to protect them. `P` is a peer.
-pub(crate) trait Protection<P>: Debug + Send + Sync {
+pub(crate) trait Protection<P>: Send + Sync {
     /// The same for another layer, which has sent nothing yet.
     fn sibling(&self) -> Box<dyn Protection<P>>;
 
@@ -53,6 +53,13 @@ pub(crate) trait Protection<P>: Debug + Send + Sync {
 
     /// Bytes held.
     fn memory(&self) -> usize;
+}
+
+/// Says no more, so that firmware need not have what it takes to print all of it.
+impl<P> fmt::Debug for dyn Protection<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Protection")
+    }
 }
 
 /// Who observes something, or asks.
@@ -160,6 +167,9 @@ pub enum ResponseFault {
     /// A notification, and the request was no registration (§4.1.3.5.2).
     #[error("a notification for a request that does not observe")]
     UnexpectedNotification,
+    /// What was encrypted has a critical option that is not understood, or may not stand there (RFC 7252 §5.4.1).
+    #[error("the protected response has option {0}, which is critical and not understood there")]
+    BadOption(u16),
 }
 
 /// Nothing leaves in the clear but errors of the layer, where all is to be protected.

@@ -61,7 +61,7 @@ pub struct Serve {
     pub q_block: bool,
     /// Serve only what the security context in this file protects, which `millpond oscore new` makes (OSCORE, RFC 8613); may be
     /// repeated, for a client each.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["tcp", "cert", "psk_file", "q_block", "unasked"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["q_block", "unasked"])]
     pub oscore: Vec<std::path::PathBuf>,
     /// Take datagrams of up to this size; a request in a longer one is answered with 4.13 [1452 bytes].
     #[arg(long, value_name = "SIZE", value_parser = crate::values::datagram)]

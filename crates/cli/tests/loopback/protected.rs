@@ -9,6 +9,7 @@ use millpond_coap::message::{Message, number};
 use millpond_coap::oscore::OscoreOption;
 
 use crate::program::{Server, command, free_port, fresh_directory, millpond};
+use crate::secure::Files;
 
 /// A pair of new contexts in a directory of the test's own.
 fn pair(name: &str) -> (PathBuf, [String; 2]) {
@@ -68,6 +69,42 @@ fn what_is_observed_under_a_context_is_told_of_until_nobody_wants_it_any_more() 
 }
 
 #[test]
+fn one_context_is_for_every_transport() {
+    let (directory, [client, server]) = pair("protected-streams");
+    let files = Files::new("protected-streams-tls");
+    let kept = fresh_directory("protected-streams-files");
+    let body: String = (0..30_000).map(|number| format!("{number}\n")).collect();
+    let sent = file(&directory, "body");
+    std::fs::write(&sent, &body).expect("written");
+    let flags = ["--oscore", &server, "--tcp", "--write", kept.to_str().expect("UTF-8")];
+    let mut serving = Server::start(&flags);
+    let base = serving.listening("coap+tcp");
+    let (datagrams, stream) = (serving.at("/kept"), format!("{base}/kept"));
+    for (to, from) in [(&datagrams, &stream), (&stream, &datagrams)] {
+        let put = millpond(&["put", "--oscore", &client, to, &format!("@{sent}")]);
+        assert_eq!((put.code, put.err.as_str()), (Some(0), ""));
+        assert_eq!(std::fs::read_to_string(kept.join("kept")).expect("it was put"), body);
+        assert_eq!(millpond(&["get", "--oscore", &client, from]).well(), body);
+    }
+    let observed = millpond(&["observe", "--oscore", &client, "--count", "3", &format!("{base}/count")]);
+    assert_eq!(observed.well().lines().count(), 3);
+    let plain = millpond(&["get", &stream]);
+    assert!(plain.err.contains("answered 4.01 Unauthorized: OSCORE required"), "{}", plain.err);
+    let missing = millpond(&["get", "--oscore", &client, &stream.replace("kept", "missing")]);
+    assert!(missing.err.contains("answered 4.04 Not Found"), "{}", missing.err);
+    drop(serving);
+
+    // It was restarted, and is behind DTLS and TLS now.
+    let (certificate, key) = (files.path("cert.pem"), files.path("cert.key"));
+    let mut serving =
+        Server::start(&["--cert", &certificate, "--key", &key, "--secure-port", "0", "--oscore", &server]);
+    for base in ["coaps", "coaps+tcp"].map(|scheme| serving.listening(scheme)) {
+        let got = millpond(&["get", "--oscore", &client, "--ca", &files.path("ca.pem"), &format!("{base}/hello")]);
+        assert_eq!(got.well(), "Hello from Millpond.\n");
+    }
+}
+
+#[test]
 fn a_server_that_was_restarted_takes_the_next_request() {
     let (_, [client, server]) = pair("protected-restart");
     for run in 0..3 {
@@ -99,11 +136,9 @@ fn clients_have_contexts_of_their_own_at_one_server() {
 
 #[test]
 fn what_cannot_be_protected_is_refused_before_anything_is_sent() {
-    let (directory, [client, _]) = pair("protected-refused");
-    let over_tcp = millpond(&["get", "--oscore", &client, "coap+tcp://127.0.0.1/hello"]);
-    assert_eq!(over_tcp.code, Some(1), "{}", over_tcp.err);
-    assert!(over_tcp.err.contains("OSCORE protects no messages over TCP yet"), "{}", over_tcp.err);
-    for flags in [&["serve", "--oscore", "x", "--tcp"][..], &["get", "--oscore", "x", "--q-block", "coap://127.0.0.1/"]]
+    let (directory, _) = pair("protected-refused");
+    for flags in
+        [&["serve", "--oscore", "x", "--q-block"][..], &["get", "--oscore", "x", "--q-block", "coap://127.0.0.1/"]]
     {
         let said = millpond(flags);
         assert_eq!(said.code, Some(2));
@@ -241,4 +276,41 @@ fn a_client_whose_numbers_are_those_of_an_older_copy_is_told_so() {
     let refused = get();
     assert_eq!(refused.code, Some(1));
     assert!(refused.err.contains("has received this sequence number before"), "{}", refused.err);
+}
+
+/// docs/appendix/oscore.md, "What it costs": bytes of a UDP payload.
+#[test]
+fn protection_costs_the_bytes_that_the_page_says_and_no_handshake() {
+    let (directory, [client, server]) = pair("protected-bytes");
+    let keys = file(&directory, "keys");
+    std::fs::write(&keys, "me:0x6b6579\n").expect("written");
+    let port = |uri: &str| uri.rsplit_once(':').expect("a port").1.to_owned();
+    // In the clear, under OSCORE, and over DTLS by a pre-shared key.
+    let plain = Server::start(&[]);
+    let protected = Server::start(&["--oscore", &server]);
+    let mut secure = Server::start(&["--psk-file", &keys, "--secure-port", "0"]);
+    let sides = [
+        ("coap", port(&plain.at("")), vec![]),
+        ("coap", port(&protected.at("")), vec!["--oscore", &client]),
+        ("coaps", port(&secure.listening("coaps")), vec!["--psk", "me:key"]),
+    ];
+    let mut all = Vec::new();
+    for (scheme, port, flags) in sides {
+        let (relayed, seen) = relay(&port);
+        let uri = format!("{scheme}://127.0.0.1:{relayed}/hello");
+        assert_eq!(millpond(&[&["get"], &flags[..], &[&uri]].concat()).well(), "Hello from Millpond.\n");
+        let seen = seen.lock().expect("unpoisoned").clone();
+        // What is application data has this type in a record of DTLS.
+        let is_message = |datagram: &[u8]| scheme == "coap" || datagram.first() == Some(&23);
+        let of_side = |side| {
+            let mut messages = seen.iter().filter(|(from, datagram)| *from == side && is_message(datagram));
+            messages.next().expect("a message").1.len()
+        };
+        let handshake: usize =
+            seen.iter().filter(|(_, datagram)| !is_message(datagram)).map(|(_, datagram)| datagram.len()).sum();
+        all.push((of_side(0), of_side(1), handshake));
+    }
+    let [plain, oscore, dtls] = all[..] else { panic!("three sides") };
+    assert_eq!((plain, oscore), ((14, 31, 0), (29, 42, 0)));
+    assert!(matches!(dtls, (43, 60, 600..)), "{dtls:?}");
 }

@@ -11,14 +11,18 @@ use crate::protection::{Observer, ProtectError, Protection, Taken, check, observ
 
 impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// From now on all requests and responses are protected, and requests that are not are refused. What this endpoint is asked to send
-    /// by itself must be protected already: a [`Host`](crate::transfer::Host) above it does that. There are no groups and bursts then.
-    /// To be said before anything is sent or comes in.
+    /// by itself must be protected already: a [`Host`](crate::transfer::Host) above it does that. There are no groups and bursts then, and
+    /// answers are stored where copies were to be taken [afresh](super::Duplicates::Afresh): as requests of their own they would be
+    /// replays. To be said before anything is sent or comes in.
     #[cfg(feature = "oscore")]
     #[must_use]
     pub fn protected_by(mut self, protector: impl crate::oscore::Protector + Clone + 'static) -> Self
     where
         A: Send + Sync + 'static,
     {
+        if !self.setup.config.duplicates.stores() {
+            self.set_duplicates(super::Duplicates::Stored);
+        }
         self.beyond_mut().protection = Some(alloc::boxed::Box::new(crate::oscore::Guard::new(protector)));
         self
     }
@@ -34,6 +38,9 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// One that is made like this one protects its messages as this one does.
     pub(super) fn protected_like(mut self, other: &Self) -> Self {
         if let Some(protection) = other.protection() {
+            if !self.setup.config.duplicates.stores() {
+                self.set_duplicates(super::Duplicates::Stored);
+            }
             self.beyond_mut().protection = Some(protection.sibling());
         }
         self

@@ -55,7 +55,7 @@ pub use write::{MAX_DATAGRAM, WriteError, Writer};
 
 pub(crate) use edit::{insert_option, replace_value};
 pub(crate) use extended::{TokenLength, behind_token, put_token, split_token};
-pub(crate) use option_list::OptionList;
+pub(crate) use option_list::{OptionList, sort};
 pub(crate) use options::MARKER;
 pub(crate) use parse::{Shape, split_body};
 pub(crate) use properties::is_for_responses;

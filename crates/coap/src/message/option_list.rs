@@ -6,6 +6,11 @@ use super::{OptionHeader, Options, WriteError};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct OptionList(Vec<u8>);
 
+/// Brings options in their order; those of one number stay in theirs. Once for all who do, for it is not small.
+pub(crate) fn sort(options: &mut [(u16, &[u8])]) {
+    options.sort_by_key(|(number, _)| *number);
+}
+
 impl OptionList {
     /// No options.
     pub(crate) const fn new() -> Self {
@@ -30,7 +35,7 @@ impl OptionList {
     /// These, which came in messages or are short, in their order; those of one number stay in theirs.
     pub(crate) fn sorted<'o>(options: impl Iterator<Item = (u16, &'o [u8])>) -> Self {
         let mut options: Vec<_> = options.collect();
-        options.sort_by_key(|(number, _)| *number);
+        sort(&mut options);
         Self::of(&options).unwrap_or_default()
     }
 

@@ -1,11 +1,10 @@
 use alloc::{boxed::Box, vec::Vec};
-use core::fmt::Debug;
 
 use hashbrown::HashTable;
 
 use super::{Protector, ReceivedRequest, Refusal, SentRequest};
 use crate::endpoint::{ExchangeId, Outgoing, RequestId, beside::Beside};
-use crate::message::{Kind, Message, MessageId, Token, Writer, number};
+use crate::message::{Kind, Message, MessageId, Token, Writer, is_for_responses, number};
 use crate::protection::{Observer, ProtectError, Protection, ResponseFault, written};
 
 /// A protector that layers share.
@@ -20,7 +19,6 @@ impl<T: Protector + Clone + 'static> Shared for T {
 }
 
 /// What a layer knows of its protected messages under way.
-#[derive(Debug)]
 pub(crate) struct Guard<P> {
     protector: Box<dyn Shared>,
     sent: Beside<Sent>,
@@ -34,7 +32,6 @@ pub(crate) struct Guard<P> {
 }
 
 /// A request of ours whose responses are awaited.
-#[derive(Debug)]
 struct Sent {
     request: SentRequest,
     /// It registers, so that more than one may come.
@@ -72,7 +69,7 @@ impl<P> Guard<P> {
     }
 }
 
-impl<P: Copy + PartialEq + Debug + Send + Sync + 'static> Protection<P> for Guard<P> {
+impl<P: Copy + PartialEq + Send + Sync + 'static> Protection<P> for Guard<P> {
     fn sibling(&self) -> Box<dyn Protection<P>> {
         Box::new(Self::with(self.protector.share()))
     }
@@ -160,6 +157,12 @@ impl<P: Copy + PartialEq + Debug + Send + Sync + 'static> Protection<P> for Guar
         }
         if let Some((name, other)) = other {
             self.sent.set(name, other);
+        }
+        if taken.is_ok()
+            && let Ok(message) = Message::parse(&plain)
+            && let Some(number) = message.options().refused(is_for_responses)
+        {
+            taken = Err(ResponseFault::BadOption(number));
         }
         self.plain = taken.is_ok().then_some(plain);
         taken

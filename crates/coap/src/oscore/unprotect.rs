@@ -4,7 +4,7 @@ use super::{
     Context, OscoreOption, PartialIv, ReceivedRequest, Refusal, ResponseFault, SentRequest, context::Id, protection,
     window::Window,
 };
-use crate::message::{Code, Message, Opt, Options, Uint, Writer, number, split_body};
+use crate::message::{Code, Message, Opt, Options, Uint, Writer, number, sort, split_body};
 
 /// What a server says of a request that it has received before (RFC 8613 §7.4).
 const REPLAY: &[u8] = Refusal::Replay.diagnostic().as_bytes();
@@ -147,12 +147,13 @@ impl<'p> Plain<'p> {
         let is_kept = |option: &Opt<'_>| option.number != number::OSCORE && !protection(option.number).is_inner;
         let observes = outer.option(number::OBSERVE).is_some();
         let inner = self.options().filter(|option| observes || option.number != number::OBSERVE);
-        let mut options: Vec<_> = inner.chain(outer.options().filter(is_kept)).collect();
-        options.sort_by_key(|option| option.number);
+        let all = inner.chain(outer.options().filter(is_kept));
+        let mut options: Vec<_> = all.map(|option| (option.number, option.value)).collect();
+        sort(&mut options);
         let mut writer = Writer::start(into, outer.kind, self.code, outer.id, outer.token);
-        for option in options {
-            let observe = observe.as_ref().filter(|_| option.number == number::OBSERVE);
-            writer.option(option.number, observe.map_or(option.value, Uint::as_bytes)).ok()?;
+        for (number, value) in options {
+            let observe = observe.as_ref().filter(|_| number == number::OBSERVE);
+            writer.option(number, observe.map_or(value, Uint::as_bytes)).ok()?;
         }
         writer.payload(self.payload).ok()?;
         writer.finish().ok()?;

@@ -1,6 +1,6 @@
 //! One connection: settings, signals, requests and responses.
 
-use alloc::{collections::VecDeque, vec::Vec};
+use alloc::{boxed::Box, collections::VecDeque, vec::Vec};
 
 use millpond_control::{Instant, Span};
 
@@ -8,6 +8,7 @@ use crate::{
     ExchangeId, Failure, Identities, Outgoing, RequestId,
     long_tokens::padded,
     message::{Code, NoResponse, Token, WriteError, number},
+    protection::Protection,
 };
 
 use super::{
@@ -19,6 +20,7 @@ use super::{
 
 mod layer;
 mod polling;
+mod protection;
 mod taking;
 
 /// Pings whose answers may wait for requests to be answered. One at a time tells all that there is to tell (RFC 8323 §5.4.1).
@@ -126,6 +128,8 @@ pub struct Connection {
     ended: bool,
     notices: VecDeque<What>,
     identities: Identities,
+    /// By which its messages are protected.
+    protection: Option<Box<dyn Protection<()>>>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -196,6 +200,7 @@ impl Connection {
             ended: false,
             notices: VecDeque::new(),
             identities: Identities::counted(),
+            protection: None,
             options,
         };
         let max_message_size = Some(options.max_message_size).filter(|&size| size != Settings::BASE.max_message_size);

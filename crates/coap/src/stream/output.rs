@@ -1,3 +1,4 @@
+use crate::protection::ProtectError;
 use core::convert::Infallible;
 
 use super::{Frame, FrameError, Settings, signal::BadSignal};
@@ -111,6 +112,9 @@ pub enum StreamRefused {
     /// The message cannot be written, or is longer than the other side takes.
     #[error(transparent)]
     Message(#[from] WriteError),
+    /// The message cannot be protected, or is not (RFC 8613).
+    #[error(transparent)]
+    Protection(ProtectError),
     /// The token is in use.
     #[error("a request with this token is under way")]
     TokenInUse,
@@ -139,4 +143,13 @@ pub enum StreamRefused {
     /// The connection ended.
     #[error("the connection has ended")]
     Closed,
+}
+
+impl From<ProtectError> for StreamRefused {
+    fn from(why: ProtectError) -> Self {
+        match why {
+            ProtectError::Message(why) => Self::Message(why),
+            why => Self::Protection(why),
+        }
+    }
 }

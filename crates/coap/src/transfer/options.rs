@@ -6,7 +6,7 @@ use core::hash::{Hash, Hasher};
 use super::Refused;
 use crate::block::{BadBlock, Block};
 use crate::layer::Room;
-use crate::message::{Message, Opt, OptionList, Uint, is_of_transfer, number};
+use crate::message::{Message, Opt, OptionList, Uint, is_of_transfer, number, sort};
 
 /// Refuses options that are the host's own.
 pub(super) fn check(options: &[(u16, &[u8])]) -> Result<(), Refused> {
@@ -29,7 +29,7 @@ pub(super) fn merge<'o>(
 ) -> Vec<(u16, &'o [u8])> {
     let own = own.iter().filter_map(|(number, value)| Some((*number, (*value)?)));
     let mut all: Vec<_> = theirs.into_iter().chain(own).collect();
-    all.sort_by_key(|(number, _)| *number);
+    sort(&mut all);
     all
 }
 

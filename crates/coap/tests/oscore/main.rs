@@ -9,6 +9,7 @@
     reason = "a test may fail loudly"
 )]
 
+mod congestion;
 mod corpus;
 mod hostile;
 mod hosts;
@@ -22,3 +23,4 @@ mod properties;
 mod refusals;
 mod replay;
 mod restarts;
+mod streams;

@@ -11,8 +11,12 @@ use millpond_control::{Span, least_wait::LEAST_WAIT};
 
 use super::{Client, block_size};
 use crate::{
-    ControllerChoice, Error, Interface, PathKey, TraceEvent, clock::span, security::ClientSecurity, trace::Hook,
-    transfer, udp::canonical,
+    ControllerChoice, Error, Interface, PathKey, TraceEvent,
+    clock::span,
+    security::{ClientSecurity, Protecting},
+    trace::Hook,
+    transfer,
+    udp::canonical,
 };
 
 /// Sets up a [`Client`].
@@ -54,8 +58,7 @@ pub(crate) struct Settings {
     pub(crate) multicast_hops: u8,
     pub(crate) hook: Option<Hook>,
     /// By which all messages are protected.
-    #[cfg(feature = "oscore")]
-    pub(crate) oscore: Option<crate::OscoreContexts>,
+    pub(crate) protecting: Protecting,
 }
 
 impl fmt::Debug for Settings {
@@ -127,19 +130,18 @@ impl Default for Settings {
             multicast_interface: None,
             multicast_hops: 1,
             hook: None,
-            #[cfg(feature = "oscore")]
-            oscore: None,
+            protecting: Protecting::Nothing,
         }
     }
 }
 
 impl ClientBuilder {
-    /// All requests are protected by the first of these contexts (RFC 8613), and nothing but responses that are is taken. Not over
-    /// TCP and not to groups: these are refused then, and nothing is sent in bursts.
+    /// All requests are protected by the first of these contexts (RFC 8613), over whatever transport, and nothing but responses that
+    /// are is taken. Requests to groups are refused then, and nothing is sent in bursts.
     #[cfg(feature = "oscore")]
     #[must_use]
     pub fn oscore(mut self, contexts: crate::OscoreContexts) -> Self {
-        self.settings.oscore = Some(contexts);
+        self.settings.protecting = Protecting::By(contexts);
         self
     }
 

@@ -9,6 +9,7 @@ use std::{
     },
 };
 
+use millpond_coap::stream::Connection;
 use tokio::sync::mpsc::WeakUnboundedSender;
 
 use super::{Client, Command, Commands};
@@ -82,11 +83,6 @@ impl Client {
         peers: &[SocketAddr],
         host: &Host,
     ) -> Result<Commands, Error> {
-        #[cfg(feature = "oscore")]
-        if self.settings.oscore.is_some() {
-            let reason = "OSCORE protects no messages over TCP yet; ask over UDP, with coap://".into();
-            return Err(Error::Refused { reason });
-        }
         #[cfg(feature = "server")]
         let (way, from) = match self.ways.iter().find(|(of, _)| *of == transport) {
             Some((_, Way::Standing { at, connections })) => return tcp::find(transport, *at, connections, peers),
@@ -109,7 +105,8 @@ impl Client {
             (None, None)
         };
         let options = tcp::options(self.settings.needs_settings, self.settings.token_length);
-        let goal = Goal { peers: reached.clone(), from, secure, options };
+        let connection = Box::new(self.settings.protecting.connection(Connection::new(options)));
+        let goal = Goal { peers: reached.clone(), from, secure, connection };
         let begin = || {
             #[cfg(feature = "server")]
             if let Some(calls) = way {

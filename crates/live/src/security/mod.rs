@@ -16,6 +16,7 @@ mod oscore;
 mod pem;
 #[cfg(feature = "_secure")]
 mod pre_shared;
+mod protecting;
 #[cfg(feature = "_secure")]
 mod server;
 #[cfg(feature = "_secure")]
@@ -26,6 +27,7 @@ pub use identity::PeerIdentity;
 pub use oscore::OscoreContexts;
 
 pub(crate) use identity::Other;
+pub(crate) use protecting::Protecting;
 
 #[cfg(feature = "_secure")]
 pub use {

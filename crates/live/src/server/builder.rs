@@ -24,7 +24,7 @@ use super::{
 };
 use crate::{
     ControllerChoice, PathKey, TraceEvent,
-    security::{ClientSecurity, ServerSecurity},
+    security::{ClientSecurity, Protecting, ServerSecurity},
     trace::Hook,
     udp::{ALL_COAP_NODES, Interface, canonical},
 };
@@ -78,8 +78,7 @@ pub struct ServerBuilder {
     pub(super) metrics_beside: Option<MetricsBeside>,
     pub(super) hook: Option<Hook>,
     pub(super) accesses: AccessHook,
-    #[cfg(feature = "oscore")]
-    pub(super) oscore: Option<crate::OscoreContexts>,
+    pub(super) protecting: Protecting,
 }
 
 impl fmt::Debug for ServerBuilder {
@@ -135,8 +134,7 @@ impl Default for ServerBuilder {
             metrics_beside: None,
             hook: None,
             accesses: AccessHook::default(),
-            #[cfg(feature = "oscore")]
-            oscore: None,
+            protecting: Protecting::Nothing,
         }
     }
 }
@@ -464,12 +462,12 @@ impl ServerBuilder {
         self
     }
 
-    /// Only requests are served that one of these contexts protects (RFC 8613); another is refused with 4.01. Not over TCP, and nothing
-    /// is sent in bursts.
+    /// Only requests are served that one of these contexts protects (RFC 8613); another is refused with 4.01, over whatever
+    /// transport. Nothing is sent in bursts.
     #[cfg(feature = "oscore")]
     #[must_use]
     pub fn oscore(mut self, contexts: crate::OscoreContexts) -> Self {
-        self.oscore = Some(contexts);
+        self.protecting = Protecting::By(contexts);
         self
     }
 

@@ -70,11 +70,6 @@ impl ServerBuilder {
             let port = DEFAULT_PORT;
             self.udp = vec![(Ipv4Addr::UNSPECIFIED, port).into(), (Ipv6Addr::UNSPECIFIED, port).into()];
         }
-        #[cfg(feature = "oscore")]
-        if self.oscore.is_some() && streams.into_iter().any(is_told) {
-            let reason = "protects no messages over TCP; leave out bind_tcp, bind_tls and their clients".into();
-            return Err(Error::Setting { name: "oscore", reason });
-        }
         let mut router = Router::default();
         router.fallback = self.fallback.take();
         router.is_fallback_conditional = self.is_fallback_conditional;
@@ -237,6 +232,7 @@ impl ServerBuilder {
             limits,
             longest_body,
             longest_token,
+            protecting: self.protecting.clone(),
             hook,
             accesses,
         };
@@ -278,8 +274,7 @@ impl ServerBuilder {
             security: self.client_security.clone(),
             q_block: false,
             hook: self.hook.clone(),
-            #[cfg(feature = "oscore")]
-            oscore: self.oscore.clone(),
+            protecting: self.protecting.clone(),
             ..Settings::default()
         })
     }
@@ -315,10 +310,7 @@ impl ServerBuilder {
             key.check()?;
             endpoint = key.sharing_paths(endpoint);
         }
-        #[cfg(feature = "oscore")]
-        if let Some(contexts) = &self.oscore {
-            endpoint = endpoint.protected_by(contexts.clone());
-        }
+        endpoint = self.protecting.endpoint(endpoint);
         let jitter = ChanceSeed::new(u64::from_le_bytes(secrets::bytes()?));
         let defaults = transfer::Limits::DEFAULT;
         let several = self.longest_body.saturating_mul(4);

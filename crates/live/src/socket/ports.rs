@@ -40,10 +40,7 @@ impl Ports {
         if let Some(key) = &settings.shared_paths {
             endpoint = key.sharing_paths(endpoint);
         }
-        #[cfg(feature = "oscore")]
-        if let Some(contexts) = &settings.oscore {
-            endpoint = endpoint.protected_by(contexts.clone());
-        }
+        endpoint = settings.protecting.endpoint(endpoint);
         let pattern = Host::new(endpoint, settings.transfer(), ChanceSeed::new(u64::from_le_bytes(secrets::bytes()?)))
             .map_err(|error| Error::Setting { name: "transfer", reason: error.to_string() })?;
         Ok(Self { keys, opened: 0, pattern })

@@ -39,10 +39,10 @@ pub(super) struct Task<S> {
 }
 
 impl<S: Stream> Task<S> {
-    pub(super) fn new(whom: Whom, stream: S, is_released: Arc<AtomicBool>, options: Options) -> Self {
+    pub(super) fn new(whom: Whom, stream: S, is_released: Arc<AtomicBool>, connection: Connection) -> Self {
         // The limits on bodies are those of each request.
         let limits = Limits { asks: MOST_ASKS, bytes: usize::MAX, ..Config::STREAM.limits };
-        let host = Host::over_stream(Connection::new(options), Config { limits, ..Config::STREAM });
+        let host = Host::over_stream(connection, Config { limits, ..Config::STREAM });
         let clock = Clock::start();
         let asking = Asking::new(whom, clock, MOST_ASKS as usize, is_released);
         Self { clock, link: Link::new(stream, host, Other::Server), asking }
@@ -142,7 +142,7 @@ mod tests {
                 Whom { peer: to, transport: Transport::Tcp, identity: None },
                 near,
                 Arc::default(),
-                options(true, 4),
+                Connection::new(options(true, 4)),
             )
             .run(Vec::new(), orders)
             .await;
@@ -201,7 +201,8 @@ mod tests {
         let is_released = Arc::<AtomicBool>::default();
         let to = "192.0.2.1:5683".parse().unwrap();
         let whom = Whom { peer: to, transport: Transport::Tcp, identity: None };
-        let task = Task::new(whom, near, Arc::clone(&is_released), options(true, 4)).run(Vec::new(), orders);
+        let task =
+            Task::new(whom, near, Arc::clone(&is_released), Connection::new(options(true, 4))).run(Vec::new(), orders);
         let outcome = async {
             // It is answered by nobody, and keeps the connection open.
             let (first, _waits) = oneshot::channel();

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use millpond_coap::stream::Options;
+use millpond_coap::stream::Connection;
 use tokio::{
     net::{TcpSocket, TcpStream},
     sync::mpsc,
@@ -42,8 +42,8 @@ pub(crate) struct Goal {
     pub(crate) from: Option<SocketAddr>,
     /// Under TLS, to the one who is this host.
     pub(crate) secure: Option<(Host, Arc<ClientConfig>)>,
-    /// What this side is.
-    pub(crate) options: Options,
+    /// Over which nothing was sent yet.
+    pub(crate) connection: Box<Connection>,
 }
 
 /// A connection that somebody wants, and what is asked in it.
@@ -90,14 +90,14 @@ pub(crate) fn call(goal: Goal) -> (Line, Call) {
 impl Call {
     /// Makes the connection, and is all that happens in it. What goes on without it is given back.
     pub(super) async fn run(self, role: Role) -> JoinSet<()> {
-        let Self { goal: Goal { peers, from, secure, options }, orders, is_released } = self;
+        let Self { goal: Goal { peers, from, secure, connection }, orders, is_released } = self;
         match secure {
             None => {
                 let opened = async {
                     let (peer, stream) = open(&peers, from).await?;
                     Ok((Whom { peer, transport: Transport::Tcp, identity: None }, stream))
                 };
-                run(orders, (is_released, options), opened, role).await
+                run(orders, (is_released, connection), opened, role).await
             }
             Some((host, config)) => {
                 let secured = async {
@@ -109,7 +109,7 @@ impl Call {
                     let (stream, identity) = session.unwrap_or_else(late)?;
                     Ok((Whom { peer, transport: Transport::Tls, identity: identity.map(Arc::new) }, stream))
                 };
-                run(orders, (is_released, options), secured, role).await
+                run(orders, (is_released, connection), secured, role).await
             }
         }
     }
@@ -118,7 +118,7 @@ impl Call {
 /// Once there is a first order, keeps orders until the stream stands, and carries them out then.
 async fn run<S: Stream>(
     mut orders: mpsc::UnboundedReceiver<Command>,
-    (is_released, options): (Arc<AtomicBool>, Options),
+    (is_released, connection): (Arc<AtomicBool>, Box<Connection>),
     opening: impl Future<Output = Result<(Whom, S), Error>>,
     role: Role,
 ) -> JoinSet<()> {
@@ -146,7 +146,7 @@ async fn run<S: Stream>(
             let begun = Begun { stream, whom, early, orders, is_released };
             match role {
                 Role::Client => {
-                    let task = Task::new(begun.whom, begun.stream, begun.is_released, options);
+                    let task = Task::new(begun.whom, begun.stream, begun.is_released, *connection);
                     task.run(begun.early, begun.orders).await
                 }
                 #[cfg(feature = "server")]

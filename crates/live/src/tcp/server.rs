@@ -34,6 +34,7 @@ use crate::{
     Error, Happened, Stats, Transport,
     clock::Clock,
     error::is_out_of_files,
+    security::Protecting,
     server::{AccessHook, AccessOutcome, AccessRecord, Admission, DeskLimits, Policing, Router},
     socket::{GRACE, Order},
     trace::Hook,
@@ -51,6 +52,7 @@ pub(crate) struct Shared {
     pub(crate) limits: DeskLimits,
     pub(crate) longest_body: usize,
     pub(crate) longest_token: u16,
+    pub(crate) protecting: Protecting,
     pub(crate) hook: Option<Hook>,
     pub(crate) accesses: AccessHook,
 }

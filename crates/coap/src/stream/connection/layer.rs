@@ -12,10 +12,13 @@ use super::{
 use crate::{
     ExchangeId, Outgoing, RequestId,
     layer::{InAsk, MessageLayer, Reason, Room},
-    message::{Code, Message, Token, WriteError, is_for_responses, number},
+    message::{Code, MAX_DATAGRAM, Message, Token, WriteError, is_for_responses, number},
     output::{Output, Step},
     transfer::{AskFailure, Exchanged, Gone, Host, HostOutput},
 };
+
+/// Bytes of a message that can be protected, with those of its code, its tag and the longest OSCORE option.
+const LONGEST_PROTECTED: usize = MAX_DATAGRAM - 300;
 
 impl MessageLayer for Connection {
     const IS_RELIABLE: bool = true;
@@ -37,10 +40,11 @@ impl MessageLayer for Connection {
         request: &Outgoing<'_>,
         _place: InAsk,
     ) -> Result<ExchangeId, StreamRefused> {
-        Self::request(self, now, request)
+        self.request_protected(now, request)
     }
 
     fn cancel(&mut self, _now: Instant, exchange: ExchangeId) {
+        self.forget_protected(exchange);
         Self::cancel(self, exchange);
     }
 
@@ -53,7 +57,7 @@ impl MessageLayer for Connection {
     }
 
     fn respond(&mut self, now: Instant, to: RequestId, response: &Outgoing<'_>) -> Result<(), StreamRefused> {
-        Self::respond(self, now, to, response)
+        self.respond_protected(now, to, response)
     }
 
     /// There is no reset: it is answered with 4.02, as one with an option that nobody understands.
@@ -63,6 +67,7 @@ impl MessageLayer for Connection {
 
     fn hush(&mut self, _now: Instant, request: RequestId) -> Result<(), StreamRefused> {
         self.owed.get(request).ok_or(StreamRefused::UnknownRequest)?;
+        self.was_answered_protected(request, false);
         self.owed.answered(request, false);
         self.after_answer();
         Ok(())
@@ -81,8 +86,11 @@ impl MessageLayer for Connection {
         token: Token,
         message: &Outgoing<'_>,
     ) -> Result<Option<ExchangeId>, StreamRefused> {
-        let request = self.owed.observing(token).ok_or(StreamRefused::UnknownRequest)?;
-        Self::respond(self, now, request, message).map(|()| None)
+        self.notify_protected(now, token, message).map(|()| None)
+    }
+
+    fn hold_token(&mut self, (): (), token: Token, is_held: bool) {
+        self.observes_protected(token, is_held);
     }
 
     fn end_observation(&mut self, _now: Instant, (): (), token: Token, code: Code) {
@@ -93,12 +101,18 @@ impl MessageLayer for Connection {
     }
 
     fn step(&mut self, now: Instant) -> Step<Entry, Closing> {
+        if let Some(protection) = &mut self.protection {
+            protection.next();
+        }
         self.next(now)
     }
 
     fn peer(&self, _entry: &Entry) {}
 
     fn hear(host: &mut Host<Self>, now: Instant, entry: Entry) {
+        if !host.layer.unprotect(&entry).goes_on(host) {
+            return;
+        }
         let connection = &host.layer;
         match entry.what {
             What::Request(id) => host.request_came(now, entry, id),
@@ -126,9 +140,9 @@ impl MessageLayer for Connection {
     }
 
     fn message(&self, entry: &Entry) -> Option<Message<'_>> {
-        matches!(entry.what, What::Request(_) | What::Response { .. })
-            .then(|| self.frame(entry))?
-            .map(|frame| frame.message())
+        let plain = self.protection.as_deref().and_then(|protection| protection.plain());
+        let message = || self.frame(entry).map(|frame| frame.message());
+        plain.or_else(|| matches!(entry.what, What::Request(_) | What::Response { .. }).then(message)?)
     }
 
     fn show(&self, entry: &Entry) -> HostOutput<'_, Self> {
@@ -140,11 +154,15 @@ impl MessageLayer for Connection {
             StreamRefused::Message(WriteError::OverLimit { .. }) | StreamRefused::TokenTooLong { .. } => {
                 Reason::TooLong
             }
-            StreamRefused::Message(_) => Reason::Message,
+            StreamRefused::Message(_) | StreamRefused::Protection(_) => Reason::Message,
             StreamRefused::Code(_) => Reason::Call,
             StreamRefused::TokenInUse | StreamRefused::TooManyRequests { .. } => Reason::NoRoom,
             StreamRefused::UnknownRequest | StreamRefused::Releasing | StreamRefused::Closed => Reason::Gone,
         }
+    }
+
+    fn is_protected(&self) -> bool {
+        self.protection.is_some()
     }
 
     fn hash(&self, key: &impl Hash) -> u64 {
@@ -155,7 +173,11 @@ impl MessageLayer for Connection {
         let crate::stream::Options { max_message_size, block_wise, .. } = self.options;
         let ours = Settings { max_message_size, block_wise, ..Settings::BASE };
         Some(Room {
-            bytes: self.settings.max_message_size as usize,
+            // What is protected is no longer than what a datagram could have, whatever the stream takes.
+            bytes: match self.protection {
+                Some(_) => (self.settings.max_message_size as usize).min(LONGEST_PROTECTED),
+                None => self.settings.max_message_size as usize,
+            },
             block_wise: self.settings.block_wise,
             bert: self.settings.bert(),
             takes_bert: ours.bert(),

@@ -74,7 +74,7 @@ pub(super) async fn serve<S: Stream>(
     let (router, admission) = (Arc::clone(&shared.router), Arc::clone(&shared.admission));
     let policing = Arc::clone(&shared.policing);
     let settings = Settings { longest_token: shared.longest_token, ..Settings::default() };
-    let connection = Connection::new(settings).with_identities(identities);
+    let connection = shared.protecting.connection(Connection::new(settings).with_identities(identities));
     let mut host = Host::over_stream(connection, Config { limits, ..Config::STREAM });
     if router.streams() {
         host.take_pieces(router.takes_pieces());

@@ -1,0 +1,125 @@
+//! A connection all of whose requests and responses are protected (RFC 8613). Its signals are not.
+
+use millpond_control::Instant;
+
+use super::{Connection, What, polling::Entry};
+use crate::{
+    ExchangeId, Outgoing, RequestId,
+    message::{Code, Token},
+    protection::{Observer, ProtectError, Protection, Taken, observes, with},
+    stream::StreamRefused,
+};
+
+impl Connection {
+    /// From now on what a [`Host`](crate::transfer::Host) above sends is protected, and nothing else is taken. To be said before
+    /// anything is sent or comes in.
+    #[cfg(feature = "oscore")]
+    #[must_use]
+    pub fn protected_by(self, protector: impl crate::oscore::Protector + Clone + 'static) -> Self {
+        Self { protection: Some(alloc::boxed::Box::new(crate::oscore::Guard::new(protector))), ..self }
+    }
+
+    fn protection_mut(&mut self) -> Option<&mut (dyn Protection<()> + 'static)> {
+        self.protection.as_deref_mut()
+    }
+
+    pub(super) fn request_protected(
+        &mut self,
+        now: Instant,
+        request: &Outgoing<'_>,
+    ) -> Result<ExchangeId, StreamRefused> {
+        let Some(protection) = self.protection_mut() else { return self.request(now, request) };
+        let protected = protection.request(request)?;
+        let exchange = with(&protected, request, |protected| self.request(now, protected))??;
+        if let Some(protection) = self.protection_mut() {
+            protection.sent(exchange, None);
+        }
+        Ok(exchange)
+    }
+
+    pub(super) fn respond_protected(
+        &mut self,
+        now: Instant,
+        to: RequestId,
+        response: &Outgoing<'_>,
+    ) -> Result<(), StreamRefused> {
+        let Some(protected) = self.protection_mut().and_then(|protection| protection.answer(to, response)) else {
+            return self.respond(now, to, response);
+        };
+        let protected = protected.inspect_err(|why| {
+            if *why == ProtectError::NotStored {
+                let _gone = self.answer_plainly(to, Code::SERVICE_UNAVAILABLE);
+            }
+        })?;
+        with(&protected, response, |protected| self.respond(now, to, protected))??;
+        self.was_answered_protected(to, observes(response));
+        Ok(())
+    }
+
+    pub(super) fn was_answered_protected(&mut self, request: RequestId, observes: bool) {
+        if let Some(protection) = self.protection_mut() {
+            protection.answered(request, observes);
+        }
+    }
+
+    pub(super) fn notify_protected(
+        &mut self,
+        now: Instant,
+        token: Token,
+        message: &Outgoing<'_>,
+    ) -> Result<(), StreamRefused> {
+        let request = self.owed.observing(token).ok_or(StreamRefused::UnknownRequest)?;
+        let observer = self.observer(token);
+        let Some(protection) = self.protection_mut() else { return self.respond(now, request, message) };
+        let protected = protection.notification(observer, message)?;
+        with(&protected, message, |protected| self.respond(now, request, protected))?
+    }
+
+    pub(super) fn observes_protected(&mut self, token: Token, begins: bool) {
+        let observer = self.observer(token);
+        if let Some(protection) = self.protection_mut() {
+            protection.observes(observer, begins);
+        }
+    }
+
+    pub(super) fn forget_protected(&mut self, exchange: ExchangeId) {
+        if let Some(protection) = self.protection_mut() {
+            protection.forget(exchange);
+        }
+    }
+
+    fn observer(&self, token: Token) -> Observer<()> {
+        Observer { peer: (), token, hash: self.identities.hash(&token) }
+    }
+
+    /// Takes the protection off a message that came in.
+    pub(super) fn unprotect(&mut self, entry: &Entry) -> Taken {
+        let Some(mut protection) = self.protection.take() else { return Taken::Message };
+        let frame = match entry.what {
+            What::Request(_) | What::Response { .. } => self.frame(entry),
+            _ => None,
+        };
+        let taken = match (entry.what, frame) {
+            (What::Request(id), Some(frame)) => {
+                match protection.take_request(id, self.observer(frame.token), &frame.message()) {
+                    Ok(()) => Taken::Message,
+                    Err(answer) => Taken::Refused(id, answer),
+                }
+            }
+            (What::Response { id, is_first, .. }, Some(frame)) => {
+                match protection.take_response(id, &frame.message()) {
+                    Ok(()) => Taken::Message,
+                    Err(fault) if is_first => Taken::bad_answer(id, fault, 1),
+                    Err(_) => Taken::Nothing,
+                }
+            }
+            (What::Failed(exchange, _), _) => {
+                protection.forget(exchange);
+                Taken::Message
+            }
+            _ => Taken::Message,
+        };
+        self.protection = Some(protection);
+        taken
+    }
+}

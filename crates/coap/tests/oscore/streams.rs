@@ -1,0 +1,150 @@
+//! Two hosts over a stream all of whose messages are protected.
+
+use millpond_coap::message::{Code, number};
+use millpond_coap::oscore::{Parameters, ResponseFault};
+use millpond_coap::stream::{Connection, Options};
+use millpond_coap::transfer::{Answer, Ask, AskFailure, Config, Event, Gone, Host, ObserverId};
+use millpond_coap::{Output, RequestId};
+use millpond_control::Instant;
+
+use super::hosts::stored;
+use super::messages::CLIENT;
+
+const NOW: Instant = Instant::ORIGIN;
+const PATH: [(u16, &[u8]); 1] = [(number::URI_PATH, b"secret-path")];
+
+/// A client and a server, and all bytes that went between them.
+struct Pair {
+    hosts: [Host<Connection>; 2],
+    bytes: Vec<u8>,
+    answers: Vec<(Code, Vec<u8>, bool)>,
+    failed: Vec<AskFailure>,
+    requests: Vec<(RequestId, Vec<u8>, bool)>,
+    gone: Vec<Gone>,
+}
+
+impl Pair {
+    fn of(connections: [Connection; 2]) -> Self {
+        let host = |connection| {
+            let limits = millpond_coap::transfer::Limits { body: 1 << 20, ..Config::STREAM.limits };
+            Host::over_stream(connection, Config { limits, ..Config::STREAM })
+        };
+        let hosts = connections.map(host);
+        let (answers, failed, requests, gone) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let mut pair = Self { hosts, bytes: Vec::new(), answers, failed, requests, gone };
+        // Their settings.
+        pair.run();
+        pair
+    }
+
+    fn new() -> Self {
+        Self::taking(65_536)
+    }
+
+    /// Both take messages of so many bytes.
+    fn taking(max_message_size: u32) -> Self {
+        let connection = || Connection::new(Options { max_message_size, ..Options::default() });
+        let (client, server) = (stored(&CLIENT, 0), stored(&CLIENT.mirrored(), 0));
+        Self::of([connection().protected_by(client), connection().protected_by(server)])
+    }
+
+    fn run(&mut self) {
+        let mut is_quiet = false;
+        while !std::mem::replace(&mut is_quiet, true) {
+            for side in 0..2 {
+                let mut left = Vec::new();
+                loop {
+                    match self.hosts[side].poll(NOW) {
+                        Output::Transmit(bytes) => left.extend_from_slice(bytes),
+                        Output::Event(Event::Answer { message, body, goes_on, .. }) => {
+                            self.answers.push((message.code, body.into_owned(), goes_on));
+                        }
+                        Output::Event(Event::Failed { why, .. }) => self.failed.push(why),
+                        Output::Event(Event::Request { id, body, wants_to_observe, .. }) => {
+                            self.requests.push((id, body.into_owned(), wants_to_observe));
+                        }
+                        Output::Event(Event::ObserverGone { why, .. }) => self.gone.push(why),
+                        Output::Event(event) => panic!("{event:?}"),
+                        Output::Trace(_) => {}
+                        Output::Close(why) => panic!("{why:?}"),
+                        Output::Sleep(..) | Output::Idle => break,
+                    }
+                }
+                if !left.is_empty() {
+                    self.bytes.extend_from_slice(&left);
+                    self.hosts[1 - side].receive(NOW, &left);
+                    is_quiet = false;
+                }
+            }
+        }
+    }
+
+    fn ask(&mut self, ask: &Ask<'_>) {
+        self.hosts[0].ask(NOW, (), ask).unwrap();
+        self.run();
+    }
+
+    fn answer(&mut self, body: &[u8]) {
+        let (request, ..) = self.requests.pop().unwrap();
+        self.hosts[1].answer(NOW, request, &Answer::new(Code::CONTENT, &[]).with_body(body)).unwrap();
+        self.run();
+    }
+
+    fn is_seen(&self, part: &[u8]) -> bool {
+        self.bytes.windows(part.len()).any(|window| window == part)
+    }
+}
+
+#[test]
+fn bodies_of_every_length_go_both_ways_and_nothing_of_them_is_seen() {
+    let lengths = [0, 1_000, 64_400, 65_500, 70_000, 300_000];
+    for (length, most) in lengths.into_iter().flat_map(|length| [(length, 1_152), (length, 65_536), (length, 1 << 20)])
+    {
+        let body: Vec<u8> = (0..length).map(|at: u32| (at / 7) as u8).collect();
+        let mut pair = Pair::taking(most);
+        pair.ask(&Ask::new(Code::FETCH, &PATH).with_body(&body));
+        assert_eq!(pair.requests[0].1, body, "{length}");
+        pair.answer(&body);
+        assert_eq!(pair.answers, [(Code::CONTENT, body.clone(), false)], "{length}");
+        assert!(!pair.is_seen(b"secret-path"));
+        assert!(length < 100 || !pair.is_seen(&body[50..100]));
+    }
+}
+
+#[test]
+fn notifications_go_on_until_the_client_ends_them() {
+    let mut pair = Pair::new();
+    pair.ask(&Ask::new(Code::GET, &PATH).observing());
+    let (request, _, wants_to_observe) = pair.requests.pop().unwrap();
+    assert!(wants_to_observe);
+    let answer = |body| Answer::new(Code::CONTENT, &[]).with_body(body);
+    let observer: ObserverId = pair.hosts[1].accept_observer(NOW, request, &answer(b"0")).unwrap().unwrap();
+    pair.run();
+    for body in [b"1", b"2", b"3"] {
+        pair.hosts[1].notify(NOW, observer, &answer(body)).unwrap();
+        pair.run();
+    }
+    let taken: Vec<_> = pair.answers.iter().map(|(_, body, goes_on)| (&body[..], *goes_on)).collect();
+    assert_eq!(taken, [(&b"0"[..], true), (b"1", true), (b"2", true), (b"3", true)]);
+    pair.hosts[1].notify(NOW, observer, &Answer::new(Code::NOT_FOUND, &[])).unwrap();
+    pair.run();
+    assert_eq!(pair.answers.last(), Some(&(Code::NOT_FOUND, Vec::new(), false)));
+    assert_eq!(pair.hosts[1].observers(), 0);
+}
+
+#[test]
+fn what_is_not_protected_or_of_another_context_is_refused() {
+    let connection = || Connection::new(Options::default());
+    let other = Parameters { sender_id: &[9], ..CLIENT };
+    for client in [connection(), connection().protected_by(stored(&other, 0))] {
+        let mut pair = Pair::of([client, connection().protected_by(stored(&CLIENT.mirrored(), 0))]);
+        pair.ask(&Ask::new(Code::GET, &PATH));
+        assert!(pair.requests.is_empty());
+        match &pair.failed[..] {
+            [] => assert_eq!(pair.answers, [(Code::UNAUTHORIZED, b"OSCORE required".to_vec(), false)]),
+            failed => {
+                assert_eq!(failed, [AskFailure::Protection(ResponseFault::NotProtected(Code::UNAUTHORIZED))]);
+            }
+        }
+    }
+}
