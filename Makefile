@@ -200,7 +200,7 @@ traces: $(VENV)/.dev peers ## when our client and each of theirs sends what, as 
 # BENCH=--quick for a first look; the head of crates/live/examples/bench_live/main.rs has all arguments.
 bench-live: | $(BIN)/python ## the stack on the wire by the clock, beside a bare socket and other implementations
 	PYTHON=$(CURDIR)/$(BIN)/python interop/install --measured
-	$(CARGO) run --quiet --release --locked -p millpond-live --example bench_live -- $(BENCH)
+	$(CARGO) run --quiet --release --locked -p millpond-live --features oscore --example bench_live -- $(BENCH)
 
 bench: $(VENV)/.package ## every benchmark, then the whole study by the clock
 	$(CARGO) bench --workspace --locked -- --noplot --quiet --warm-up-time 1 --measurement-time 2

@@ -97,13 +97,13 @@ pub(crate) fn clients(arguments: &Arguments) -> Result<(), Failure> {
     Ok(())
 }
 
-fn median(runs: &[Run], figure: impl Fn(&Run) -> f64) -> f64 {
+pub(crate) fn median(runs: &[Run], figure: impl Fn(&Run) -> f64) -> f64 {
     let mut figures: Vec<f64> = runs.iter().map(figure).collect();
     figures.sort_by(f64::total_cmp);
     figures.get(figures.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-fn unanswered(runs: &[Run]) -> String {
+pub(crate) fn unanswered(runs: &[Run]) -> String {
     let (lost, refused) = runs.iter().fold((0, 0), |(lost, refused), run| (lost + run.lost, refused + run.refused));
     match (lost, refused) {
         (lost, 0) => lost.to_string(),

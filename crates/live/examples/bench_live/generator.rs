@@ -7,6 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use millpond_coap::{message::Message, oscore::Context};
 use quinn_udp::{BATCH_SIZE, RecvMeta, Transmit, UdpSocketState};
 
 use crate::{Failure, OUTSTANDING, PATH, process::Running};
@@ -23,6 +24,8 @@ pub(crate) struct Generator {
     path: &'static [u8],
     /// The requests ask to observe.
     observes: bool,
+    /// By which all requests are protected.
+    context: Option<Context>,
     room: Vec<u8>,
 }
 
@@ -88,12 +91,28 @@ impl Generator {
         let room = vec![0; 65_536 * BATCH_SIZE];
         let clients = vec![Client::default(); clients];
         let looked = Instant::now();
-        Ok(Self { socket, state, clients, next: 0, under_way: 0, looked, path: PATH, observes: false, room })
+        Ok(Self {
+            socket,
+            state,
+            clients,
+            next: 0,
+            under_way: 0,
+            looked,
+            path: PATH,
+            observes: false,
+            context: None,
+            room,
+        })
     }
 
     /// So many clients that ask to observe this path.
     pub(crate) fn observing(clients: usize, path: &'static [u8]) -> io::Result<Self> {
         Ok(Self { path, observes: true, ..Self::new(clients)? })
+    }
+
+    /// So many clients that ask for `/bench` under one context.
+    pub(crate) fn protected(clients: usize, context: Context) -> io::Result<Self> {
+        Ok(Self { context: Some(context), ..Self::new(clients)? })
     }
 
     fn address(client: usize) -> Ipv4Addr {
@@ -129,7 +148,13 @@ impl Generator {
         if let Some(option) = datagram.get_mut(6 + usize::from(self.observes)) {
             *option |= self.path.len() as u8;
         }
-        let contents = datagram.get(..length).unwrap_or_default();
+        let mut contents = datagram.get(..length).unwrap_or_default();
+        let mut protected = Vec::new();
+        if let Some(context) = &mut self.context {
+            let request = Message::parse(contents).map_err(io::Error::other)?;
+            context.protect_request(&request, &mut protected).map_err(io::Error::other)?;
+            contents = &protected;
+        }
         let source = Some(IpAddr::V4(Self::address(number)));
         self.send(server, contents, source)
     }
@@ -212,7 +237,9 @@ impl Generator {
         self.under_way -= 1;
         // Observe is the first option of an answer that accepts the observer.
         let is_accepted = answer.get(6).is_some_and(|option| option >> 4 == 6);
-        if code != 0x45 || (self.observes && !is_accepted) {
+        // What is protected is 2.04 outside.
+        let wanted = if self.context.is_some() { 0x44 } else { 0x45 };
+        if code != wanted || (self.observes && !is_accepted) {
             run.refused += 1;
             return Ok(());
         }

@@ -1,5 +1,5 @@
 //! What a request costs a server, on this machine, ours and others in one run:
-//! `cargo run --release -p millpond-live --example bench_live`.
+//! `cargo run --release -p millpond-live --features oscore --example bench_live`.
 //!
 //! One generator, in one thread, asks servers that are processes of their own, over loopback, for the same resource of 40
 //! bytes: a bare loop of recvfrom and sendto, which is the least that the kernel asks for, another of recvmmsg and sendmmsg,
@@ -8,7 +8,7 @@
 //!
 //! Arguments: `--quick` for short measurements, `--seconds N` for each of them (2), `--rounds N` of the comparison (3),
 //! `--steady N` seconds for the one busy peer (60), `--requests N` for the memory over many requests (1,000,000),
-//! `--only PART` (repeatable) of cost, clients, idle, flood, attacks, peer and memory, `--beside NAME` (repeatable) for some of the
+//! `--only PART` (repeatable) of cost, oscore, clients, idle, flood, attacks, peer and memory, `--beside NAME` (repeatable) for some of the
 //! others only, `--alone` for none.
 
 #![allow(clippy::disallowed_methods, reason = "it measures with the clock of this machine")]
@@ -22,6 +22,7 @@ mod flood;
 mod generator;
 mod idle;
 mod process;
+mod protected;
 mod serving;
 mod sides;
 
@@ -47,16 +48,18 @@ fn main() -> Result<(), Failure> {
     let words: Vec<String> = std::env::args().skip(1).collect();
     // The program is its own server, too, in a process of its own.
     match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["serve", port] => return serving::ours(Ipv4Addr::LOCALHOST, port.parse()?),
-        ["serve-all", port] => return serving::ours(Ipv4Addr::UNSPECIFIED, port.parse()?),
+        ["serve", port] => return serving::ours(Ipv4Addr::LOCALHOST, port.parse()?, false),
+        ["serve-protected", port] => return serving::ours(Ipv4Addr::LOCALHOST, port.parse()?, true),
+        ["serve-all", port] => return serving::ours(Ipv4Addr::UNSPECIFIED, port.parse()?, false),
         ["floor", port] => return serving::floor(port.parse()?),
         #[cfg(target_os = "linux")]
         ["batched-floor", port] => return serving::batched_floor(port.parse()?),
         _ => {}
     }
     let arguments = Arguments::read(words)?;
-    let parts: [(&str, Part); 7] = [
+    let parts: [(&str, Part); 8] = [
         ("cost", comparison::cost),
+        ("oscore", protected::cost),
         ("clients", comparison::clients),
         ("idle", idle::idle),
         ("flood", flood::flood),

@@ -6,13 +6,13 @@ use std::{
     time::Duration,
 };
 
-use millpond_live::{AddressRule, Observable, Resource, Response, Server};
+use millpond_live::{AddressRule, Observable, OscoreContexts, Resource, Response, Server};
 
-use crate::{Failure, PAYLOAD};
+use crate::{Failure, PAYLOAD, protected};
 
 /// Serves until killed: `/bench`, `/tally`, which counts how often it was asked, `/state`, which can be observed, `/slow`,
-/// which takes a minute, and `/large`, which has 16 MiB. At this address, of all of ours at `0.0.0.0`.
-pub(crate) fn ours(host: Ipv4Addr, port: u16) -> Result<(), Failure> {
+/// which takes a minute, and `/large`, which has 16 MiB. At this address, of all of ours at `0.0.0.0`; in the clear, or under OSCORE.
+pub(crate) fn ours(host: Ipv4Addr, port: u16, is_protected: bool) -> Result<(), Failure> {
     static ASKED: AtomicU64 = AtomicU64::new(0);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
@@ -26,9 +26,16 @@ pub(crate) fn ours(host: Ipv4Addr, port: u16) -> Result<(), Failure> {
         });
         let large = Resource::new().get(|_| async { Response::content(vec![b'.'; 16 << 20]) });
         let address = SocketAddr::from((host, port));
-        let _server = Server::builder()
+        let builder = match is_protected {
+            true => {
+                let contexts = OscoreContexts::new();
+                contexts.add(protected::context(true)?, |_| Ok(()))?;
+                Server::builder().oscore(contexts)
+            }
+            false => Server::builder().bind_tcp(address),
+        };
+        let _server = builder
             .bind(address)
-            .bind_tcp(address)
             .verify_addresses(AddressRule::LargeAnswers)
             .route("/bench", bench)
             .route("/tally", tally)

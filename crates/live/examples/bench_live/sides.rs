@@ -70,6 +70,11 @@ pub(crate) fn ours() -> Result<Side, Failure> {
     Ok(Side::new("millpond", std::env::current_exe()?, &["serve"], &[]))
 }
 
+/// Our server, under OSCORE.
+pub(crate) fn ours_protected() -> Result<Side, Failure> {
+    Ok(Side::new("under OSCORE", std::env::current_exe()?, &["serve-protected"], &[]))
+}
+
 /// What [`MARK_AND_SWEEP`] is called in the table.
 pub(crate) const CALIFORNIUM_BY_PEER: &str = "Californium, by peer";
 /// Keeps what came from a peer lately, a bounded number for each; not Californium's default.
