@@ -2,6 +2,7 @@
 
 mod caching;
 mod endpoints;
+mod faults;
 mod handing_on;
 mod observing;
 mod paths;

@@ -1,0 +1,139 @@
+//! Upstreams that fail in every way that they have: each request ends, and nothing is left of it.
+
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use millpond_gateway::Gateway;
+use millpond_live::{Client, Code, Observable, Resource, Response, Server};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use super::{any, client, config};
+
+/// A server that answers at once, late, not at all, with another body each time, or not observably.
+async fn upstream(at: SocketAddr, changed: &Observable) -> Server {
+    let (count, observed) = (Arc::new(AtomicUsize::new(0)), changed.clone());
+    let body = {
+        let count = Arc::clone(&count);
+        move |_| {
+            let count = count.fetch_add(1, Ordering::Relaxed);
+            async move { Response::content(vec![count as u8; 3_000]).with_max_age(0) }
+        }
+    };
+    let late = |_| async {
+        tokio::time::sleep(Duration::from_millis(400)).await;
+        Response::content("late").with_max_age(0)
+    };
+    let never = |_| async {
+        std::future::pending::<()>().await;
+        Response::content("never")
+    };
+    let state = move |_| {
+        let count = count.load(Ordering::Relaxed);
+        async move { Response::content(count.to_string()).with_max_age(1) }
+    };
+    let builder = Server::builder().bind(at).bind_tcp(at);
+    let builder = builder.route("/body", Resource::new().get(body.clone()).post(body));
+    let builder = builder.route("/late", Resource::new().get(late)).route("/never", Resource::new().get(never));
+    builder.route("/state", Resource::new().observable(&observed).get(state)).start().await.unwrap()
+}
+
+async fn figures(gateway: &Gateway) -> String {
+    let mut stream = tokio::net::TcpStream::connect(gateway.metrics_addr().unwrap()).await.unwrap();
+    stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").await.unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).await.unwrap();
+    text
+}
+
+fn figure(text: &str, name: &str) -> f64 {
+    let line = text.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("no {name} in\n{text}"));
+    line.rsplit(' ').next().unwrap().parse().unwrap()
+}
+
+/// `MILLPOND_SOAK=600 cargo test -p millpond-gateway --test proxy faults` runs for ten minutes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_request_ends_whatever_happens_upstream_and_nothing_is_left() {
+    let soak = std::env::var("MILLPOND_SOAK").ok().and_then(|text| text.parse().ok()).unwrap_or(6);
+    let changed = Observable::new();
+    let mut server = Some(upstream(any(), &changed).await);
+    let at = server.as_ref().unwrap().local_addr();
+    let lines = format!(
+        "metrics = \"127.0.0.1:0\"\n[upstream]\nnstart = 8\nqueue = 20\n\
+         [[rule]]\npath = \"/udp/{{*rest}}\"\nto = \"coap://{at}/{{*rest}}\"\ntimeout = \"1 s\"\n\
+         [[rule]]\npath = \"/tcp/{{*rest}}\"\nto = \"coap+tcp://{at}/{{*rest}}\"\ntimeout = \"1 s\"\n"
+    );
+    let gateway = Gateway::builder(config(&lines)).observe_on_for(Duration::from_millis(200)).start().await.unwrap();
+    let uri = format!("coap://{}", gateway.local_addrs()[0].1);
+    let (goes_on, answered) = (Arc::new(AtomicBool::new(true)), Arc::new(AtomicUsize::new(0)));
+    let mut asking = tokio::task::JoinSet::new();
+    for number in 0..24_usize {
+        let (uri, goes_on, answered) = (uri.clone(), Arc::clone(&goes_on), Arc::clone(&answered));
+        asking.spawn(async move {
+            let client = client().await;
+            let way = if number % 2 == 0 { "udp" } else { "tcp" };
+            for round in 0.. {
+                if !goes_on.load(Ordering::Relaxed) {
+                    return;
+                }
+                match (number + round) % 6 {
+                    0 => observe(&client, &format!("{uri}/{way}/state")).await,
+                    // Who vanishes before the answer.
+                    1 => {
+                        let request = client.get(format!("{uri}/{way}/late?{round}")).send();
+                        let _ = tokio::time::timeout(Duration::from_millis(50), request).await;
+                    }
+                    what => {
+                        let path = ["body", "late", "never", "body"][what - 2];
+                        let method = if what == 5 { Code::POST } else { Code::GET };
+                        let request = client.request(method, format!("{uri}/{way}/{path}?{}", round % 3));
+                        let answer = request.payload(vec![7; if what == 5 { 2_000 } else { 0 }]).await;
+                        let code = answer.unwrap_or_else(|error| panic!("{path}: {error}")).code();
+                        let expected =
+                            [Code::CONTENT, Code::BAD_GATEWAY, Code::GATEWAY_TIMEOUT, Code::SERVICE_UNAVAILABLE];
+                        assert!(expected.contains(&code), "{path}: {code}");
+                        answered.fetch_add(1, Ordering::Relaxed);
+                    }
+                }
+            }
+        });
+    }
+    for second in 0..soak {
+        tokio::time::sleep(Duration::from_millis(700)).await;
+        changed.notify();
+        // Killed, away for a while, and back.
+        if second % 3 == 1 {
+            drop(server.take());
+        }
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        if server.is_none() {
+            server = Some(upstream(at, &changed).await);
+        }
+    }
+    goes_on.store(false, Ordering::Relaxed);
+    while let Some(ended) = asking.join_next().await {
+        ended.unwrap();
+    }
+    assert!(answered.load(Ordering::Relaxed) > 0);
+    loop {
+        let text = figures(&gateway).await;
+        if figure(&text, "millpond_gateway_observations ") == 0.0 && figure(&text, "millpond_observers ") == 0.0 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    gateway.shutdown().await;
+}
+
+async fn observe(client: &Client, uri: &str) {
+    if let Ok(mut observation) = client.get(uri).observe().await {
+        for _ in 0..2 {
+            let _ = tokio::time::timeout(Duration::from_millis(500), observation.next()).await;
+        }
+    }
+}
