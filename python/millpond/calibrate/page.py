@@ -122,7 +122,7 @@ def _range(low: Value, high: Value) -> str:
 
 
 def _value(value: Value) -> str:
-    return value if isinstance(value, str) else labels.number(float(value))
+    return value if isinstance(value, str) else labels.plain(float(value))
 
 
 def _row(answer: Answer, name: str) -> Row:
