@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,20 @@ MANIFESTS = sorted(
     file for file in ROOT.glob("**/Cargo.toml") if not {"target", ".tools", ".venv"} & {*file.relative_to(ROOT).parts}
 )
 PACKAGES = {file.parent: tree["package"] for file in MANIFESTS if "package" in (tree := read_tree(file))}
-PUBLISHED = {"control", "coap", "link", "path", "sim", "live", "emulate", "diagnose", "gateway", "embedded", "cli", "ffi"}
+PUBLISHED = {
+    "control",
+    "coap",
+    "link",
+    "path",
+    "sim",
+    "live",
+    "emulate",
+    "diagnose",
+    "gateway",
+    "embedded",
+    "cli",
+    "ffi",
+}
 WORKSPACE: dict[str, Any] = read_tree(ROOT / "Cargo.toml")["workspace"]["package"]
 
 
@@ -64,3 +79,18 @@ def test_a_tag_is_what_the_workflow_of_releases_waits_for() -> None:
     assert 'tags: ["v[0-9]+.[0-9]+.[0-9]+"]' in release
     # every crate that is published is so at once, each after those that it stands on
     assert "cargo publish --workspace --locked" in release
+
+
+@pytest.mark.parametrize("unit", sorted((ROOT / "packaging" / "debian").glob("*.service")), ids=lambda unit: unit.stem)
+def test_a_unit_is_one_that_systemd_takes(unit: Path, tmp_path: Path) -> None:
+    analyze = shutil.which("systemd-analyze")
+    if analyze is None:
+        pytest.skip("systemd-analyze is not installed (Debian: systemd)")
+    copy = tmp_path / unit.name
+    # the program is not installed here, and nor is its manual
+    lines = [
+        line for line in unit.read_text(encoding="utf-8").splitlines() if not line.startswith("Documentation=man:")
+    ]
+    copy.write_text("\n".join(lines).replace("/usr/bin/millpond", "/bin/true"), encoding="utf-8")
+    done = subprocess.run([analyze, "verify", "--recursive-errors=no", str(copy)], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")

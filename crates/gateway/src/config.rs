@@ -532,7 +532,8 @@ mod tests {
         let examples: Vec<&str> =
             manual.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
         assert!(examples.len() >= 3);
-        for example in examples {
+        let packaged = include_str!("../../../packaging/debian/gateway.toml");
+        for example in examples.into_iter().chain([packaged]) {
             read(example).unwrap_or_else(|problem| panic!("{problem}\n{example}"));
         }
     }
