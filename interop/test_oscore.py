@@ -1,4 +1,4 @@
-"""OSCORE (RFC 8613) with aiocoap: the bytes of each, each read by the other, and client and server of each."""
+"""OSCORE (RFC 8613) with aiocoap and libcoap: bytes of one read by the other, and client and server of each."""
 
 import contextlib
 import json
@@ -44,6 +44,35 @@ class Contexts:
         settings = {f"{theirs}_hex": given[ours] for ours, theirs in names.items()}
         (directory / "settings.json").write_text(json.dumps(settings))
         return directory
+
+    @staticmethod
+    def libcoaps(file: Path) -> str:
+        """In libcoap's form, with the file that keeps its sequence numbers."""
+        lines = [line.split(" = ") for line in file.read_text().splitlines() if not line.startswith("#")]
+        given = {key: value.strip('"') for key, value in lines}
+        names = {
+            "secret": "master_secret",
+            "salt": "master_salt",
+            "sender_id": "sender_id",
+            "recipient_id": "recipient_id",
+        }
+        settings = file.with_suffix(".conf")
+        of_ours = [f'{theirs},hex,"{given[ours]}"' for ours, theirs in names.items()]
+        settings.write_text("\n".join([*of_ours, "aead_alg,integer,10", "hkdf_alg,integer,-10", ""]))
+        return f"{settings},{file.with_suffix('.seq')}"
+
+
+@pytest.fixture(scope="session")
+def libcoap() -> Path:
+    """Where libcoap's programs lie, if they can be had with OSCORE."""
+    built = subprocess.run([str(HERE / "libcoap-from-source")], capture_output=True, check=False, text=True)
+    if built.returncode:
+        pytest.skip(built.stderr.strip())
+    programs = Path(built.stdout.strip())
+    said = subprocess.run([str(programs / "coap-client"), "-h"], capture_output=True, check=False, text=True)
+    if "(Have OSCORE)" not in said.stdout + said.stderr:
+        pytest.skip("left out: libcoap with OSCORE (wants OpenSSL's headers)")
+    return programs
 
 
 @pytest.fixture
@@ -146,3 +175,45 @@ def test_our_server_is_observed_under_a_context(ours: Ours, python: str, context
         observed = ask(python, "observe", f"coap://127.0.0.1:{port}/count", contexts.their_client)
         assert observed.code == "2.05"
         assert is_counting(observed.payload.decode().split()), observed
+
+
+def by_libcoap(libcoap: Path, context: Path, uri: str, *more: str) -> bytes:
+    """What libcoap's client prints."""
+    arguments = [str(libcoap / "coap-client"), "-B", "10", "-E", Contexts.libcoaps(context), *more, uri]
+    done = subprocess.run(arguments, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr.decode(errors="replace")
+    return done.stdout
+
+
+def test_libcoaps_client_asks_our_server_under_a_context(
+    ours: Ours, libcoap: Path, contexts: Contexts, tmp_path: Path
+) -> None:
+    (files := tmp_path / "files").mkdir()
+    (body := tmp_path / "body").write_bytes(LARGE)
+    for _ in range(2):
+        with our_server(ours, contexts.server, files) as port:
+            where = f"coap://127.0.0.1:{port}"
+            by_libcoap(libcoap, contexts.client, f"{where}/kept", "-m", "put", "-f", str(body))
+            assert (files / "kept").read_bytes() == LARGE
+            assert by_libcoap(libcoap, contexts.client, f"{where}/kept").rstrip(b"\n") == LARGE
+            counts = [int(line) for line in by_libcoap(libcoap, contexts.client, f"{where}/count", "-s", "2").split()]
+            assert len(counts) > 4
+            assert counts == sorted(counts)
+
+
+def test_our_client_asks_libcoaps_server_under_a_context(ours: Ours, libcoap: Path, contexts: Contexts) -> None:
+    port, flags = free_port(), ("--oscore", str(contexts.client))
+    where = f"coap://127.0.0.1:{port}"
+    arguments = [str(libcoap / "coap-server"), "-A", "127.0.0.1", "-p", str(port), "-d", "10"]
+    for _ in range(2):
+        server = [*arguments, "-E", Contexts.libcoaps(contexts.server)]
+        with subprocess.Popen(server, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as running:
+            try:
+                wait_for_pong(port)
+                assert ours.ask("put", f"{where}/kept", *flags, payload=LARGE).code in {"2.01", "2.04"}
+                assert ours.ask("get", f"{where}/kept", *flags).payload == LARGE
+                observed = ours.run("observe", *flags, "--count", "3", f"{where}/time")
+                # Times follow each other without a line's end.
+                assert observed.stdout.count(b":") == 6, observed
+            finally:
+                running.kill()

@@ -1,4 +1,4 @@
-"""Bodies in bursts (RFC 9177), with libcoap's programs built with Q-Block (`libcoap-q-block`)."""
+"""Bodies in bursts (RFC 9177), with libcoap's programs built with Q-Block (`libcoap-from-source`)."""
 
 import contextlib
 import subprocess
@@ -19,7 +19,7 @@ MODE = str(1 + 2 + 4)
 @pytest.fixture(scope="session")
 def programs() -> Path:
     """Where libcoap's programs lie."""
-    built = subprocess.run([str(HERE / "libcoap-q-block")], capture_output=True, check=False, text=True)
+    built = subprocess.run([str(HERE / "libcoap-from-source")], capture_output=True, check=False, text=True)
     if built.returncode:
         pytest.skip(built.stderr.strip())
     return Path(built.stdout.strip())
