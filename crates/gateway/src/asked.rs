@@ -1,4 +1,4 @@
-//! A request on its way to whom it is for: which rule it is under, and what of it is handed on (RFC 7252 §5.7).
+//! A request on its way to whom it is for: which rule it is under, and what of it is forwarded (RFC 7252 §5.7).
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
@@ -19,7 +19,7 @@ use crate::{
 pub(crate) struct Asked {
     pub(crate) method: Code,
     pub(crate) uri: Uri,
-    /// Those that are handed on, without Hop-Limit.
+    /// Those that are forwarded, without Hop-Limit.
     pub(crate) options: Options,
     pub(crate) hop_limit: u8,
     pub(crate) payload: Bytes,
@@ -123,28 +123,28 @@ impl Rules {
             return Err(Refusal::new(Code::HOP_LIMIT_REACHED, "millpond"));
         };
         let is_safe = matches!(request.method(), Code::GET | Code::FETCH);
-        let mut handed_on = Options::new();
+        let mut forwarded = Options::new();
         for (number, value) in options.iter() {
             match class(number) {
                 // It may be asked about what is kept here.
-                Class::HandedOn if number == number::ETAG && is_safe => {}
-                Class::HandedOn => handed_on.add(number, value.clone()),
+                Class::Forwarded if number == number::ETAG && is_safe => {}
+                Class::Forwarded => forwarded.add(number, value.clone()),
                 Class::EndsHere => {}
                 Class::Unknown => {
                     return Err(Refusal::new(
                         Code::BAD_OPTION,
-                        format!("option {number} is not known, and is not safe to hand on"),
+                        format!("option {number} is not known, and is not safe to forward"),
                     ));
                 }
             }
         }
-        let is_shared = is_safe && handed_on.get(number::OSCORE).is_none();
+        let is_shared = is_safe && forwarded.get(number::OSCORE).is_none();
         let key_uri = key_uri.as_ref().unwrap_or(&uri);
-        let key = CacheKey::of(request.method(), key_uri, &handed_on, request.payload());
+        let key = CacheKey::of(request.method(), key_uri, &forwarded, request.payload());
         Ok(Asked {
             method: request.method(),
             uri,
-            options: handed_on,
+            options: forwarded,
             hop_limit,
             payload: request.payload().clone(),
             peer: request.peer(),
@@ -245,13 +245,13 @@ impl Asked {
         let mut response = Response::new(from.code()).with_payload(from.payload().clone());
         for (number, value) in from.options().iter() {
             match class(number) {
-                Class::HandedOn if matches!(number, number::LOCATION_PATH) => {}
-                Class::HandedOn => response = response.with_option(number, value.clone()),
+                Class::Forwarded if matches!(number, number::LOCATION_PATH) => {}
+                Class::Forwarded => response = response.with_option(number, value.clone()),
                 Class::EndsHere if number == number::MAX_AGE => response = response.with_option(number, value.clone()),
                 Class::EndsHere => {}
                 Class::Unknown => {
                     let why =
-                        format!("{} answered with option {number}, which is not safe to hand on", self.authority());
+                        format!("{} answered with option {number}, which is not safe to forward", self.authority());
                     return Refusal::new(Code::BAD_GATEWAY, why).response();
                 }
             }
@@ -333,7 +333,7 @@ fn named(options: &Options, wanted: &Wanted<'_>) -> Result<Option<Uri>, Refusal>
 
 /// What becomes of an option.
 enum Class {
-    HandedOn,
+    Forwarded,
     /// It is between two neighbours.
     EndsHere,
     Unknown,
@@ -360,7 +360,7 @@ fn class(number: u16) -> Class {
         | number::ECHO
         | number::REQUEST_TAG => Class::EndsHere,
         number if is_unsafe_to_forward(number) => Class::Unknown,
-        _ => Class::HandedOn,
+        _ => Class::Forwarded,
     }
 }
 

@@ -197,7 +197,7 @@ struct WrittenForward {
     timeout: Option<Time>,
 }
 
-/// How long whoever asked is kept waiting. EXCHANGE_LIFETIME of RFC 7252 §4.8.2 is 247 s, after which nobody waits.
+/// How long a client is kept waiting. EXCHANGE_LIFETIME of RFC 7252 §4.8.2 is 247 s, after which nobody waits.
 const TIMEOUT: Duration = Duration::from_secs(120);
 const LONGEST_TIMEOUT: Duration = Duration::from_secs(240);
 /// Requests that wait for their turn before one path. A judgement: more than that many devices rarely report at once.

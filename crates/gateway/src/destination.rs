@@ -16,7 +16,7 @@ pub(crate) fn names(to: &[Destination], name: &str) -> bool {
     })
 }
 
-/// Whether an address may be asked. One to which a name that is allowed resolved may be so unless it is near the gateway: whoever owns the
+/// Whether an address may be asked. One to which a name that is allowed resolved may be so unless it is near the gateway: the owner of the
 /// name would else choose what is asked behind it.
 pub(crate) fn addresses(to: &[Destination], address: IpAddr, by_name: bool) -> bool {
     let address = address.to_canonical();

@@ -28,7 +28,7 @@ pub struct Access {
     pub method: Option<Code>,
     /// Its path as text: the client may have put anything into it.
     pub path: String,
-    /// The rule under which it was handed on, by its path, or `forward`.
+    /// The rule under which it was forwarded, by its path, or `forward`.
     pub rule: Option<String>,
     /// Who was asked for it.
     pub upstream: Option<Uri>,

@@ -112,8 +112,8 @@ struct Shared {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Endpoint {
-    /// Its base, such as `coap://[2001:db8::1]:61616`, of whatever scheme. One that its registration named says what whoever
-    /// registered wrote: ask there as at any destination that somebody else chose.
+    /// Its base, such as `coap://[2001:db8::1]:61616`, of whatever scheme. One that its registration named says what its
+    /// sender wrote: ask there as at any destination that somebody else chose.
     pub base: String,
     /// Who has registered it, unless a base was named: that one is reached at the address that it registered from, in that very
     /// session or connection if it was one, and is asked for its identity if it has proved one

@@ -266,7 +266,7 @@ fn section_7_5_a_registration_is_whose_registered_first() {
         let id = registry.register(T(0), &at(owner), parameters("ep=a"), "").unwrap();
         foreign(registry.update(T(1), id, &at(other), parameters("")).map(|()| 0));
         assert_eq!(registry.update(T(1), id, &at(same), parameters("")), Ok(()));
-        // Whoever has proved more owns it from then on.
+        // Who has proved more owns it from then on.
         foreign(registry.update(T(1), id, &known_as("key", other), parameters("")).map(|()| 0));
         assert_eq!(registry.update(T(1), id, &known_as("key", same), parameters("")), Ok(()));
         foreign(registry.update(T(1), id, &at(same), parameters("")).map(|()| 0));

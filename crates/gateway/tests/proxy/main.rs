@@ -3,7 +3,7 @@
 mod caching;
 mod endpoints;
 mod faults;
-mod handing_on;
+mod forwarding;
 mod observing;
 mod paths;
 mod refusing;
@@ -70,7 +70,7 @@ fn config(lines: &str) -> Config {
     Config::from_toml(&text, "gateway.toml", Path::new("")).unwrap()
 }
 
-/// The rule that hands everything on to one server.
+/// The rule that forwards everything to one server.
 fn all_to(upstream: SocketAddr) -> String {
     format!("[[rule]]\npath = \"/{{*rest}}\"\nto = \"coap://{upstream}/{{*rest}}\"\n")
 }

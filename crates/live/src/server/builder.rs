@@ -256,7 +256,7 @@ impl ServerBuilder {
     }
 
     /// Asks others in the place of its clients: this resource gets all requests for a proxy (Proxy-Uri, Proxy-Scheme), and those that no
-    /// route matches (RFC 7252 §5.7). It keeps to If-Match and If-None-Match by handing them on, and gets critical options that the server
+    /// route matches (RFC 7252 §5.7). It keeps to If-Match and If-None-Match by forwarding them, and gets critical options that the server
     /// does not know where they are [safe to forward](https://www.rfc-editor.org/rfc/rfc7252#section-5.4.2); others are answered with
     /// 4.02. Blocks, Observe and Echo concern the server and its client alone.
     #[must_use]

@@ -108,7 +108,7 @@ impl Router {
     /// One that streams.
     pub(crate) fn add_proxy(&mut self, resource: Resource) -> Result<(), Error> {
         if resource.is_streaming {
-            let reason = "streams, and what it hands on is whole; leave out streaming".into();
+            let reason = "streams, and what it forwards is whole; leave out streaming".into();
             return Err(Error::Setting { name: "proxy", reason });
         }
         self.proxy = Some(self.resources.len());

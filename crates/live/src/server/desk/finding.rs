@@ -52,7 +52,7 @@ impl Desk {
                 // One of another length, and all behind the first, are as if they were not there (RFC 7252 §5.4.3, §5.4.5).
                 number::HOP_LIMIT if value == [0] && before != Some(number) => return Err(Refusal::HopLimit),
                 _ if is_critical(number) && !UNDERSTOOD.contains(&number) => {
-                    // A proxy hands on what it does not understand, if that is safe (RFC 7252 §5.7.1).
+                    // A proxy forwards what it does not understand, if that is safe (RFC 7252 §5.7.1).
                     if self.router.proxy.is_none() || is_unsafe_to_forward(number) {
                         return Err(Refusal::BadOption(number));
                     }

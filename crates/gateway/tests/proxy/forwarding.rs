@@ -40,9 +40,9 @@ async fn locations_lead_there_through_the_gateway() {
     assert_eq!(location, ["dev", "7", "jobs", "3"].map(Bytes::from));
 }
 
-/// RFC 7252 §5.7.1: what is not known is handed on where that is safe, and refused where it is not.
+/// RFC 7252 §5.7.1: what is not known is forwarded where that is safe, and refused where it is not.
 #[tokio::test]
-async fn options_that_are_not_known_are_handed_on_if_that_is_safe() {
+async fn options_that_are_not_known_are_forwarded_if_that_is_safe() {
     let upstream = Upstream::start(|server| server.route("/a", Resource::new().get(echo))).await;
     let (_gateway, at) = gateway(&all_to(upstream.at())).await;
     let ask = |number: u16| {
@@ -52,11 +52,11 @@ async fn options_that_are_not_known_are_handed_on_if_that_is_safe() {
     // Critical and safe: the server is who does not know it.
     let critical = ask(0xfdfd).await;
     assert_eq!((critical.code(), upstream.asked()), (Code::BAD_OPTION, 0));
-    assert!(!critical.text().unwrap().contains("hand on"), "{:?}", critical.text());
+    assert!(!critical.text().unwrap().contains("forward"), "{:?}", critical.text());
     // Unsafe, elective or critical.
     let unsafe_one = ask(0xfdfe).await;
     assert_eq!(unsafe_one.code(), Code::BAD_OPTION);
-    assert!(unsafe_one.text().unwrap().contains("not safe to hand on"));
+    assert!(unsafe_one.text().unwrap().contains("not safe to forward"));
     assert_eq!(ask(0xfdff).await.code(), Code::BAD_OPTION);
     assert_eq!(ask(0xfdfc).await.code(), Code::CONTENT);
 }
