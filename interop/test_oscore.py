@@ -167,7 +167,7 @@ def test_our_client_observes_under_a_context(ours: Ours, python: str, contexts: 
     with their_server(python, contexts.their_server) as port:
         where = f"coap://127.0.0.1:{port}/count"
         observed = ours.run("observe", "--oscore", str(contexts.client), "--count", "4", where)
-        assert is_counting(observed.stdout.split()), observed
+        assert is_counting(observed.stdout.decode().split()), observed
 
 
 def test_our_server_is_observed_under_a_context(ours: Ours, python: str, contexts: Contexts, tmp_path: Path) -> None:
