@@ -380,3 +380,60 @@ fn an_observer_for_whom_no_sequence_numbers_are_left_is_forgotten() {
     let refused = world.server.notify(world.now, world.observer.unwrap(), &Answer::new(Code::CONTENT, &[]));
     assert!(refused.unwrap_err().to_string().contains("all sequence numbers"));
 }
+
+/// Message ID and token are an attacker's to choose, who sees both; the rest is cut anywhere, or has one bit that is another.
+#[test]
+fn no_cut_or_changed_copy_of_what_was_sent_is_taken_by_either_side_or_ends_anything() {
+    let mut world = World::observing();
+    let notification = world.notify(Code::CONTENT, b"real");
+    let renewal = world.renewal();
+    let start = 4 + world.token.len();
+    let changed = |datagram: &[u8]| {
+        let cut = (start..datagram.len()).map(|length| datagram[..length].to_vec());
+        let flipped = (start * 8..datagram.len() * 8).map(|bit| {
+            let mut datagram = datagram.to_vec();
+            datagram[bit / 8] ^= 1 << (bit % 8);
+            datagram
+        });
+        cut.chain(flipped).collect::<Vec<_>>()
+    };
+    let numbered = |mut datagram: Vec<u8>, number: usize| {
+        datagram[2..4].copy_from_slice(&(20_000 + number as u16).to_be_bytes());
+        datagram
+    };
+    let (mut ignored, mut refused) = (0, 0);
+    for (number, forged) in changed(&notification).into_iter().enumerate() {
+        // Its outer Observe says nothing of what is inside: another value is the same notification.
+        let is_same = Message::parse(&forged).is_ok_and(|message| {
+            let observe = message.values(number::OBSERVE).count() == 1;
+            let original = Message::parse(&notification).unwrap();
+            observe
+                && message.option(number::OSCORE) == original.option(number::OSCORE)
+                && message.payload() == original.payload()
+        });
+        let said = world.client_hears(&numbered(forged, number));
+        assert_eq!(said.failed, [] as [String; 0]);
+        if !is_same {
+            assert_eq!(said.answers, [], "{number}");
+            ignored += 1;
+        }
+    }
+    let memory = world.server.memory();
+    for (number, forged) in changed(&renewal).into_iter().enumerate() {
+        let is_same = Message::parse(&forged).is_ok_and(|message| {
+            let original = Message::parse(&renewal).unwrap();
+            message.option(number::OSCORE) == original.option(number::OSCORE) && message.payload() == original.payload()
+        });
+        if !is_same {
+            let said = world.server_hears(&numbered(forged, number));
+            assert_eq!((said.requests.len(), said.gone), (0, Vec::new()), "{number}");
+            refused += 1;
+        }
+    }
+    assert!(ignored > 150 && refused > 150, "{ignored} and {refused}");
+    assert!(world.server.memory() < memory + 64 * 1_024, "{}", world.server.memory() - memory);
+    assert_eq!(world.server.observers(), 1);
+    // What is real goes on.
+    let answer = world.registers(&renewal, b"renewed");
+    assert_eq!(world.client_hears(&answer).answers, [content(b"renewed")]);
+}
