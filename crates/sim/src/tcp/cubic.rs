@@ -1,7 +1,7 @@
-//! CUBIC (RFC 9438), without HyStart++ and without what Linux adds to it: standard slow start, then a window that is a cubic
-//! function of the time since the last reduction.
+//! CUBIC (RFC 9438): slow start that HyStart++ ends, then a window that is a cubic function of the time since the last
+//! reduction. What Linux adds to it is left out.
 
-use super::{Ack, CongestionControl, Flight, Micros, Recovery, State, repair::Repair};
+use super::{Ack, CongestionControl, Flight, Micros, Recovery, State, hystart::HyStart, repair::Repair};
 
 /// RFC 9438 §4.6: what is left of the window.
 const BETA: f64 = 0.7;
@@ -25,6 +25,7 @@ pub struct Cubic {
     idle: Option<Micros>,
     latest_rtt: f64,
     repair: Repair,
+    slow_start: HyStart,
     /// It was reduced last because the timer ran out.
     after_timeout: bool,
 }
@@ -54,6 +55,7 @@ impl Cubic {
             idle: None,
             latest_rtt: 0.0,
             repair: Repair::new(recovery),
+            slow_start: HyStart::default(),
             after_timeout: false,
         }
     }
@@ -68,6 +70,13 @@ impl Cubic {
 
     fn grow(&mut self, ack: &Ack) {
         let mut acked = f64::from(ack.acked);
+        if self.threshold.is_infinite() {
+            // Of the first slow start alone (RFC 9406 §4.3).
+            match self.slow_start.heard(ack) {
+                Some(divisor) => acked /= divisor,
+                None => self.threshold = self.window,
+            }
+        }
         if self.window < self.threshold {
             if self.window >= f64::from(2 * ack.before_flight.outstanding) {
                 return;

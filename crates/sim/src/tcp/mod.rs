@@ -14,6 +14,7 @@ mod config;
 mod connection;
 mod control;
 mod cubic;
+mod hystart;
 mod new_reno;
 mod policed;
 mod progress;
