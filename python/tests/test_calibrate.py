@@ -109,6 +109,21 @@ def test_a_parameter_is_a_range_or_a_choice() -> None:
         assert parameter.at(parameter.place(parameter.first)) == pytest.approx(parameter.first, rel=1e-3)
 
 
+def test_each_cell_has_the_changes_of_all_parameters_that_are_for_it() -> None:
+    calibration = description.read(study.load(study.find("cocoaplus15")))
+    setting = {**calibration.first, "sink": "edge", "ratios": "even", "message": "message"}
+    places = {"mesh.sinks", "mesh.delivery", "clients[0].request_payload", "clients[1].request_payload"}
+
+    def changed(topology: str, ldr: str, traffic: str) -> set[str]:
+        cell = {"topology": topology, "ldr": ldr, "traffic": traffic}
+        return places & next(path.changes.keys() for path in calibration.paths(setting) if path.only.covers(cell))
+
+    assert changed("grid-6x6", "lossy", "mixed") == places
+    assert changed("grid-6x6", "100", "mixed") == places - {"mesh.delivery"}
+    assert changed("chain", "lossy", "global event") == {"mesh.delivery", "clients[0].request_payload"}
+    assert changed("chain", "100", "constant") == {"clients[0].request_payload"}
+
+
 @pytest.mark.parametrize("name", ["burst23", "cocoaplus15"])
 def test_studies_declare_rows_that_can_be_measured_under_the_reading_chosen_before(name: str) -> None:
     calibration = description.read(study.load(study.find(name)))
@@ -189,6 +204,7 @@ def test_rows_that_contradict_each_other_are_explained_by_nothing(tmp_path: Path
         ('name = "payload"', 'name = "rate"', "parameter: two are called 'rate'"),
         ("= [4]", "= [5]", "cells: no matrix of the plan has such cells"),
         ("tries = 40", "tries = 0", "tries: expected"),
+        ('first = "small"', 'first = "small"\nwhere.nowhere = {}', "parameter[1].where: unknown place 'nowhere'"),
         ("tries = 40", "trys = 30", "unknown key 'trys': did you mean 'tries'?"),
     ],
 )

@@ -34,6 +34,7 @@ metrics.contiki26 = { delay = "rtt" }       # what a published metric then means
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -74,6 +75,7 @@ class _ParameterTable(Declared):
     choices: dict[str, dict[str, Any]] = {}
     metrics: dict[str, dict[str, str]] = {}
     only: dict[str, Any] = {}
+    where: dict[str, dict[str, Any]] = {}
 
 
 class _RowsTable(Declared):
@@ -108,6 +110,8 @@ class Parameter:
     choices: Mapping[str, Mapping[str, Any]]
     metrics: Mapping[str, Mapping[str, str]]
     only: Only
+    #: Places that are set in some of these cells alone.
+    where: Mapping[str, Only]
 
     def at(self, place: float) -> Value:
         """The value at a place from 0 to 1: all parts of the range, or all choices, are equally wide."""
@@ -162,21 +166,23 @@ class Calibration:
 
     def paths(self, setting: Mapping[str, Value]) -> tuple[PathVariant, ...]:
         """A setting as the one reading of the test bed, laid over the one that the plan has first."""
-        of_all: dict[str, Any] = dict(self.plan.paths[0].changes)
-        apart: list[tuple[Only, dict[str, Any]]] = []
+        parts: list[tuple[Only, dict[str, Any]]] = []
         for parameter in self.parameters:
             changes = parameter.changes(setting[parameter.name])
-            if not parameter.only.names:
-                of_all.update(changes)
-            elif (same := next((one for one in apart if one[0] == parameter.only), None)) is not None:
-                same[1].update(changes)
-            else:
-                apart.append((parameter.only, changes))
-        label = "calibrated: chosen by published rows"
-        return (
-            *(PathVariant(CALIBRATED, label, {**of_all, **changes}, only) for only, changes in apart),
-            PathVariant(CALIBRATED, label, of_all),
-        )
+            apart = {place: value for place, value in changes.items() if place in parameter.where}
+            rest = {place: value for place, value in changes.items() if place not in apart}
+            parts += [(parameter.only, rest), *((parameter.where[place], {place: apart[place]}) for place in apart)]
+        onlys = [only for n, (only, _) in enumerate(parts) if only.names and only not in [one for one, _ in parts[:n]]]
+        found = []
+        # the first one that covers a cell counts: those come first that are of the most kinds at once
+        for size in range(len(onlys), -1, -1):
+            for kinds in itertools.combinations(onlys, size):
+                covered = _all_of(kinds)
+                here = [changes for only, changes in parts if not only.names or only in kinds]
+                if covered is not None:
+                    merged = dict(self.plan.paths[0].changes) | {p: v for changes in here for p, v in changes.items()}
+                    found.append(PathVariant(CALIBRATED, "calibrated: chosen by published rows", merged, covered))
+        return tuple(found)
 
 
 def read(plan: Plan) -> Calibration:
@@ -209,6 +215,19 @@ def read(plan: Plan) -> Calibration:
 
 
 # ----------------------------------------------------------------------------------------------- helpers
+
+
+def _all_of(onlys: Sequence[Only]) -> Only | None:
+    """The cells that all of these cover; None if there are none."""
+    values: dict[str, tuple[Value, ...]] = {}
+    within: dict[str, tuple[float, float]] = {}
+    for only in onlys:
+        for name, chosen in only.values.items():
+            values[name] = tuple(value for value in values.get(name, chosen) if value in chosen)
+        for name, (low, high) in only.within.items():
+            before = within.get(name, (low, high))
+            within[name] = max(low, before[0]), min(high, before[1])
+    return Only(values, within) if all(values.values()) else None
 
 
 def _cells(tree: Mapping[str, Any], plan: Plan, file: Path, place: str) -> dict[str, tuple[Value, ...]]:
@@ -261,9 +280,16 @@ def _parameter(table: _ParameterTable, plan: Plan, file: Path, place: str) -> Pa
         if _HERE not in repr(table.set):
             raise UsageError(f"{here}.set: write {{}} where the value goes")
     only = read_only(table.only, file, f"{place}.only", plan.factors)
+    limits = {
+        spot: read_only({**table.only, **tree}, file, f"{place}.where.{spot}", plan.factors)
+        for spot, tree in table.where.items()
+    }
+    reached = {*table.set, *(spot for sets in table.choices.values() for spot in sets)}
+    if stray := next((spot for spot in limits if spot not in reached), None):
+        raise UsageError(f"{here}.where: {unknown('place', stray, sorted(reached))}")
     return Parameter(
         table.name, table.label or table.name, table.unit, first, table.low or 0.0, table.high or 0.0,
-        table.scale == "log", table.whole, table.set, table.choices, table.metrics, only,
+        table.scale == "log", table.whole, table.set, table.choices, table.metrics, only, limits,
     )  # fmt: skip
 
 
