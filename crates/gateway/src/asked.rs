@@ -173,8 +173,10 @@ impl Rules {
             None => (rule.goal.uri(&values, wanted.query).ok_or_else(nowhere)?, None, None),
             Some(name) => {
                 let endpoint = self.directory.as_ref().and_then(|directory| directory.endpoint(&name));
-                let endpoint = endpoint
-                    .ok_or_else(|| Refusal::new(Code::NOT_FOUND, format!("no endpoint {name:?} is registered")))?;
+                let endpoint = endpoint.ok_or_else(|| Refusal {
+                    may_wait: rule.waits.then_some(rule.timeout),
+                    ..Refusal::new(Code::NOT_FOUND, format!("no endpoint {name:?} is registered"))
+                })?;
                 let (path, query) = rule.goal.path_and_query(&values, wanted.query).ok_or_else(nowhere)?;
                 let base = endpoint.registrant.as_ref().map_or(endpoint.base, Registrant::uri);
                 let base: Uri = base.parse().map_err(|error: millpond_live::UriError| {
@@ -275,6 +277,15 @@ impl Asked {
             Under::Forward(_) => there,
             Under::Rule(_, _) if there.is_empty() => there,
             Under::Rule(rule, values) => rule.goal.path_here(&rule.path, values, &there).unwrap_or_default(),
+        }
+    }
+
+    /// For how long it may be asked again, where its device has registered and is in no session: nothing was sent.
+    pub(crate) fn may_wait(&self, answer: &Response) -> Option<Duration> {
+        let is_absent = self.registrant.is_some() && answer.code() == Code::BAD_GATEWAY;
+        match &self.under {
+            Under::Rule(rule, _) if rule.waits && is_absent => Some(rule.timeout),
+            _ => None,
         }
     }
 

@@ -75,6 +75,8 @@ pub(crate) struct Rule {
     pub(crate) host: Option<String>,
     pub(crate) path: Pattern,
     pub(crate) goal: Goal,
+    /// A request waits until its endpoint has registered and is in its session, as long as it may take.
+    pub(crate) waits: bool,
     pub(crate) rights: Rights,
     pub(crate) timeout: Duration,
 }
@@ -179,6 +181,8 @@ struct WrittenRule {
     host: Option<String>,
     path: String,
     to: String,
+    #[serde(default)]
+    wait: bool,
     #[serde(default)]
     who: Vec<String>,
     #[serde(default)]
@@ -405,7 +409,11 @@ impl WrittenRule {
                 self.to
             ));
         }
+        if self.wait && !goal.is_endpoint() {
+            return Err("wait is for devices that register; write to = \"endpoint://...\"".into());
+        }
         Ok(Rule {
+            waits: self.wait,
             host: self.host.as_ref().map(|host| host.to_ascii_lowercase()),
             path,
             goal,
@@ -598,6 +606,7 @@ mod tests {
                 "[[rule]]\npath = \"/{n}\"\nto = \"endpoint://{n}/\"",
                 "g.toml:1: asks endpoints of a directory, and there is none",
             ),
+            ("[[rule]]\npath = \"/a\"\nto = \"coap://h\"\nwait = true", "g.toml:1: wait is for devices that register"),
             ("[credentials]\npsk-file = \"keys\"\n", "g.toml: credentials: "),
             ("[credentials]\nkey = \"k\"\n", "belong to a certificate"),
         ] {

@@ -133,6 +133,11 @@ impl Engine {
         locked(&self.cache).bytes()
     }
 
+    /// Different requests that are not answered.
+    pub(crate) fn open(&self) -> usize {
+        locked(&self.open).len().max(locked(&self.flights).len())
+    }
+
     /// Keeps a state that somebody told.
     pub(crate) fn keep(&self, asked: &Asked, state: &Response) {
         if asked.is_shared {

@@ -196,13 +196,27 @@ fn proxy(engine: &Arc<Engine>, on_access: Option<OnAccess>) -> Resource {
     })
 }
 
+/// How often it is looked whether a device that sleeps has come.
+const LOOKED_AGAIN: Duration = Duration::from_millis(500);
+
 async fn answered(engine: &Arc<Engine>, request: &Request, on_access: Option<&OnAccess>) -> Response {
     let began = Instant::now();
-    let asked = engine.rules().read(request);
-    let (response, source) = match &asked {
-        Ok(asked) if observes(request) => (engine.state(asked).await, Source::Observation),
-        Ok(asked) => engine.answer(asked).await,
-        Err(refusal) => (refusal.response(), Source::Gateway),
+    let (asked, response, source) = loop {
+        let asked = engine.rules().read(request);
+        let (response, source) = match &asked {
+            Ok(asked) if observes(request) => (engine.state(asked).await, Source::Observation),
+            Ok(asked) => engine.answer(asked).await,
+            Err(refusal) => (refusal.response(), Source::Gateway),
+        };
+        let may_wait = match &asked {
+            Ok(asked) if source == Source::Gateway => asked.may_wait(&response),
+            Ok(_) => None,
+            Err(refusal) => refusal.may_wait,
+        };
+        if may_wait.is_none_or(|longest| began.elapsed() + LOOKED_AGAIN >= longest) {
+            break (asked, response, source);
+        }
+        tokio::time::sleep(LOOKED_AGAIN).await;
     };
     let (took, rule) = (began.elapsed(), asked.as_ref().ok().map(|asked| asked.under.name()));
     engine.answers.count(rule.as_deref(), source, took);

@@ -42,8 +42,8 @@ pub(crate) async fn text(engine: Arc<Engine>) -> String {
         paths.push((name.to_owned(), client.stats().await.unwrap_or_default()));
     }
     let waiting = engine.paths.waiting().map(|(name, waiting)| (name.to_owned(), waiting)).collect();
-    let (kept, watched) = (engine.kept(), locked(&engine.watched).len());
-    registry.register_collector(Box::new(Figures { paths, waiting, kept, watched }));
+    let (kept, watched, open) = (engine.kept(), locked(&engine.watched).len(), engine.open());
+    registry.register_collector(Box::new(Figures { paths, waiting, kept, watched, open }));
     let mut text = String::new();
     // Writing to a string does not fail.
     let _ = encode(&mut text, &registry);
@@ -57,6 +57,7 @@ struct Figures {
     waiting: Vec<(String, usize)>,
     kept: usize,
     watched: usize,
+    open: usize,
 }
 
 impl Collector for Figures {
@@ -80,8 +81,9 @@ impl Collector for Figures {
         for (path, waiting) in &self.waiting {
             ConstGauge::new(*waiting as u64).encode(metric.encode_family(&[("path", path.as_str())])?)?;
         }
-        let alone = [
+        let alone: [(&str, &str, Option<&Unit>, usize); 3] = [
             ("observations", "Observations of devices", None, self.watched),
+            ("open", "Requests to devices that are not answered", None, self.open),
             ("cache", "Answers that are kept", Some(&Unit::Bytes), self.kept),
         ];
         for (name, help, unit, value) in alone {

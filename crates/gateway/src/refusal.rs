@@ -1,5 +1,7 @@
 //! Why a request is not answered by whom it is for.
 
+use std::time::Duration;
+
 use millpond_live::{Code, Response};
 
 /// An answer of the gateway itself: a code, and why, for a person (RFC 7252 §5.5.2).
@@ -9,6 +11,8 @@ pub(crate) struct Refusal {
     pub(crate) why: String,
     /// Seconds after which to ask again.
     pub(crate) again_in: Option<u32>,
+    /// It may be answered within this time, when who is to be asked has registered.
+    pub(crate) may_wait: Option<Duration>,
 }
 
 /// Bytes of a reason, at most: it goes into one datagram beside options.
@@ -16,7 +20,7 @@ const LONGEST: usize = 300;
 
 impl Refusal {
     pub(crate) fn new(code: Code, why: impl Into<String>) -> Self {
-        Self { code, why: why.into(), again_in: None }
+        Self { code, why: why.into(), again_in: None, may_wait: None }
     }
 
     pub(crate) fn again_in(self, seconds: u32) -> Self {

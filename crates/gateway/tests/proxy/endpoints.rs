@@ -79,3 +79,18 @@ fn another() -> u64 {
     static NEXT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
     NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed)
 }
+
+/// Who asks a device that sleeps is answered when it wakes.
+#[tokio::test]
+async fn a_request_waits_for_a_device_that_sleeps() {
+    let lines = format!("{LINES}wait = true\ntimeout = \"20 s\"\n");
+    let (_gateway, at) = gateway(&lines).await;
+    let uri = format!("{at}/ep/meter7/reading");
+    let asking = tokio::spawn(async move { client().await.get(uri).await.unwrap() });
+    tokio::time::sleep(std::time::Duration::from_millis(700)).await;
+    assert!(!asking.is_finished());
+    let device = device(&Observable::new()).bind(any()).start().await.unwrap();
+    let own = device.client(device.local_addr()).unwrap();
+    assert_eq!(own.post(format!("{at}/rd?ep=meter7")).payload("</reading>").await.unwrap().code(), Code::CREATED);
+    assert_eq!(asking.await.unwrap().text(), Ok("21.5"));
+}

@@ -43,6 +43,14 @@ async fn upstream(at: SocketAddr, changed: &Observable) -> Server {
     builder.route("/state", Resource::new().observable(&observed).get(state)).start().await.unwrap()
 }
 
+/// The port that the upstream had, once nobody else has it: the system may have given it away meanwhile.
+async fn port_again(at: SocketAddr) -> SocketAddr {
+    while std::net::UdpSocket::bind(at).is_err() || std::net::TcpListener::bind(at).is_err() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    at
+}
+
 async fn figures(gateway: &Gateway) -> String {
     let mut stream = tokio::net::TcpStream::connect(gateway.metrics_addr().unwrap()).await.unwrap();
     stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").await.unwrap();
@@ -112,7 +120,7 @@ async fn each_request_ends_whatever_happens_upstream_and_nothing_is_left() {
         }
         tokio::time::sleep(Duration::from_millis(300)).await;
         if server.is_none() {
-            server = Some(upstream(at, &changed).await);
+            server = Some(upstream(port_again(at).await, &changed).await);
         }
     }
     goes_on.store(false, Ordering::Relaxed);
@@ -122,7 +130,8 @@ async fn each_request_ends_whatever_happens_upstream_and_nothing_is_left() {
     assert!(answered.load(Ordering::Relaxed) > 0);
     loop {
         let text = figures(&gateway).await;
-        if figure(&text, "millpond_gateway_observations ") == 0.0 && figure(&text, "millpond_observers ") == 0.0 {
+        let left = ["millpond_gateway_observations ", "millpond_gateway_open ", "millpond_observers "];
+        if left.iter().all(|name| figure(&text, name) == 0.0) {
             break;
         }
         tokio::time::sleep(Duration::from_millis(100)).await;

@@ -66,6 +66,36 @@ pub(crate) fn cost(arguments: &Arguments) -> Result<(), Failure> {
     Ok(())
 }
 
+/// CPU for each request and requests a second of these, one after the other in each round, beside the first.
+pub(crate) fn beside(arguments: &Arguments, all: Vec<(Side, Generator)>) -> Result<(), Failure> {
+    let start = |(side, generator): (Side, Generator)| Ok((Running::start(&side)?, side, generator, Vec::new()));
+    let mut all = all.into_iter().map(start).collect::<Result<Vec<_>, Failure>>()?;
+    for (running, side, generator, _) in &mut all {
+        generator.run(running, Limit::Time(side.warm_up))?;
+    }
+    for _ in 0..arguments.rounds {
+        for (running, _, generator, runs) in &mut all {
+            runs.push(generator.run(running, Limit::Time(arguments.time))?);
+        }
+    }
+    println!("{OUTSTANDING} clients, {} bytes of payload, median of {} rounds:", PAYLOAD.len(), arguments.rounds);
+    println!("                          µs CPU          requests        not");
+    println!("                          a request       a second        answered");
+    let Some((_, _, _, first)) = all.first() else { return Ok(()) };
+    let (cost, rate) = (median(first, Run::cost), median(first, Run::rate));
+    for (_, side, _, runs) in &all {
+        let (its_cost, its_rate) = (median(runs, Run::cost), median(runs, Run::rate));
+        println!(
+            "  {:<22} {its_cost:7.2} {:5.2}x {its_rate:9.0} {:5.2}x  {}",
+            side.name,
+            its_cost / cost,
+            its_rate / rate,
+            unanswered(runs)
+        );
+    }
+    Ok(())
+}
+
 /// The same with more and more clients that are known.
 pub(crate) fn clients(arguments: &Arguments) -> Result<(), Failure> {
     const COUNTS: [usize; 4] = [250, 1_000, 4_000, 10_000];

@@ -8,7 +8,7 @@
 //!
 //! Arguments: `--quick` for short measurements, `--seconds N` for each of them (2), `--rounds N` of the comparison (3),
 //! `--steady N` seconds for the one busy peer (60), `--requests N` for the memory over many requests (1,000,000),
-//! `--only PART` (repeatable) of cost, oscore, clients, idle, flood, attacks, peer and memory, `--beside NAME` (repeatable) for some of the
+//! `--only PART` (repeatable) of cost, oscore, gateway, clients, idle, flood, attacks, peer and memory, `--beside NAME` (repeatable) for some of the
 //! others only, `--alone` for none.
 
 #![allow(clippy::disallowed_methods, reason = "it measures with the clock of this machine")]
@@ -19,6 +19,7 @@ mod busy;
 mod comparison;
 mod duplicates;
 mod flood;
+mod gateway;
 mod generator;
 mod idle;
 mod process;
@@ -57,9 +58,10 @@ fn main() -> Result<(), Failure> {
         _ => {}
     }
     let arguments = Arguments::read(words)?;
-    let parts: [(&str, Part); 8] = [
+    let parts: [(&str, Part); 9] = [
         ("cost", comparison::cost),
         ("oscore", protected::cost),
+        ("gateway", gateway::cost),
         ("clients", comparison::clients),
         ("idle", idle::idle),
         ("flood", flood::flood),

@@ -40,6 +40,11 @@ impl Side {
         }
     }
 
+    /// A command of the shell, in which `$0` is the port.
+    pub(crate) fn in_shell(name: &'static str, command: &str) -> Self {
+        Self::new(name, "sh", &["-c", command], &[])
+    }
+
     /// How it is started.
     pub(crate) fn command(&self, port: u16) -> Command {
         let mut command = Command::new(&self.program);

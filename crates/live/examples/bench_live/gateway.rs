@@ -1,0 +1,45 @@
+//! What a request costs a gateway, beside our server and another proxy: `millpond gateway`, from MILLPOND or target/release.
+
+use std::path::Path;
+
+use crate::{
+    Arguments, Failure, OUTSTANDING,
+    comparison::beside,
+    generator::Generator,
+    process::Running,
+    sides::{self, Side},
+};
+
+/// CPU of the proxy alone; who is asked behind it is another process.
+pub(crate) fn cost(arguments: &Arguments) -> Result<(), Failure> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let millpond = std::env::var("MILLPOND").map_or_else(|_| root.join("target/release/millpond"), Into::into);
+    if !millpond.exists() {
+        println!("left out: the gateway, for which {} is not built", millpond.display());
+        return Ok(());
+    }
+    let upstream = Running::start(&sides::ours()?)?;
+    let at = upstream.address;
+    let ours = |name, size: &str| {
+        let file = std::env::temp_dir().join(format!("millpond-bench-{}-{}.toml", std::process::id(), size.len()));
+        let lines = format!(
+            "[listen]\ncoap = [\"127.0.0.1:%s\"]\n[cache]\nsize = \"{size}\"\n\
+             [[rule]]\npath = \"/{{*rest}}\"\nto = \"coap://{at}/{{*rest}}\"\n"
+        );
+        let (file, millpond) = (file.display(), millpond.display());
+        Side::in_shell(name, &format!("printf '{lines}' $0 > {file}; exec {millpond} gateway --quiet {file}"))
+    };
+    let python = root.join(".tools/interop/venv/bin/python");
+    let mut all = vec![
+        (sides::ours()?, Generator::new(OUTSTANDING)?),
+        (ours("kept", "16 MiB"), Generator::new(OUTSTANDING)?),
+        (ours("not kept, shared", "0 B"), Generator::new(OUTSTANDING)?),
+        (ours("not kept, one client", "0 kB"), Generator::new(1)?),
+    ];
+    if python.exists() && arguments.wants_beside("aiocoap") {
+        let program = python.display();
+        let proxy = format!("exec {program} -m aiocoap.cli.proxy --bind 127.0.0.1:$0 --reverse --unconditional {at}");
+        all.push((Side::in_shell("aiocoap's proxy", &proxy), Generator::new(OUTSTANDING)?));
+    }
+    beside(arguments, all)
+}
