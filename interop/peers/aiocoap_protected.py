@@ -21,9 +21,9 @@ LARGE = bytes(65 + i % 26 for i in range(20_000))
 class Store(aiocoap.resource.Resource):
     """Keeps what it is given."""
 
-    def __init__(self) -> None:
+    def __init__(self, kept: bytes = b"protected") -> None:
         super().__init__()
-        self.kept = b"protected"
+        self.kept = kept
 
     async def render_put(self, request: aiocoap.Message) -> aiocoap.Message:
         self.kept = request.payload
@@ -55,6 +55,7 @@ async def serve(port: int, context: str) -> None:
     """Serves until killed."""
     site = aiocoap.resource.Site()
     site.add_resource(["store"], Store())
+    site.add_resource(["bench"], Store(b"0123456789" * 4))
     site.add_resource(["count"], Count())
     credentials = CredentialsMap()
     credentials.load_from_dict({":client": {"oscore": {"basedir": context}}})

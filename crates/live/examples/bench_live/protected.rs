@@ -1,17 +1,42 @@
 //! What a request costs our server under OSCORE (RFC 8613) beside one in the clear.
 
+use std::fmt::Write;
+
 use millpond_coap::oscore::{Context, ContextError, Parameters, Start};
 
 use crate::{Arguments, Failure, OUTSTANDING, comparison::beside, generator::Generator, sides};
 
+const SECRET: &[u8] = b"for measurements alone";
+
+/// That of the server in aiocoap's form.
+fn settings() -> String {
+    let secret = SECRET.iter().fold(String::new(), |mut digits, byte| {
+        let _ = write!(digits, "{byte:02x}");
+        digits
+    });
+    format!(r#"{{"secret_hex": "{secret}", "sender-id_hex": "02", "recipient-id_hex": "01"}}"#)
+}
+
 /// That of the server, or of its clients: AES-CCM-16-64-128.
 pub(crate) fn context(is_server: bool) -> Result<Context, ContextError> {
-    let of_clients = Parameters { sender_id: &[1], recipient_id: &[2], ..Parameters::of(b"for measurements alone") };
+    let of_clients = Parameters { sender_id: &[1], recipient_id: &[2], ..Parameters::of(SECRET) };
     Context::derive(&if is_server { of_clients.mirrored() } else { of_clients }, Start::Fresh)
 }
 
 /// CPU for each request and requests a second, in the clear and protected, one after the other in each round.
 pub(crate) fn cost(arguments: &Arguments) -> Result<(), Failure> {
-    let plain = (sides::ours()?, Generator::new(OUTSTANDING)?);
-    beside(arguments, vec![plain, (sides::ours_protected()?, Generator::protected(OUTSTANDING, context(false)?)?)])
+    let mut sides = vec![
+        (sides::ours()?, Generator::new(OUTSTANDING)?),
+        (sides::ours_protected()?, Generator::protected(OUTSTANDING, context(false)?)?),
+    ];
+    // aiocoap keeps its sequence numbers there, and none may have been used.
+    let directory = std::env::temp_dir().join(format!("millpond-bench-{}.aiocoap", std::process::id()));
+    std::fs::create_dir_all(&directory)?;
+    std::fs::write(directory.join("settings.json"), settings())?;
+    if let Some(side) = sides::aiocoap_protected(arguments, &directory) {
+        sides.push((side, Generator::protected(OUTSTANDING, context(false)?)?));
+    }
+    let measured = beside(arguments, sides);
+    std::fs::remove_dir_all(&directory)?;
+    measured
 }

@@ -80,6 +80,17 @@ pub(crate) fn ours_protected() -> Result<Side, Failure> {
     Ok(Side::new("under OSCORE", std::env::current_exe()?, &["serve-protected"], &[]))
 }
 
+/// aiocoap's server under OSCORE, with the context in this directory, where it is installed and wanted.
+pub(crate) fn aiocoap_protected(arguments: &Arguments, context: &Path) -> Option<Side> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let (python, peer) = (root.join(".tools/interop/venv/bin/python"), root.join("interop/peers/aiocoap_protected.py"));
+    if !arguments.wants_beside("aiocoap") || !is_there(&python) {
+        return None;
+    }
+    let side = Side::new("aiocoap, OSCORE", python, &[&peer.to_string_lossy(), "serve"], &[&context.to_string_lossy()]);
+    Some(Side { warm_up: Duration::from_secs(2), ..side })
+}
+
 /// What [`MARK_AND_SWEEP`] is called in the table.
 pub(crate) const CALIFORNIUM_BY_PEER: &str = "Californium, by peer";
 /// Keeps what came from a peer lately, a bounded number for each; not Californium's default.
