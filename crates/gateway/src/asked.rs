@@ -81,10 +81,16 @@ pub(crate) struct Wanted<'r> {
     pub(crate) host: Option<&'r str>,
     pub(crate) path: &'r [String],
     pub(crate) query: &'r [String],
+    /// The URI that the client names; none if it asks for a path of the gateway.
+    pub(crate) named: Option<&'r Uri>,
+    /// Proxies that it may still pass, this one included.
+    pub(crate) hop_limit: u8,
+    pub(crate) options: &'r Options,
+    pub(crate) payload: &'r Bytes,
 }
 
 /// Proxies that a request may still pass where it does not say so (RFC 8768 §3).
-const HOP_LIMIT: u8 = 16;
+pub(crate) const HOP_LIMIT: u8 = 16;
 
 impl Rules {
     pub(crate) fn of(config: &Config, directory: Option<Directory>) -> Self {
@@ -107,24 +113,38 @@ impl Rules {
         };
         let (path, query) = (texts(options, number::URI_PATH)?, texts(options, number::URI_QUERY)?);
         let host = options.get(number::URI_HOST).and_then(|host| std::str::from_utf8(host).ok());
-        let wanted = Wanted {
+        let mut wanted = Wanted {
             method: request.method(),
             peer: request.peer(),
             identity: request.identity(),
             host,
             path: &path,
             query: &query,
+            named: None,
+            hop_limit,
+            options,
+            payload: request.payload(),
         };
-        let Led { uri, key_uri, registrant, timeout, under } = match named(options, &wanted)? {
-            Some(uri) => self.forwarded(&wanted, uri)?,
-            None => self.led(&wanted)?,
+        let named = named(options, &wanted)?;
+        wanted.named = named.as_ref();
+        self.asked(&wanted)
+    }
+
+    /// What a request asks, and of whom.
+    ///
+    /// # Errors
+    /// Nobody is asked, and why.
+    pub(crate) fn asked(&self, wanted: &Wanted<'_>) -> Result<Asked, Refusal> {
+        let Led { uri, key_uri, registrant, timeout, under } = match wanted.named {
+            Some(uri) => self.forwarded(wanted, uri)?,
+            None => self.led(wanted)?,
         };
-        let Some(hop_limit) = hop_limit.checked_sub(1).filter(|left| *left > 0) else {
+        let Some(hop_limit) = wanted.hop_limit.checked_sub(1).filter(|left| *left > 0) else {
             return Err(Refusal::new(Code::HOP_LIMIT_REACHED, "millpond"));
         };
-        let is_safe = matches!(request.method(), Code::GET | Code::FETCH);
+        let is_safe = matches!(wanted.method, Code::GET | Code::FETCH);
         let mut forwarded = Options::new();
-        for (number, value) in options.iter() {
+        for (number, value) in wanted.options.iter() {
             match class(number) {
                 // It may be asked about what is kept here.
                 Class::Forwarded if number == number::ETAG && is_safe => {}
@@ -140,14 +160,14 @@ impl Rules {
         }
         let is_shared = is_safe && forwarded.get(number::OSCORE).is_none();
         let key_uri = key_uri.as_ref().unwrap_or(&uri);
-        let key = CacheKey::of(request.method(), key_uri, &forwarded, request.payload());
+        let key = CacheKey::of(wanted.method, key_uri, &forwarded, wanted.payload);
         Ok(Asked {
-            method: request.method(),
+            method: wanted.method,
             uri,
             options: forwarded,
             hop_limit,
-            payload: request.payload().clone(),
-            peer: request.peer(),
+            payload: wanted.payload.clone(),
+            peer: wanted.peer,
             timeout,
             key,
             is_shared,
@@ -157,7 +177,7 @@ impl Rules {
     }
 
     /// Where the first rule for a path leads.
-    pub(crate) fn led(&self, wanted: &Wanted<'_>) -> Result<Led, Refusal> {
+    fn led(&self, wanted: &Wanted<'_>) -> Result<Led, Refusal> {
         let is_for_host = |rule: &Rule| match (&rule.host, wanted.host) {
             (None, _) => true,
             (Some(host), Some(asked)) => host.eq_ignore_ascii_case(asked),
@@ -194,7 +214,7 @@ impl Rules {
     }
 
     /// What lets a client name whom it asks.
-    fn forwarded(&self, wanted: &Wanted<'_>, uri: Uri) -> Result<Led, Refusal> {
+    fn forwarded(&self, wanted: &Wanted<'_>, uri: &Uri) -> Result<Led, Refusal> {
         if self.forward.is_empty() {
             return Err(Refusal::new(Code::PROXYING_NOT_SUPPORTED, "this gateway asks only whom its rules name"));
         }
@@ -211,7 +231,7 @@ impl Rules {
             Refusal::new(Code::FORBIDDEN, format!("{} is not to be asked through this gateway", uri.host()))
         })?;
         let under = Under::Forward(Arc::clone(forward));
-        Ok(Led { uri, key_uri: None, registrant: None, timeout: forward.timeout, under })
+        Ok(Led { uri: uri.clone(), key_uri: None, registrant: None, timeout: forward.timeout, under })
     }
 }
 
@@ -306,7 +326,10 @@ fn permitted(rights: &Rights, wanted: &Wanted<'_>) -> Result<(), Refusal> {
     }
     let is_meant = rights.who.is_empty() || rights.who.iter().any(|who| who.includes(wanted.peer, wanted.identity));
     Err(match (is_meant, wanted.identity) {
-        (true, _) => Refusal::new(Code::METHOD_NOT_ALLOWED, "the rule does not allow this method"),
+        (true, _) => Refusal {
+            allowed: rights.methods.clone(),
+            ..Refusal::new(Code::METHOD_NOT_ALLOWED, "the rule does not allow this method")
+        },
         // Who has shown who it is need not show it again (RFC 7252 §5.9.2.2, §5.9.2.4).
         (false, Some(_)) => Refusal::new(Code::FORBIDDEN, "the rule is for others"),
         (false, None) => Refusal::new(Code::UNAUTHORIZED, "the rule is for others"),

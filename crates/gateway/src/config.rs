@@ -24,6 +24,7 @@ use crate::{
 #[derive(Clone, Debug)]
 pub struct Config {
     pub(crate) listen: Listen,
+    pub(crate) http: Web,
     pub(crate) security: Option<ServerSecurity>,
     pub(crate) client_security: ClientSecurity,
     pub(crate) upstream: Upstream,
@@ -41,7 +42,19 @@ pub(crate) struct Listen {
     pub(crate) coap_tcp: Vec<SocketAddr>,
     pub(crate) coaps: Vec<SocketAddr>,
     pub(crate) coaps_tcp: Vec<SocketAddr>,
+    pub(crate) http: Vec<SocketAddr>,
     pub(crate) metrics: Option<SocketAddr>,
+}
+
+/// How it is asked by HTTP.
+#[derive(Clone, Debug)]
+pub(crate) struct Web {
+    /// Whose pages may ask, beside those of the gateway itself.
+    pub(crate) origins: Vec<String>,
+    /// Bytes of a body, at most.
+    pub(crate) body: usize,
+    /// At a time.
+    pub(crate) connections: usize,
 }
 
 /// How those are asked that stand in no `[[path]]`.
@@ -108,6 +121,7 @@ pub(crate) enum Destination {
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct Written {
     listen: Option<WrittenListen>,
+    http: Option<Spanned<WrittenHttp>>,
     credentials: Option<Credentials>,
     upstream: Option<WrittenUpstream>,
     cache: Option<WrittenCache>,
@@ -127,7 +141,17 @@ struct WrittenListen {
     coap_tcp: Option<Spanned<Vec<String>>>,
     coaps: Option<Spanned<Vec<String>>>,
     coaps_tcp: Option<Spanned<Vec<String>>>,
+    http: Option<Spanned<Vec<String>>>,
     metrics: Option<Spanned<String>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct WrittenHttp {
+    #[serde(default)]
+    origins: Vec<String>,
+    body: Option<Size>,
+    connections: Option<usize>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -204,6 +228,11 @@ struct WrittenForward {
 /// How long a client is kept waiting. EXCHANGE_LIFETIME of RFC 7252 §4.8.2 is 247 s, after which nobody waits.
 const TIMEOUT: Duration = Duration::from_secs(120);
 const LONGEST_TIMEOUT: Duration = Duration::from_secs(240);
+/// Bytes of a body of HTTP: more is a long transfer to a device.
+const LONGEST_BODY: usize = 1 << 20;
+const MOST_OF_A_BODY: usize = 16 << 20;
+/// Connections of HTTP at a time, each of which is one that asks.
+const CONNECTIONS: usize = 1_024;
 /// Requests that wait for their turn before one path. A judgement: more than that many devices rarely report at once.
 const QUEUE: usize = 200;
 
@@ -275,12 +304,15 @@ impl Config {
             return Err(InputError::new(origin, problem));
         }
         let listen = written.listen.unwrap_or_default().read(&at, security.is_some())?;
+        let (place, http) = written.http.map_or_else(Default::default, |http| (http.span().start, http.into_inner()));
+        let http = http.read().map_err(|problem| at.wrong(place, problem))?;
         let controller = upstream.controller.as_ref();
         let controller =
             controller.map(|text| controller_of(text.get_ref()).map_err(|it| at.wrong(text.span().start, it)));
         let cache = written.cache.unwrap_or_default();
         Ok(Self {
             listen,
+            http,
             security,
             client_security,
             upstream: Upstream {
@@ -322,6 +354,7 @@ impl WrittenListen {
             coap_tcp: all(self.coap_tcp, DEFAULT_PORT)?,
             coaps: all(self.coaps, DEFAULT_SECURE_PORT)?,
             coaps_tcp: all(self.coaps_tcp, DEFAULT_SECURE_PORT)?,
+            http: all(self.http, 80)?,
             metrics: metrics.transpose()?,
         };
         Ok(match [&listen.coap, &listen.coap_tcp, &listen.coaps, &listen.coaps_tcp].iter().all(|all| all.is_empty()) {
@@ -329,6 +362,28 @@ impl WrittenListen {
             true => Listen { coap: vec![(Ipv4Addr::LOCALHOST, DEFAULT_PORT).into()], ..listen },
             false => listen,
         })
+    }
+}
+
+impl WrittenHttp {
+    fn read(self) -> Result<Web, String> {
+        for origin in &self.origins {
+            let host = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://")).unwrap_or_default();
+            if host.is_empty() || host.contains(['/', '?', '#', '@', '*']) || host.contains(char::is_uppercase) {
+                return Err(format!(
+                    "origins: {origin:?} is no origin; write scheme and host as browsers do: https://panel.example"
+                ));
+            }
+        }
+        let body = self.body.map_or(LONGEST_BODY, bytes);
+        if body == 0 || body > MOST_OF_A_BODY {
+            return Err(format!("body is to be above 0 and at most {} MiB", MOST_OF_A_BODY >> 20));
+        }
+        let connections = self.connections.unwrap_or(CONNECTIONS);
+        if connections == 0 {
+            return Err("connections is 0; use 1 or more".into());
+        }
+        Ok(Web { origins: self.origins, body, connections })
     }
 }
 
@@ -607,6 +662,12 @@ mod tests {
                 "g.toml:1: asks endpoints of a directory, and there is none",
             ),
             ("[[rule]]\npath = \"/a\"\nto = \"coap://h\"\nwait = true", "g.toml:1: wait is for devices that register"),
+            (
+                "[http]\norigins = [\"panel.example\"]\n[directory]\n",
+                "is no origin; write scheme and host as browsers do",
+            ),
+            ("\n[http]\nbody = \"17 MiB\"\n[directory]\n", "g.toml:2: body is to be above 0 and at most 16 MiB"),
+            ("[http]\norigin = []\n", "g.toml:2: unknown key `origin`: did you mean `origins`?"),
             ("[credentials]\npsk-file = \"keys\"\n", "g.toml: credentials: "),
             ("[credentials]\nkey = \"k\"\n", "belong to a certificate"),
         ] {

@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeMap,
     net::SocketAddr,
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak},
     time::Duration,
 };
 
@@ -11,7 +11,7 @@ use millpond_live::{
     Cache, CacheKey, Client, Code, Error, Interest, Kept, Observable, Request, RequestBuilder, Response, number,
 };
 use tokio::{
-    sync::OnceCell,
+    sync::{OnceCell, watch},
     time::{Instant, timeout_at},
 };
 
@@ -28,7 +28,7 @@ use crate::{
 /// The gateway between its two sides.
 #[derive(Debug)]
 pub(crate) struct Engine {
-    rules: RwLock<Arc<Rules>>,
+    rules: watch::Sender<Arc<Rules>>,
     pub(crate) paths: Paths,
     pub(crate) directory: Option<Directory>,
     cache: Mutex<Cache>,
@@ -80,6 +80,9 @@ impl Source {
     }
 }
 
+/// How often it is looked whether a device that sleeps has come.
+const LOOKED_AGAIN: Duration = Duration::from_millis(500);
+
 pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -87,7 +90,7 @@ pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Engine {
     pub(crate) async fn new(config: &Config, directory: Option<Directory>, lingers: Duration) -> Result<Self, Error> {
         Ok(Self {
-            rules: RwLock::new(Arc::new(Rules::of(config, directory.clone()))),
+            rules: watch::Sender::new(Arc::new(Rules::of(config, directory.clone()))),
             directory,
             paths: Paths::new(config).await?,
             cache: Mutex::new(Cache::new(config.cache.bytes)),
@@ -120,12 +123,16 @@ impl Engine {
     }
 
     pub(crate) fn rules(&self) -> Arc<Rules> {
-        Arc::clone(&self.rules.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.rules.borrow())
     }
 
     pub(crate) fn set_rules(&self, config: &Config) {
-        let rules = Rules::of(config, self.directory.clone());
-        *self.rules.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(rules);
+        self.rules.send_replace(Arc::new(Rules::of(config, self.directory.clone())));
+    }
+
+    /// Who is told when there are other rules.
+    pub(crate) fn rules_changed(&self) -> watch::Receiver<Arc<Rules>> {
+        self.rules.subscribe()
     }
 
     /// Bytes of answers that are kept.
@@ -138,10 +145,42 @@ impl Engine {
         locked(&self.open).len().max(locked(&self.flights).len())
     }
 
+    /// For how long the answer to a request has been kept.
+    pub(crate) fn age(&self, asked: &Asked) -> Option<Duration> {
+        locked(&self.cache).age(Instant::now(), &asked.key)
+    }
+
     /// Keeps a state that somebody told.
     pub(crate) fn keep(&self, asked: &Asked, state: &Response) {
         if asked.is_shared {
             locked(&self.cache).take(Instant::now(), &asked.key, None, state.clone());
+        }
+    }
+
+    /// What is asked by the rules as they are, and the answer: the state that is observed, or one for this request. Where a rule lets a
+    /// request wait for its device, it does.
+    pub(crate) async fn respond(
+        self: &Arc<Self>,
+        asks: impl Fn(&Rules) -> Result<Asked, Refusal>,
+        observes: bool,
+    ) -> (Result<Asked, Refusal>, Response, Source) {
+        let began = Instant::now();
+        loop {
+            let asked = asks(&self.rules());
+            let (response, source) = match &asked {
+                Ok(asked) if observes => (self.state(asked).await, Source::Observation),
+                Ok(asked) => self.answer(asked).await,
+                Err(refusal) => (refusal.response(), Source::Gateway),
+            };
+            let may_wait = match &asked {
+                Ok(asked) if source == Source::Gateway => asked.may_wait(&response),
+                Ok(_) => None,
+                Err(refusal) => refusal.may_wait,
+            };
+            if may_wait.is_none_or(|longest| began.elapsed() + LOOKED_AGAIN >= longest) {
+                return (asked, response, source);
+            }
+            tokio::time::sleep(LOOKED_AGAIN).await;
         }
     }
 

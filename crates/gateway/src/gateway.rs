@@ -3,7 +3,7 @@
 use std::{fmt, net::SocketAddr, sync::Arc, time::Duration};
 
 use millpond_live::{
-    AccessOutcome, AccessRecord, Code, Error, PeerIdentity, Request, Resource, Response, Server, Transport, Uri, number,
+    AccessOutcome, AccessRecord, Code, Error, PeerIdentity, Request, Resource, Response, Server, Transport, number,
 };
 use tokio::time::Instant;
 
@@ -11,6 +11,7 @@ use crate::{
     config::Config,
     directory::{self, Directory},
     engine::{Engine, Source},
+    http::{Front, Listening},
     metrics,
 };
 
@@ -20,8 +21,8 @@ use crate::{
 pub struct Access {
     /// Who asked.
     pub peer: SocketAddr,
-    /// Over what.
-    pub transport: Transport,
+    /// Over what, by the scheme of its URI: `coap`, `coaps+tcp`, `http`.
+    pub scheme: &'static str,
     /// Who that has proved to be.
     pub identity: Option<PeerIdentity>,
     /// Its method; `None` of what could not be read.
@@ -30,8 +31,8 @@ pub struct Access {
     pub path: String,
     /// The rule under which it was forwarded, by its path, or `forward`.
     pub rule: Option<String>,
-    /// Who was asked for it.
-    pub upstream: Option<Uri>,
+    /// The URI that was asked for.
+    pub upstream: Option<String>,
     /// Where the answer is from.
     pub source: Source,
     /// The answer's code; `None` if there was no answer.
@@ -44,12 +45,13 @@ pub struct Access {
     pub took: Duration,
 }
 
-type OnAccess = Arc<dyn Fn(&Access) + Send + Sync>;
+pub(crate) type OnAccess = Arc<dyn Fn(&Access) + Send + Sync>;
 
 /// A gateway that runs.
 #[derive(Debug)]
 pub struct Gateway {
     server: Server,
+    http: Listening,
     engine: Arc<Engine>,
 }
 
@@ -86,6 +88,12 @@ impl Gateway {
         self.server.local_addrs()
     }
 
+    /// Where it listens for HTTP, and by which scheme.
+    #[must_use]
+    pub fn http_addrs(&self) -> &[(&'static str, SocketAddr)] {
+        self.http.addresses()
+    }
+
     /// Where its metrics are.
     #[must_use]
     pub const fn metrics_addr(&self) -> Option<SocketAddr> {
@@ -117,7 +125,7 @@ impl Gateway {
 
     /// Answers what was asked, tells observers that it ends, and ends.
     pub async fn shutdown(self) {
-        self.server.shutdown().await;
+        tokio::join!(self.server.shutdown(), self.http.shutdown());
         if let Some(directory) = &self.engine.directory {
             directory.flush().await;
         }
@@ -167,7 +175,7 @@ impl Builder {
             let engine = Arc::clone(&engine);
             builder = builder.metrics(address).metrics_beside(move || metrics::text(Arc::clone(&engine)));
         }
-        if let Some(hook) = on_access {
+        if let Some(hook) = on_access.clone() {
             builder = builder.access_log(move |record| {
                 // Of others a handler has told.
                 if record.reason.is_some() {
@@ -182,7 +190,9 @@ impl Builder {
         if let Some(directory) = &directory {
             directory.ask_by(&server);
         }
-        Ok(Gateway { server, engine })
+        let front = Front::new(&engine, config.http, on_access);
+        let http = Listening::start(front, &listen.http).await?;
+        Ok(Gateway { server, http, engine })
     }
 }
 
@@ -196,40 +206,21 @@ fn proxy(engine: &Arc<Engine>, on_access: Option<OnAccess>) -> Resource {
     })
 }
 
-/// How often it is looked whether a device that sleeps has come.
-const LOOKED_AGAIN: Duration = Duration::from_millis(500);
-
 async fn answered(engine: &Arc<Engine>, request: &Request, on_access: Option<&OnAccess>) -> Response {
     let began = Instant::now();
-    let (asked, response, source) = loop {
-        let asked = engine.rules().read(request);
-        let (response, source) = match &asked {
-            Ok(asked) if observes(request) => (engine.state(asked).await, Source::Observation),
-            Ok(asked) => engine.answer(asked).await,
-            Err(refusal) => (refusal.response(), Source::Gateway),
-        };
-        let may_wait = match &asked {
-            Ok(asked) if source == Source::Gateway => asked.may_wait(&response),
-            Ok(_) => None,
-            Err(refusal) => refusal.may_wait,
-        };
-        if may_wait.is_none_or(|longest| began.elapsed() + LOOKED_AGAIN >= longest) {
-            break (asked, response, source);
-        }
-        tokio::time::sleep(LOOKED_AGAIN).await;
-    };
+    let (asked, response, source) = engine.respond(|rules| rules.read(request), observes(request)).await;
     let (took, rule) = (began.elapsed(), asked.as_ref().ok().map(|asked| asked.under.name()));
     engine.answers.count(rule.as_deref(), source, took);
     if let Some(hook) = on_access {
         let reason = (source == Source::Gateway).then(|| response.text().unwrap_or_default().to_owned());
         hook(&Access {
             peer: request.peer(),
-            transport: request.transport(),
+            scheme: scheme(request.transport()),
             identity: request.identity().cloned(),
             method: Some(request.method()),
             path: request.path_text(),
             rule,
-            upstream: asked.as_ref().ok().map(|asked| asked.uri.clone()),
+            upstream: asked.as_ref().ok().map(|asked| asked.uri.to_string()),
             source,
             code: Some(response.code()),
             bytes: response.payload().len(),
@@ -254,7 +245,7 @@ impl Access {
         };
         Self {
             peer: record.peer,
-            transport: record.transport,
+            scheme: scheme(record.transport),
             identity: record.identity.as_deref().cloned(),
             method: record.method,
             path: record.path.clone(),
@@ -266,6 +257,15 @@ impl Access {
             reason: record.reason.as_ref().map(ToString::to_string),
             took: record.took,
         }
+    }
+}
+
+const fn scheme(transport: Transport) -> &'static str {
+    match transport {
+        Transport::Udp => "coap",
+        Transport::Tcp => "coap+tcp",
+        Transport::Dtls => "coaps",
+        Transport::Tls => "coaps+tcp",
     }
 }
 

@@ -20,6 +20,7 @@ mod config;
 mod destination;
 mod engine;
 mod gateway;
+mod http;
 mod metrics;
 mod paths;
 mod refusal;

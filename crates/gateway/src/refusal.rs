@@ -13,6 +13,8 @@ pub(crate) struct Refusal {
     pub(crate) again_in: Option<u32>,
     /// It may be answered within this time, when who is to be asked has registered.
     pub(crate) may_wait: Option<Duration>,
+    /// The methods that are, where this one is not.
+    pub(crate) allowed: Vec<Code>,
 }
 
 /// Bytes of a reason, at most: it goes into one datagram beside options.
@@ -20,7 +22,7 @@ const LONGEST: usize = 300;
 
 impl Refusal {
     pub(crate) fn new(code: Code, why: impl Into<String>) -> Self {
-        Self { code, why: why.into(), again_in: None, may_wait: None }
+        Self { code, why: why.into(), again_in: None, may_wait: None, allowed: Vec::new() }
     }
 
     pub(crate) fn again_in(self, seconds: u32) -> Self {

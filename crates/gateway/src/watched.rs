@@ -46,6 +46,7 @@ struct State {
 pub(crate) struct Watching {
     watched: Arc<Watched>,
     number: u64,
+    states: watch::Receiver<Option<State>>,
 }
 
 /// A client registers again 5 to 15 s behind Max-Age (RFC 7641 §3.3.1), and then one answer is on its way.
@@ -92,20 +93,39 @@ impl Engine {
         let watched = self.watched(asked)?;
         let number = watched.made.fetch_add(1, Ordering::Relaxed);
         locked(&watched.interests).insert(number, interest);
-        Ok(Watching { watched, number })
+        let mut states = watched.state.subscribe();
+        states.mark_changed();
+        Ok(Watching { watched, number, states })
     }
 
     /// The newest state, as soon as there is one.
     pub(crate) async fn state(self: &Arc<Self>, asked: &Asked) -> Response {
-        let watching = match self.watch(asked, None) {
-            Ok(watching) => watching,
-            Err(refusal) => return refusal.response(),
-        };
-        let mut states = watching.watched.state.subscribe();
-        let state = timeout(asked.timeout, states.wait_for(Option::is_some)).await;
-        match state.ok().and_then(Result::ok).and_then(|state| state.clone()) {
-            Some(state) => state.aged(),
-            None => failed(asked, &Error::Deadline { after: asked.timeout }).response(),
+        match self.watch(asked, None) {
+            Ok(mut watching) => watching.first(asked).await,
+            Err(refusal) => refusal.response(),
+        }
+    }
+}
+
+impl Watching {
+    /// The newest state, as soon as there is one.
+    pub(crate) async fn first(&mut self, asked: &Asked) -> Response {
+        match timeout(asked.timeout, self.next()).await {
+            Ok(state) => state,
+            Err(_) => failed(asked, &Error::Deadline { after: asked.timeout }).response(),
+        }
+    }
+
+    /// The newest state, once that is another than was told before. One that is no success is the last.
+    pub(crate) async fn next(&mut self) -> Response {
+        loop {
+            if self.states.changed().await.is_err() {
+                // Its sender is what this one holds.
+                return std::future::pending().await;
+            }
+            if let Some(state) = self.states.borrow_and_update().as_ref() {
+                return state.aged();
+            }
         }
     }
 }

@@ -140,9 +140,11 @@ pub enum Verb {
         millpond gateway gateway.toml\n  \
         millpond gateway --check gateway.toml\n  \
         millpond gateway --log json gateway.toml 2>> access.jsonl\n\n\
-        A file for devices at 10.77.1.1 to .254 behind one link, asked as coap://GATEWAY/meters/7/...:\n  \
+        A file for devices at 10.77.1.1 to .254 behind one link, asked as coap://GATEWAY/meters/7/...\n\
+        and as http://GATEWAY:8080/meters/7/...:\n  \
         [listen]\n  \
         coap = [\"[::]\", \"0.0.0.0\"]\n  \
+        http = [\"[::]:8080\", \"0.0.0.0:8080\"]\n  \
         [[path]]\n  \
         name = \"cell\"\n  \
         devices = [\"10.77.1.0/24\"]\n  \

@@ -78,6 +78,9 @@ fn announce(gateway: &Gateway) -> Result<(), Failure> {
     for (transport, address) in gateway.local_addrs() {
         writeln!(out, "listening on {transport}://{address}")?;
     }
+    for (scheme, address) in gateway.http_addrs() {
+        writeln!(out, "listening on {scheme}://{address}")?;
+    }
     if let Some(address) = gateway.metrics_addr() {
         writeln!(out, "metrics at http://{address}/metrics")?;
     }

@@ -19,7 +19,7 @@ fn text(time: &str, access: &Access) -> String {
     let Access { peer, path, source, code, bytes, took, .. } = access;
     let identity =
         identity(access.identity.as_ref()).map_or(String::new(), |(kind, name)| format!(" {kind}:{}", plain(&name)));
-    let upstream = access.upstream.as_ref().map_or(String::new(), |uri| format!(" -> {}", plain(&uri.to_string())));
+    let upstream = access.upstream.as_ref().map_or(String::new(), |uri| format!(" -> {}", plain(uri)));
     let outcome = code.map_or("not answered".into(), |code| format!("{}, {bytes} bytes", answer::titled(code)));
     let reason = access.reason.as_ref().map_or(String::new(), |reason| format!(" ({})", plain(reason)));
     let (method, took) = (method(access.method).unwrap_or_else(|| "-".into()), took.as_secs_f64() * 1e3);
@@ -35,13 +35,13 @@ fn json(time: &str, access: &Access) -> String {
     json!({
         "time": time,
         "peer": access.peer.to_string(),
-        "transport": access.transport.to_string(),
+        "transport": access.scheme,
         "identity": identity.as_ref().map(|(_, name)| name),
         "identity_kind": identity.as_ref().map(|(kind, _)| kind),
         "method": method(access.method),
         "path": access.path,
         "rule": access.rule,
-        "upstream": access.upstream.as_ref().map(ToString::to_string),
+        "upstream": access.upstream,
         "source": access.source.name(),
         "code": access.code.map(|code| code.to_string()),
         "bytes_out": access.bytes,

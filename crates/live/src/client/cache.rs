@@ -55,6 +55,8 @@ impl CacheKey {
 #[derive(Debug)]
 struct Entry {
     response: Response,
+    /// When it was given, or found good still.
+    since: Instant,
     fresh_until: Instant,
     bytes: usize,
     used: u64,
@@ -110,6 +112,12 @@ impl Cache {
         })
     }
 
+    /// For how long what is kept for a request has been kept, since it was last found good.
+    #[must_use]
+    pub fn age(&self, now: Instant, key: &CacheKey) -> Option<Duration> {
+        self.entries.get(key).map(|entry| now.saturating_duration_since(entry.since))
+    }
+
     /// An answer came to a request for which this was kept. Returns the answer for who asked.
     pub fn take(&mut self, now: Instant, key: &CacheKey, kept: Option<&Response>, answer: Response) -> Response {
         if !key.is_safe() {
@@ -152,7 +160,7 @@ impl Cache {
         self.uses += 1;
         self.bytes += bytes;
         self.order.insert(self.uses, key.clone());
-        let entry = Entry { response: answer.clone(), fresh_until, bytes, used: self.uses };
+        let entry = Entry { response: answer.clone(), since: now, fresh_until, bytes, used: self.uses };
         self.entries.insert(key.clone(), entry);
         *self.origins.entry(key.origin().to_owned()).or_default() += bytes;
         if self.bytes > self.limit {
