@@ -22,7 +22,7 @@ scale = "log"                               # every doubling as likely as any ot
 whole = true                                # no fractions
 first = 100                                 # in the reading chosen before
 set = { "network.links.bs-up.queue" = "{} packets" }
-only = { algorithm = ["coap_plus"] }        # of cells that set it; left out: all
+only = { algorithm = ["coap_plus"] }        # the cells that it changes; left out: all
 
 [[parameter]]                               # or one of a few choices
 name = "access"
