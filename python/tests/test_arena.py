@@ -138,7 +138,7 @@ def test_cells_on_every_reading_of_a_test_bed_are_an_explicit_choice() -> None:
     assert [name for name in names if name in {place.name for place in first}] == [place.name for place in first]
     of_upc19 = [place.name for place in every if place.family == "upc19"]
     assert not any("four-host" in place.name for place in first)
-    assert (len(first), len(every), len(of_upc19)) == (174, 396, 128)
+    assert (len(first), len(every), len(of_upc19)) == (174, 412, 128)
     assert sum("-as-typed" in name and "30kbit" not in name for name in of_upc19) == 16 + 40
     assert {place.scenario["path"]["downlink"]["rate"] for place in every if place.family == "upc19"} >= {
         "240 kbit/s", "30 kbit/s",

@@ -18,6 +18,8 @@ from millpond.run.campaign import Watcher
 
 #: Settings whose misfit is at most so many times the least are nearly as good.
 NEARLY = 1.1
+#: So many of the closest settings are run again, so often in each cell.
+CLOSEST, AGAIN = 10, 4
 
 
 @dataclass(frozen=True)
@@ -28,19 +30,21 @@ class Answer:
     version: str
     #: All settings, the reading chosen before first.
     tried: tuple[Trial, ...]
+    #: Of the closest ones the closest by more runs.
+    best: Trial
     #: The study under the reading that it has first, and under the best setting.
     before: Judged
     after: Judged
 
     @property
-    def best(self) -> Trial:
-        """The setting with the least misfit."""
-        return min(self.tried, key=lambda one: one.misfit)
-
-    @property
     def near(self) -> tuple[Trial, ...]:
         """The settings that are nearly as good, the best among them."""
-        return tuple(one for one in self.tried if one.misfit <= NEARLY * self.best.misfit)
+        return tuple(one for one in self.tried if one.misfit <= max(self.best.misfit, NEARLY * self.tried_least))
+
+    @property
+    def tried_least(self) -> float:
+        """The least misfit of all."""
+        return min(one.misfit for one in self.tried)
 
     def spread(self, parameter: Parameter) -> tuple[Value, ...]:
         """Of the settings that are nearly as good the least and greatest value, or all choices."""
@@ -123,6 +127,9 @@ def calibrate(
     folder.mkdir(parents=True, exist_ok=True)
     count = tries or (calibration.quick if quick else calibration.tries)
     tried = tuple(search(calibration, count, folder, jobs, told))
-    best = min(tried, key=lambda one: one.misfit)
+    # one run of each cell flatters some settings
+    close = sorted(tried, key=lambda one: one.misfit)[:CLOSEST]
+    again = [trial.tried(calibration, one.setting, AGAIN) for one in close]
+    best = close[min(range(len(close)), key=lambda place: again[place].misfit)]
     before, after = (trial.judged(calibration, setting, quick, jobs, watcher()) for setting in (None, best.setting))
-    return Answer(calibration, _engine.version(), tried, before, after)
+    return Answer(calibration, _engine.version(), tried, best, before, after)

@@ -72,12 +72,12 @@ def misfit(distances: Sequence[float]) -> float:
     return math.sqrt(sum(one * one for one in distances) / len(distances))
 
 
-def tried(calibration: Calibration, setting: Setting) -> Trial:
-    """One run of each cell under a setting, with random numbers that nothing is judged by. A refusal is no error."""
+def tried(calibration: Calibration, setting: Setting, runs: int = 1) -> Trial:
+    """So many runs of each cell under a setting, with random numbers by which nothing is judged. Refusals are told."""
     plan = calibration.plan
     # numbers after those of the study's own replications
     seed = study.seed(plan.name, plan.replications)
-    small = replace(_narrowed(plan, calibration.cells), first_seed=seed).replicated(1)
+    small = replace(_narrowed(plan, calibration.cells), first_seed=seed).replicated(runs)
     try:
         found = _figures(calibration, _measures(calibration, small, setting, 1), calibration.fit, setting)
     except MillpondError as error:
