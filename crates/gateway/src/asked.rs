@@ -11,6 +11,7 @@ use crate::{
     destination,
     directory::{Directory, Registrant},
     refusal::Refusal,
+    target::{Target, web_transport},
     template::{Values, uri},
 };
 
@@ -18,7 +19,7 @@ use crate::{
 #[derive(Clone, Debug)]
 pub(crate) struct Asked {
     pub(crate) method: Code,
-    pub(crate) uri: Uri,
+    pub(crate) target: Target,
     /// Those that are forwarded, without Hop-Limit.
     pub(crate) options: Options,
     pub(crate) hop_limit: u8,
@@ -63,7 +64,7 @@ pub(crate) struct Rules {
 
 /// Where a request leads.
 pub(crate) struct Led {
-    uri: Uri,
+    target: Target,
     /// What an answer is kept by, if not by that.
     key_uri: Option<Uri>,
     registrant: Option<Registrant>,
@@ -82,7 +83,7 @@ pub(crate) struct Wanted<'r> {
     pub(crate) path: &'r [String],
     pub(crate) query: &'r [String],
     /// The URI that the client names; none if it asks for a path of the gateway.
-    pub(crate) named: Option<&'r Uri>,
+    pub(crate) named: Option<&'r Target>,
     /// Proxies that it may still pass, this one included.
     pub(crate) hop_limit: u8,
     pub(crate) options: &'r Options,
@@ -135,8 +136,8 @@ impl Rules {
     /// # Errors
     /// Nobody is asked, and why.
     pub(crate) fn asked(&self, wanted: &Wanted<'_>) -> Result<Asked, Refusal> {
-        let Led { uri, key_uri, registrant, timeout, under } = match wanted.named {
-            Some(uri) => self.forwarded(wanted, uri)?,
+        let Led { target, key_uri, registrant, timeout, under } = match wanted.named {
+            Some(target) => self.forwarded(wanted, target)?,
             None => self.led(wanted)?,
         };
         let Some(hop_limit) = wanted.hop_limit.checked_sub(1).filter(|left| *left > 0) else {
@@ -159,11 +160,11 @@ impl Rules {
             }
         }
         let is_shared = is_safe && forwarded.get(number::OSCORE).is_none();
-        let key_uri = key_uri.as_ref().unwrap_or(&uri);
-        let key = CacheKey::of(wanted.method, key_uri, &forwarded, wanted.payload);
+        let key_uri = key_uri.unwrap_or_else(|| target.key());
+        let key = CacheKey::of(wanted.method, &key_uri, &forwarded, wanted.payload);
         Ok(Asked {
             method: wanted.method,
-            uri,
+            target,
             options: forwarded,
             hop_limit,
             payload: wanted.payload.clone(),
@@ -189,8 +190,8 @@ impl Rules {
             found.ok_or_else(|| Refusal::new(Code::NOT_FOUND, "no rule of the gateway is for this path"))?;
         permitted(&rule.rights, wanted)?;
         let nowhere = || Refusal::new(Code::BAD_REQUEST, "this path leads to no host or path");
-        let (uri, key_uri, registrant) = match rule.goal.endpoint(&values) {
-            None => (rule.goal.uri(&values, wanted.query).ok_or_else(nowhere)?, None, None),
+        let (target, key_uri, registrant) = match rule.goal.endpoint(&values) {
+            None => (rule.goal.target(&values, wanted.query).ok_or_else(nowhere)?, None, None),
             Some(name) => {
                 let endpoint = self.directory.as_ref().and_then(|directory| directory.endpoint(&name));
                 let endpoint = endpoint.ok_or_else(|| Refusal {
@@ -207,18 +208,21 @@ impl Rules {
                 // Its address may be another's later, and then the answer is none of that one.
                 let key_path: Vec<String> = std::iter::once(name).chain(path).collect();
                 let key = uri(Transport::Udp, "endpoint.invalid", 5_683, &key_path, &query);
-                (asked.ok_or_else(nowhere)?, Some(key.ok_or_else(nowhere)?), endpoint.registrant)
+                (Target::coap(asked.ok_or_else(nowhere)?), Some(key.ok_or_else(nowhere)?), endpoint.registrant)
             }
         };
-        Ok(Led { uri, key_uri, registrant, timeout: rule.timeout, under: Under::Rule(Arc::clone(rule), values) })
+        Ok(Led { target, key_uri, registrant, timeout: rule.timeout, under: Under::Rule(Arc::clone(rule), values) })
     }
 
     /// What lets a client name whom it asks.
-    fn forwarded(&self, wanted: &Wanted<'_>, uri: &Uri) -> Result<Led, Refusal> {
-        if self.forward.is_empty() {
-            return Err(Refusal::new(Code::PROXYING_NOT_SUPPORTED, "this gateway asks only whom its rules name"));
+    fn forwarded(&self, wanted: &Wanted<'_>, target: &Target) -> Result<Led, Refusal> {
+        let (uri, scheme) = (&target.uri, target.scheme());
+        let asks_so = |forward: &&Arc<Forward>| forward.schemes.contains(&scheme);
+        if self.forward.iter().find(asks_so).is_none() {
+            let why = format!("this gateway asks nobody by {scheme} whom its rules do not name");
+            return Err(Refusal::new(Code::PROXYING_NOT_SUPPORTED, why));
         }
-        let may = |forward: &&Arc<Forward>| permits(&forward.rights, wanted);
+        let may = |forward: &&Arc<Forward>| asks_so(forward) && permits(&forward.rights, wanted);
         let mut of_them = self.forward.iter().filter(may);
         let is_named = |forward: &&Arc<Forward>| match uri.host() {
             millpond_live::Host::Name(name) => destination::names(&forward.to, name),
@@ -231,7 +235,7 @@ impl Rules {
             Refusal::new(Code::FORBIDDEN, format!("{} is not to be asked through this gateway", uri.host()))
         })?;
         let under = Under::Forward(Arc::clone(forward));
-        Ok(Led { uri: uri.clone(), key_uri: None, registrant: None, timeout: forward.timeout, under })
+        Ok(Led { target: target.clone(), key_uri: None, registrant: None, timeout: forward.timeout, under })
     }
 }
 
@@ -255,7 +259,7 @@ impl Asked {
             // The operator named the host, or a part of it; the latter only among devices.
             Under::Rule(rule, _) => !rule.goal.has_open_host() || is_device(ip),
             Under::Forward(forward) => {
-                let by_name = matches!(self.uri.host(), millpond_live::Host::Name(_));
+                let by_name = matches!(self.target.uri.host(), millpond_live::Host::Name(_));
                 let to: &[Destination] = &forward.to;
                 destination::addresses(to, ip, by_name)
             }
@@ -311,7 +315,7 @@ impl Asked {
 
     /// Scheme, host and port of whom it is for.
     pub(crate) fn authority(&self) -> String {
-        format!("{}://{}:{}", self.uri.transport(), self.uri.host(), self.uri.port())
+        self.target.authority()
     }
 }
 
@@ -337,31 +341,30 @@ fn permitted(rights: &Rights, wanted: &Wanted<'_>) -> Result<(), Refusal> {
 }
 
 /// The URI that a client names (RFC 7252 §5.10.2); none if it asks for a path of the gateway.
-fn named(options: &Options, wanted: &Wanted<'_>) -> Result<Option<Uri>, Refusal> {
+fn named(options: &Options, wanted: &Wanted<'_>) -> Result<Option<Target>, Refusal> {
     let text = |number| options.get(number).map(|value| std::str::from_utf8(value));
     let not_text = |_| Refusal::new(Code::BAD_OPTION, "Proxy-Uri or Proxy-Scheme is no text");
-    // Not supported are other schemes; whatever else is wrong with it is the client's mistake.
-    let wrong = |error: millpond_live::UriError| match error {
-        millpond_live::UriError::Scheme { .. } => Refusal::new(Code::PROXYING_NOT_SUPPORTED, error.to_string()),
-        error => Refusal::new(Code::BAD_REQUEST, error.to_string()),
-    };
     if let Some(given) = text(number::PROXY_URI) {
-        return given.map_err(not_text)?.parse().map(Some).map_err(wrong);
+        return Target::read(given.map_err(not_text)?).map(Some);
     }
     let Some(scheme) = text(number::PROXY_SCHEME) else { return Ok(None) };
     let scheme = scheme.map_err(not_text)?;
     let transport = [Transport::Udp, Transport::Dtls, Transport::Tcp, Transport::Tls];
     let transport = transport.into_iter().find(|known| known.to_string().eq_ignore_ascii_case(scheme));
-    let transport =
-        transport.ok_or_else(|| Refusal::new(Code::PROXYING_NOT_SUPPORTED, format!("unknown scheme {scheme:?}")))?;
+    let web = web_transport(scheme);
+    let (transport, port) = transport
+        .map(|transport| (transport, transport.default_port()))
+        .or(web)
+        .ok_or_else(|| Refusal::new(Code::PROXYING_NOT_SUPPORTED, format!("unknown scheme {scheme:?}")))?;
     let host = wanted.host.ok_or_else(|| Refusal::new(Code::BAD_REQUEST, "Proxy-Scheme without Uri-Host"))?;
-    let port = options.uint(number::URI_PORT).map_or(Ok(transport.default_port()), u16::try_from);
+    let port = options.uint(number::URI_PORT).map_or(Ok(port), u16::try_from);
     let port = port.map_err(|_| Refusal::new(Code::BAD_REQUEST, "Uri-Port is no port"))?;
     // Of the letters that end a host none may be in it.
     let is_host =
         !host.is_empty() && !host.contains(['/', '?', '#', '@', '\\', '%']) && !host.contains(char::is_whitespace);
     let host = if host.contains(':') && !host.starts_with('[') { format!("[{host}]") } else { host.to_owned() };
     let made = if is_host { uri(transport, &host, port, wanted.path, wanted.query) } else { None };
+    let made = made.map(if web.is_some() { Target::web } else { Target::coap });
     made.map(Some).ok_or_else(|| Refusal::new(Code::BAD_REQUEST, "Uri-Host and Uri-Path make no URI"))
 }
 

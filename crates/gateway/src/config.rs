@@ -43,6 +43,7 @@ pub(crate) struct Listen {
     pub(crate) coaps: Vec<SocketAddr>,
     pub(crate) coaps_tcp: Vec<SocketAddr>,
     pub(crate) http: Vec<SocketAddr>,
+    pub(crate) https: Vec<SocketAddr>,
     pub(crate) metrics: Option<SocketAddr>,
 }
 
@@ -105,6 +106,8 @@ pub(crate) struct Rights {
 #[derive(Clone, Debug)]
 pub(crate) struct Forward {
     pub(crate) to: Vec<Destination>,
+    /// By which schemes.
+    pub(crate) schemes: Vec<&'static str>,
     pub(crate) rights: Rights,
     pub(crate) timeout: Duration,
 }
@@ -142,6 +145,7 @@ struct WrittenListen {
     coaps: Option<Spanned<Vec<String>>>,
     coaps_tcp: Option<Spanned<Vec<String>>>,
     http: Option<Spanned<Vec<String>>>,
+    https: Option<Spanned<Vec<String>>>,
     metrics: Option<Spanned<String>>,
 }
 
@@ -218,6 +222,7 @@ struct WrittenRule {
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct WrittenForward {
     to: Vec<String>,
+    schemes: Option<Vec<String>>,
     #[serde(default)]
     who: Vec<String>,
     #[serde(default)]
@@ -228,6 +233,9 @@ struct WrittenForward {
 /// How long a client is kept waiting. EXCHANGE_LIFETIME of RFC 7252 §4.8.2 is 247 s, after which nobody waits.
 const TIMEOUT: Duration = Duration::from_secs(120);
 const LONGEST_TIMEOUT: Duration = Duration::from_secs(240);
+/// By which clients may have others asked, unless a rule says otherwise.
+const OF_COAP: [&str; 4] = ["coap", "coap+tcp", "coaps", "coaps+tcp"];
+const SCHEMES: [&str; 6] = ["coap", "coap+tcp", "coaps", "coaps+tcp", "http", "https"];
 /// Bytes of a body of HTTP: more is a long transfer to a device.
 const LONGEST_BODY: usize = 1 << 20;
 const MOST_OF_A_BODY: usize = 16 << 20;
@@ -271,6 +279,7 @@ impl Config {
         let at = At { origin, text };
         let written: Written = toml::from_str(text).map_err(|error| InputError::from_toml(origin, text, &error))?;
         let upstream = written.upstream.unwrap_or_default();
+        let has_certificate = written.credentials.as_ref().is_some_and(|them| them.certificate.is_some());
         let security = written.credentials.map(|them| them.read(folder)).transpose();
         let security = security.map_err(|problem| InputError::at_key(origin, "credentials", problem))?;
         let client_security = upstream.security(folder);
@@ -303,7 +312,7 @@ impl Config {
             let problem = "has neither [[rule]] nor [[forward]] nor [directory]; write [[rule]] with path and to";
             return Err(InputError::new(origin, problem));
         }
-        let listen = written.listen.unwrap_or_default().read(&at, security.is_some())?;
+        let listen = written.listen.unwrap_or_default().read(&at, security.is_some(), has_certificate)?;
         let (place, http) = written.http.map_or_else(Default::default, |http| (http.span().start, http.into_inner()));
         let http = http.read().map_err(|problem| at.wrong(place, problem))?;
         let controller = upstream.controller.as_ref();
@@ -336,7 +345,7 @@ impl Config {
 }
 
 impl WrittenListen {
-    fn read(self, at: &At<'_>, is_secured: bool) -> Result<Listen, InputError> {
+    fn read(self, at: &At<'_>, is_secured: bool, has_certificate: bool) -> Result<Listen, InputError> {
         let all = |written: Option<Spanned<Vec<String>>>, port: u16| -> Result<Vec<SocketAddr>, InputError> {
             let Some(written) = written else { return Ok(Vec::new()) };
             let read = |text: &String| address(text, port).map_err(|problem| at.wrong(written.span().start, problem));
@@ -345,6 +354,9 @@ impl WrittenListen {
         if let Some(secure) = self.coaps.as_ref().or(self.coaps_tcp.as_ref()).filter(|_| !is_secured) {
             let problem = "wants [credentials] with certificate and key, or for coaps with psk-file";
             return Err(at.wrong(secure.span().start, problem));
+        }
+        if let Some(https) = self.https.as_ref().filter(|_| !has_certificate) {
+            return Err(at.wrong(https.span().start, "wants [credentials] with certificate and key"));
         }
         let metrics = self
             .metrics
@@ -355,6 +367,7 @@ impl WrittenListen {
             coaps: all(self.coaps, DEFAULT_SECURE_PORT)?,
             coaps_tcp: all(self.coaps_tcp, DEFAULT_SECURE_PORT)?,
             http: all(self.http, 80)?,
+            https: all(self.https, 443)?,
             metrics: metrics.transpose()?,
         };
         Ok(match [&listen.coap, &listen.coap_tcp, &listen.coaps, &listen.coaps_tcp].iter().all(|all| all.is_empty()) {
@@ -490,7 +503,14 @@ impl WrittenForward {
             return Err("forwards to nobody; write to = [\"10.77.1.0/24\", \"*.example.org\"]".into());
         }
         let to = self.to.iter().map(|text| destination(text)).collect::<Result<_, _>>()?;
-        Ok(Forward { to, rights: rights(&self.who, &self.methods)?, timeout: timeout(self.timeout)? })
+        let scheme = |text: &String| {
+            SCHEMES.into_iter().find(|known| known == text).ok_or_else(|| unknown("scheme", text, &SCHEMES))
+        };
+        let schemes = match &self.schemes {
+            Some(schemes) => schemes.iter().map(scheme).collect::<Result<_, _>>()?,
+            None => OF_COAP.to_vec(),
+        };
+        Ok(Forward { to, schemes, rights: rights(&self.who, &self.methods)?, timeout: timeout(self.timeout)? })
     }
 }
 
@@ -651,6 +671,7 @@ mod tests {
             ("[[path]]\nname = \"a\"\ndevices = [\"10.0.0.0/8\"]\ncontroller = \"calmer\"", "calmer"),
             ("[[forward]]\nto = []", "forwards to nobody"),
             ("[[forward]]\nto = [\"coap://h\"]", "without a scheme"),
+            ("[[forward]]\nto = [\"h\"]\nschemes = [\"htp\"]", "g.toml:1: unknown scheme `htp`: did you mean `http`?"),
             ("[[forward]]\nto = [\"a b\"]", "neither a network nor a name"),
             ("[[rule]]\npath = \"/a\"\nto = \"coap://h\"\n[listen]\ncoaps = [\"::\"]", "g.toml:5: wants [credentials]"),
             (
@@ -662,6 +683,7 @@ mod tests {
                 "g.toml:1: asks endpoints of a directory, and there is none",
             ),
             ("[[rule]]\npath = \"/a\"\nto = \"coap://h\"\nwait = true", "g.toml:1: wait is for devices that register"),
+            ("[listen]\nhttps = [\"::\"]\n[directory]\n", "g.toml:2: wants [credentials] with certificate and key"),
             (
                 "[http]\norigins = [\"panel.example\"]\n[directory]\n",
                 "is no origin; write scheme and host as browsers do",

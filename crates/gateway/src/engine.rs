@@ -19,8 +19,9 @@ use crate::{
     asked::{Alike, Asked, Rules},
     config::Config,
     directory::Directory,
+    http::Asking,
     metrics::Answers,
-    paths::{Full, Paths, Turn},
+    paths::{Full, Paths, Turn, Way},
     refusal::Refusal,
     watched::Watched,
 };
@@ -30,6 +31,8 @@ use crate::{
 pub(crate) struct Engine {
     rules: watch::Sender<Arc<Rules>>,
     pub(crate) paths: Paths,
+    /// How it asks by HTTP.
+    asking: Asking,
     pub(crate) directory: Option<Directory>,
     cache: Mutex<Cache>,
     /// For how long an answer that is not fresh stands in for one that does not come.
@@ -93,6 +96,7 @@ impl Engine {
             rules: watch::Sender::new(Arc::new(Rules::of(config, directory.clone()))),
             directory,
             paths: Paths::new(config).await?,
+            asking: Asking::new(config)?,
             cache: Mutex::new(Cache::new(config.cache.bytes)),
             lingers,
             stale_if_error: config.cache.stale_if_error,
@@ -235,6 +239,12 @@ impl Engine {
     /// Asks who has it, once it is its turn.
     async fn ask(&self, asked: &Asked, etag: Option<&[u8]>) -> Result<Response, Refusal> {
         let until = Instant::now() + asked.timeout;
+        if let Some(web) = &asked.target.web {
+            let address = self.address(asked).await?;
+            let _turn = self.turn_at(asked, &self.paths.way(&asked.target.uri, address), until).await?;
+            let _open = Open::new(self, asked);
+            return self.asking.ask(asked, web, etag, address, until).await;
+        }
         let (_turn, requests) = self.turn(asked, until).await?;
         let _open = Open::new(self, asked);
         let mut failure = None;
@@ -262,14 +272,19 @@ impl Engine {
         until: Instant,
     ) -> Result<(Option<Turn>, Vec<RequestBuilder>), Refusal> {
         let address = self.address(asked).await?;
-        let way = self.paths.way(&asked.uri, address);
+        let way = self.paths.way(&asked.target.uri, address);
         let clients = match (&asked.registrant, &self.directory) {
             (Some(registrant), Some(directory)) => directory.clients(registrant),
-            _ => vec![way.client],
+            _ => vec![way.client.clone()],
         };
         let requests = clients.iter().map(|client| request(client, asked, address)).collect();
+        Ok((self.turn_at(asked, &way, until).await?, requests))
+    }
+
+    /// A turn on a path.
+    async fn turn_at(&self, asked: &Asked, way: &Way, until: Instant) -> Result<Option<Turn>, Refusal> {
         if self.is_round(asked) {
-            return Ok((None, requests));
+            return Ok(None);
         }
         let turn = timeout_at(until, way.turns.take(asked.peer)).await;
         let turn = turn.map_err(|_| {
@@ -280,7 +295,7 @@ impl Engine {
             let why = format!("{}: too many requests wait for this path", asked.authority());
             Refusal::new(Code::SERVICE_UNAVAILABLE, why).again_in(again_in)
         })?;
-        Ok((Some(turn), requests))
+        Ok(Some(turn))
     }
 
     /// Whether this may be a request that is open already and has come back round other gateways. It would wait for its own turn; without
@@ -291,11 +306,14 @@ impl Engine {
 
     /// Where who is asked is.
     async fn address(&self, asked: &Asked) -> Result<SocketAddr, Refusal> {
-        let found = self.paths.resolver().resolve(&asked.uri).await;
+        let found = self.paths.resolver().resolve(&asked.target.uri).await;
         let found = found.map_err(|error| Refusal::new(Code::BAD_GATEWAY, error.to_string()))?;
         let may = |address: &SocketAddr| asked.may_go_to(*address, |ip| self.paths.has(ip));
         found.into_iter().find(may).ok_or_else(|| {
-            Refusal::new(Code::FORBIDDEN, format!("{} is not to be asked through this gateway", asked.uri.host()))
+            Refusal::new(
+                Code::FORBIDDEN,
+                format!("{} is not to be asked through this gateway", asked.target.uri.host()),
+            )
         })
     }
 }
@@ -346,7 +364,7 @@ impl Drop for Open<'_> {
 }
 
 fn request(client: &Client, asked: &Asked, address: SocketAddr) -> RequestBuilder {
-    let request = client.request(asked.method, &asked.uri).address(address).payload(asked.payload.clone());
+    let request = client.request(asked.method, &asked.target.uri).address(address).payload(asked.payload.clone());
     let request = asked.options.iter().fold(request, |request, (number, value)| request.option(number, value.clone()));
     let request = match asked.registrant.as_ref().and_then(|registrant| registrant.identity.clone()) {
         Some(identity) => request.identity(identity),

@@ -108,6 +108,9 @@ impl Gateway {
     pub async fn reload(&self, config: &Config) -> Result<(), Error> {
         if let Some(security) = &config.security {
             self.server.set_security(security.clone()).await?;
+            if self.http.has_tls() {
+                self.http.set_security(security)?;
+            }
         }
         self.engine.set_rules(config);
         // Whose rights were withdrawn is told so.
@@ -190,8 +193,8 @@ impl Builder {
         if let Some(directory) = &directory {
             directory.ask_by(&server);
         }
-        let front = Front::new(&engine, config.http, on_access);
-        let http = Listening::start(front, &listen.http).await?;
+        let front = Front::new(&engine, config.http.clone(), on_access);
+        let http = Listening::start(front, listen, config.security.as_ref()).await?;
         Ok(Gateway { server, http, engine })
     }
 }
@@ -220,7 +223,7 @@ async fn answered(engine: &Arc<Engine>, request: &Request, on_access: Option<&On
             method: Some(request.method()),
             path: request.path_text(),
             rule,
-            upstream: asked.as_ref().ok().map(|asked| asked.uri.to_string()),
+            upstream: asked.as_ref().ok().map(|asked| asked.target.to_string()),
             source,
             code: Some(response.code()),
             bytes: response.payload().len(),
@@ -273,15 +276,17 @@ const fn scheme(transport: Transport) -> &'static str {
 async fn check_loops(config: &Config, engine: &Engine) -> Result<(), Error> {
     let listen = &config.listen;
     for rule in &config.rules {
-        let Some(uri) = rule.goal.fixed() else { continue };
-        let here = match uri.transport() {
-            Transport::Udp => &listen.coap,
-            Transport::Tcp => &listen.coap_tcp,
-            Transport::Dtls => &listen.coaps,
-            Transport::Tls => &listen.coaps_tcp,
+        let Some(target) = rule.goal.fixed() else { continue };
+        let here: &[SocketAddr] = match target.scheme() {
+            "coap" => &listen.coap,
+            "coap+tcp" => &listen.coap_tcp,
+            "coaps" => &listen.coaps,
+            "coaps+tcp" => &listen.coaps_tcp,
+            "http" => &listen.http,
+            _ => &listen.https,
         };
         // Who cannot be resolved now may be later, and is told of when it is asked.
-        let addresses = engine.paths.resolver().resolve(&uri).await.unwrap_or_default();
+        let addresses = engine.paths.resolver().resolve(&target.uri).await.unwrap_or_default();
         let leads_here = |address: &SocketAddr| {
             here.iter().any(|own| own.port() == address.port() && own.port() != 0 && is_at(own.ip(), address.ip()))
         };

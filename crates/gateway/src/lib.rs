@@ -24,6 +24,7 @@ mod http;
 mod metrics;
 mod paths;
 mod refusal;
+mod target;
 mod template;
 mod watched;
 

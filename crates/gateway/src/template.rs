@@ -4,6 +4,8 @@ use std::fmt;
 
 use millpond_live::{Transport, Uri, percent_encoded};
 
+use crate::target::{Target, web_transport, with_port};
+
 /// What may stand unencoded in a segment of a path, beside letters and digits.
 const IN_SEGMENT: &[u8] = b"-._~!$&'()*+,;=:@";
 /// The same in a part of a query.
@@ -145,6 +147,8 @@ enum Whom {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Goal {
     whom: Whom,
+    /// By HTTP.
+    is_web: bool,
     path: Pattern,
     query: Vec<String>,
 }
@@ -158,11 +162,17 @@ impl Goal {
         let (scheme, rest) = text.split_once("://").ok_or("is no URI; write coap://HOST/...")?;
         let (rest, query) = rest.split_once('?').map_or((rest, None), |(rest, query)| (rest, Some(query)));
         let (authority, path) = rest.find('/').map_or((rest, "/"), |at| rest.split_at(at));
+        let web = web_transport(scheme);
         let whom = if scheme == "endpoint" {
             Whom::Endpoint(authority.to_owned())
         } else {
             // A digit in place of each parameter: what remains is a URI like others.
-            let plain = format!("{scheme}://{}/", in_place_of_parameters(authority));
+            let plain = match web {
+                Some((transport, port)) => {
+                    format!("{transport}://{}/", with_port(&in_place_of_parameters(authority), port))
+                }
+                None => format!("{scheme}://{}/", in_place_of_parameters(authority)),
+            };
             let uri: Uri = plain.parse().map_err(|error: millpond_live::UriError| error.to_string())?;
             let bare = format!(":{}", uri.port());
             let host = authority.strip_suffix(&bare).unwrap_or(authority).to_owned();
@@ -170,6 +180,7 @@ impl Goal {
         };
         let goal = Self {
             whom,
+            is_web: web.is_some(),
             path: Pattern::read(path)?,
             query: query.map(|query| query.split('&').map(str::to_owned).collect()).unwrap_or_default(),
         };
@@ -218,13 +229,22 @@ impl Goal {
     }
 
     /// Whom it leads to, if that is the same for all.
-    pub(crate) fn fixed(&self) -> Option<Uri> {
+    pub(crate) fn fixed(&self) -> Option<Target> {
         let Whom::Host(transport, host, port) = &self.whom else { return None };
-        if self.has_open_host() { None } else { uri(*transport, host, *port, &[], &[]) }
+        if self.has_open_host() { None } else { uri(*transport, host, *port, &[], &[]).map(self.made()) }
     }
 
-    /// The URI with these values; none where a value makes no host.
-    pub(crate) fn uri(&self, values: &Values, query: &[String]) -> Option<Uri> {
+    const fn made(&self) -> fn(Uri) -> Target {
+        if self.is_web { Target::web } else { Target::coap }
+    }
+
+    /// Whether it asks by TLS for HTTP.
+    pub(crate) const fn is_https(&self) -> bool {
+        matches!(self.whom, Whom::Host(Transport::Tls, ..)) && self.is_web
+    }
+
+    /// What is asked with these values; none where a value makes no host.
+    pub(crate) fn target(&self, values: &Values, query: &[String]) -> Option<Target> {
         let Whom::Host(transport, host, port) = &self.whom else { return None };
         let mut host = host.clone();
         for (name, value) in values.iter().filter(|_| self.has_open_host()) {
@@ -243,7 +263,7 @@ impl Goal {
             host = host.replace(&hole, label);
         }
         let (path, query) = self.path_and_query(values, query)?;
-        uri(*transport, &host, *port, &path, &query)
+        uri(*transport, &host, *port, &path, &query).map(self.made())
     }
 
     /// The path at the gateway that leads to this path of the one that is asked.
@@ -311,7 +331,7 @@ mod tests {
     fn led(path: &str, goal: &str, asked: &[&str]) -> Option<String> {
         let pattern = Pattern::read(path).unwrap();
         let goal = Goal::read(goal, &pattern).unwrap();
-        goal.uri(&pattern.values(asked)?, &["q=1".into()]).map(|uri| uri.to_string())
+        goal.target(&pattern.values(asked)?, &["q=1".into()]).map(|target| target.to_string())
     }
 
     #[test]
@@ -323,6 +343,9 @@ mod tests {
         let fixed = led("/{*all}", "coaps+tcp://[2001:db8::1]:99/x/{*all}?k", &["y"]);
         assert_eq!(fixed.as_deref(), Some("coaps+tcp://[2001:db8::1]:99/x/y?k&q=1"));
         assert_eq!(led("/", "coap://a/b", &[]).as_deref(), Some("coap://a/b?q=1"));
+        assert_eq!(led("/{*r}", "http://a/{*r}", &["b c"]).as_deref(), Some("http://a:80/b%20c?q=1"));
+        assert_eq!(led("/", "https://[2001:db8::1]:99/", &[]).as_deref(), Some("https://[2001:db8::1]:99/?q=1"));
+        assert_eq!(led("/{id}", "http://10.77.1.{id}/", &["7"]).as_deref(), Some("http://10.77.1.7:80/?q=1"));
     }
 
     /// What a client writes in place of a parameter never names another host, port or path than one segment would.

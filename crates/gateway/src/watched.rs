@@ -201,6 +201,13 @@ async fn keep(engine: &Weak<Engine>, asked: &Asked, watched: &Watched) {
 
 async fn follow(engine: &Weak<Engine>, asked: &Asked, watched: &Watched) {
     let Some(registering) = engine.upgrade() else { return };
+    if asked.target.web.is_some() {
+        // HTTP has no observations.
+        let first = registering.answer(asked).await.0;
+        drop(registering);
+        let last = poll(engine, asked, watched, first).await;
+        return watched.tell(engine, last);
+    }
     let until = Instant::now() + asked.timeout;
     let registered = match registering.turn(asked, until).await {
         Ok((_turn, requests)) => {
@@ -219,13 +226,7 @@ async fn follow(engine: &Weak<Engine>, asked: &Asked, watched: &Watched) {
     drop(registering);
     let last = match registered {
         Ok(observation) => follow_observation(engine, asked, watched, observation).await,
-        Err(Error::NotObserved { answer }) => {
-            let mut state = asked.answer(&answer);
-            while state.is_success() {
-                state = poll_after(engine, asked, watched, state).await;
-            }
-            state
-        }
+        Err(Error::NotObserved { answer }) => poll(engine, asked, watched, asked.answer(&answer)).await,
         Err(error) => failed(asked, &error).response(),
     };
     watched.tell(engine, last);
@@ -272,6 +273,14 @@ async fn until(out_of_date: Option<(Instant, Instant)>) -> Instant {
         }
         None => std::future::pending().await,
     }
+}
+
+/// Tells states of who cannot be observed until there is one that is the last.
+async fn poll(engine: &Weak<Engine>, asked: &Asked, watched: &Watched, mut state: Response) -> Response {
+    while state.is_success() {
+        state = poll_after(engine, asked, watched, state).await;
+    }
+    state
 }
 
 /// Tells a state of who cannot be observed, and asks for the next one when it is not fresh any more.

@@ -109,6 +109,8 @@ pub use stats::{PeerStats, Stats};
 pub use structured::Cbor;
 #[cfg(feature = "json")]
 pub use structured::Json;
+#[cfg(feature = "tls")]
+pub use tcp::{TlsConnector, TlsListener};
 pub use trace::{Happened, TraceEvent};
 pub use udp::{Interface, network_of};
 pub use uri::{DEFAULT_PORT, DEFAULT_SECURE_PORT, Host, Transport, Uri, UriError, percent_encoded};

@@ -60,6 +60,38 @@ pub(super) fn status(code: Code, has_body: bool) -> StatusCode {
     }
 }
 
+/// How a status is told in CoAP, of an answer to a request by this method (RFC 7252 §10.1). None of one that is no answer.
+pub(super) fn code(status: StatusCode, method: Code) -> Option<Code> {
+    Some(match status.as_u16() {
+        201 => Code::CREATED,
+        304 => Code::VALID,
+        200..=299 => match method {
+            Code::GET | Code::FETCH => Code::CONTENT,
+            Code::DELETE => Code::DELETED,
+            _ => Code::CHANGED,
+        },
+        401 | 407 => Code::UNAUTHORIZED,
+        403 => Code::FORBIDDEN,
+        404 | 410 => Code::NOT_FOUND,
+        405 => Code::METHOD_NOT_ALLOWED,
+        406 => Code::NOT_ACCEPTABLE,
+        409 => Code::CONFLICT,
+        412 => Code::PRECONDITION_FAILED,
+        413 => Code::REQUEST_ENTITY_TOO_LARGE,
+        415 => Code::UNSUPPORTED_CONTENT_FORMAT,
+        422 => Code::UNPROCESSABLE_ENTITY,
+        429 => Code::TOO_MANY_REQUESTS,
+        400..=499 => Code::BAD_REQUEST,
+        501 => Code::NOT_IMPLEMENTED,
+        502 => Code::BAD_GATEWAY,
+        503 => Code::SERVICE_UNAVAILABLE,
+        504 => Code::GATEWAY_TIMEOUT,
+        508 => Code::HOP_LIMIT_REACHED,
+        500..=599 => Code::INTERNAL_SERVER_ERROR,
+        _ => return None,
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -98,6 +130,22 @@ mod tests {
         ] {
             let code = Code::new(class, detail).unwrap();
             assert_eq!((status(code, true).as_u16(), status(code, false).as_u16()), (with_body, without), "{code}");
+        }
+    }
+
+    /// An error never comes back as a success.
+    #[test]
+    fn statuses_keep_their_class() {
+        for number in 100..=999 {
+            let status = StatusCode::from_u16(number).unwrap();
+            let class = code(status, Code::GET).map(Code::class);
+            let expected = match number {
+                200..=299 | 304 => Some(2),
+                400..=499 => Some(4),
+                500..=599 => Some(5),
+                _ => None,
+            };
+            assert_eq!(class, expected, "{number}");
         }
     }
 }

@@ -13,17 +13,17 @@ use std::{
 
 use hyper::{server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use millpond_live::{Error, network_of, quota::Holders};
+use millpond_live::{Error, ServerSecurity, TlsListener, network_of, quota::Holders};
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
-    net::{TcpListener, TcpStream},
+    net::TcpListener,
     sync::Notify,
     task::JoinSet,
     time::{Instant, Sleep, sleep, timeout},
 };
 
 use super::{Front, ended};
-use crate::engine::locked;
+use crate::{config::Listen, engine::locked};
 
 /// Bytes and lines of the longest head.
 const LONGEST_HEAD: usize = 16_384;
@@ -91,16 +91,30 @@ impl Drop for Seat {
 }
 
 impl Listening {
-    pub(crate) async fn start(front: Front, at: &[SocketAddr]) -> Result<Self, Error> {
+    pub(crate) async fn start(front: Front, listen: &Listen, security: Option<&ServerSecurity>) -> Result<Self, Error> {
         let mut listening = Self { front: Arc::new(front), addresses: Vec::new(), tasks: JoinSet::new() };
+        if let Some(security) = security.filter(|_| !listen.https.is_empty()) {
+            listening.set_security(security)?;
+        }
         let seats = Arc::new(Mutex::new(Seats::default()));
-        for address in at {
-            let cannot = |error: io::Error| Error::Setting { name: "http", reason: format!("{address}: {error}") };
+        let all = listen.http.iter().map(|address| ("http", address));
+        for (scheme, address) in all.chain(listen.https.iter().map(|address| ("https", address))) {
+            let cannot = |error: io::Error| Error::Setting { name: scheme, reason: format!("{address}: {error}") };
             let listener = TcpListener::bind(address).await.map_err(cannot)?;
-            listening.addresses.push(("http", listener.local_addr().map_err(cannot)?));
-            listening.tasks.spawn(accept(Arc::clone(&listening.front), listener, Arc::clone(&seats)));
+            listening.addresses.push((scheme, listener.local_addr().map_err(cannot)?));
+            listening.tasks.spawn(accept(Arc::clone(&listening.front), scheme, listener, Arc::clone(&seats)));
         }
         Ok(listening)
+    }
+
+    pub(crate) fn has_tls(&self) -> bool {
+        locked(&self.front.tls).is_some()
+    }
+
+    /// Has these credentials from now on.
+    pub(crate) fn set_security(&self, security: &ServerSecurity) -> Result<(), Error> {
+        *locked(&self.front.tls) = Some(TlsListener::new(security, b"http/1.1")?);
+        Ok(())
     }
 
     pub(crate) fn addresses(&self) -> &[(&'static str, SocketAddr)] {
@@ -116,7 +130,7 @@ impl Listening {
     }
 }
 
-async fn accept(front: Arc<Front>, listener: TcpListener, seats: Arc<Mutex<Seats>>) {
+async fn accept(front: Arc<Front>, scheme: &'static str, listener: TcpListener, seats: Arc<Mutex<Seats>>) {
     let (mut connections, mut ends) = (JoinSet::new(), front.ends.subscribe());
     loop {
         let accepted = tokio::select! {
@@ -128,7 +142,20 @@ async fn accept(front: Arc<Front>, listener: TcpListener, seats: Arc<Mutex<Seats
             Ok((stream, peer)) => {
                 let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
                 let (front, seat) = (Arc::clone(&front), Seat::take(&seats, peer, front.settings.connections));
-                connections.spawn(async move { converse(front, stream, peer, seat).await });
+                connections.spawn(async move {
+                    // Events are small, and each is to leave at once.
+                    let _ = stream.set_nodelay(true);
+                    if scheme == "http" {
+                        return converse(front, scheme, stream, peer, seat).await;
+                    }
+                    let tls = locked(&front.tls).clone();
+                    // Who cannot have a session has been told why by TLS.
+                    if let Some(tls) = tls
+                        && let Ok(Ok(stream)) = timeout(HEAD_WITHIN, tls.accept(stream)).await
+                    {
+                        converse(front, scheme, stream, peer, seat).await;
+                    }
+                });
             }
             // There are no descriptors, or who came has gone.
             Err(_) => sleep(Duration::from_millis(100)).await,
@@ -138,12 +165,13 @@ async fn accept(front: Arc<Front>, listener: TcpListener, seats: Arc<Mutex<Seats
     while connections.join_next().await.is_some() {}
 }
 
-async fn converse(front: Arc<Front>, stream: TcpStream, peer: SocketAddr, seat: Seat) {
-    // Events are small, and each is to leave at once.
-    let _ = stream.set_nodelay(true);
+async fn converse<S>(front: Arc<Front>, scheme: &'static str, stream: S, peer: SocketAddr, seat: Seat)
+where
+    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
     let service = service_fn(|request| {
         let front = Arc::clone(&front);
-        async move { Ok::<_, Infallible>(front.serve("http", peer, request).await) }
+        async move { Ok::<_, Infallible>(front.serve(scheme, peer, request).await) }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())

@@ -1,5 +1,6 @@
 //! HTTP: a request becomes one of CoAP under the same rules, and its answer one of HTTP (RFC 7252 §10.2, RFC 8075).
 
+mod asking;
 mod codes;
 mod connections;
 mod events;
@@ -7,7 +8,11 @@ mod media;
 mod request;
 mod response;
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    net::SocketAddr,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::{
@@ -16,12 +21,13 @@ use hyper::{
     header::{self, HeaderValue},
     http::request::Parts,
 };
-use millpond_live::{Bytes, Code, FairSemaphore};
+use millpond_live::{Bytes, Code, FairSemaphore, TlsListener};
 use tokio::{
     sync::watch,
     time::{Instant, timeout},
 };
 
+pub(crate) use asking::Asking;
 pub(crate) use connections::Listening;
 use request::Read;
 use response::{Answer, Body, refused};
@@ -41,6 +47,7 @@ pub(crate) struct Front {
     settings: Web,
     /// Bytes of bodies that are being read or forwarded.
     bodies: FairSemaphore,
+    tls: Mutex<Option<TlsListener>>,
     /// The gateway ends.
     ends: watch::Sender<bool>,
 }
@@ -68,6 +75,7 @@ impl Front {
             on_access,
             settings,
             bodies: FairSemaphore::new(BODIES),
+            tls: Mutex::default(),
             ends: watch::Sender::new(false),
         }
     }
@@ -95,7 +103,7 @@ impl Front {
                 method,
                 path: head.uri.path().to_owned(),
                 rule,
-                upstream: asked.as_ref().map(|asked| asked.uri.to_string()),
+                upstream: asked.as_ref().map(|asked| asked.target.to_string()),
                 source,
                 code: Some(code),
                 bytes,

@@ -18,6 +18,7 @@ use super::{
 use crate::{
     asked::{HOP_LIMIT, Wanted},
     refusal::Refusal,
+    target::Target,
 };
 
 /// A request whose body is still to be read.
@@ -39,10 +40,10 @@ pub(super) struct Read {
     pub(super) origin: Option<String>,
 }
 
-/// The URI that a client names, and by which words.
+/// What a client names, and by which words.
 #[derive(Clone, Debug)]
 pub(super) struct Named {
-    pub(super) uri: Uri,
+    target: Target,
     /// In the path at the gateway (RFC 8075 §5.3), and not as the target of the request (RFC 7252 §10.2).
     pub(super) is_in_path: bool,
 }
@@ -147,7 +148,7 @@ impl Read {
             host: self.host.as_deref(),
             path: &self.path,
             query: &self.query,
-            named: self.named.as_ref().map(|named| &named.uri),
+            named: self.named.as_ref().map(|named| &named.target),
             hop_limit: self.hop_limit,
             options,
             payload: &self.payload,
@@ -170,17 +171,18 @@ fn authority(text: &str) -> Result<Authority, Refusal> {
     read.ok_or_else(|| bad("Host is no host"))
 }
 
-type Target = (Option<Named>, Vec<String>, Vec<String>);
+/// What the client names, or the path and query at the gateway.
+type Led = (Option<Named>, Vec<String>, Vec<String>);
 
 /// Whom the request is for, and which path.
-fn target(head: &Parts, host: Option<&Authority>) -> Result<Target, Refusal> {
+fn target(head: &Parts, host: Option<&Authority>) -> Result<Led, Refusal> {
     let target = &head.uri;
     let path = target.path_and_query().map_or("/", |path| path.as_str());
     let scheme = target.scheme_str().unwrap_or_default();
     if scheme.starts_with("coap") {
         let authority = target.authority().map_or("", Authority::as_str);
         let uri = read_uri(&format!("{scheme}://{authority}"), path)?;
-        return Ok((Some(Named { uri, is_in_path: false }), Vec::new(), Vec::new()));
+        return Ok((Some(Named { target: Target::coap(uri), is_in_path: false }), Vec::new(), Vec::new()));
     }
     match (scheme, target.authority()) {
         ("", None) => {}
@@ -199,7 +201,7 @@ fn target(head: &Parts, host: Option<&Authority>) -> Result<Target, Refusal> {
         // Those of an IPv6 address must be encoded there (RFC 8075 §5.3.2).
         let authority = authority.replace("%5B", "[").replace("%5b", "[").replace("%5D", "]").replace("%5d", "]");
         let uri = read_uri(&format!("{scheme}://{authority}"), path)?;
-        return Ok((Some(Named { uri, is_in_path: true }), Vec::new(), Vec::new()));
+        return Ok((Some(Named { target: Target::coap(uri), is_in_path: true }), Vec::new(), Vec::new()));
     }
     let uri = read_uri("coap://gateway", path)?;
     Ok((None, uri.path().to_vec(), uri.query().to_vec()))

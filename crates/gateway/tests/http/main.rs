@@ -2,6 +2,7 @@
 
 mod asking;
 mod events;
+mod forwarding;
 mod hostile;
 
 use std::{net::SocketAddr, path::Path, sync::Arc};

@@ -24,6 +24,8 @@ pub(crate) use connections::{ConnectionLimits, Connections};
 #[cfg(feature = "server")]
 pub(crate) use secure::acceptor;
 pub(crate) use secure::{ClientConfig, client_config};
+#[cfg(feature = "tls")]
+pub use secure::{TlsConnector, TlsListener};
 #[cfg(feature = "server")]
 pub(crate) use server::{Opened, Shared, begin_from, listen};
 #[cfg(feature = "server")]

@@ -6,11 +6,11 @@ use bytes::Bytes;
 pub(crate) use rustls::ClientConfig;
 use rustls::{CommonState, ServerConfig, sign::SingleCertAndKey};
 use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
     net::TcpStream,
 };
 pub(crate) use tokio_rustls::TlsAcceptor;
-use tokio_rustls::{TlsConnector, client, server};
+use tokio_rustls::{TlsConnector as Connector, client, server};
 
 use crate::{
     ClientSecurity, DEFAULT_SECURE_PORT, Error, Host, PeerIdentity, ServerSecurity, Why,
@@ -22,8 +22,12 @@ const PROTOCOL: &[u8] = b"coap";
 
 /// How a client makes sessions.
 pub(crate) fn client_config(security: &ClientSecurity) -> Result<Arc<ClientConfig>, Error> {
+    client_config_for(security, PROTOCOL)
+}
+
+fn client_config_for(security: &ClientSecurity, protocol: &[u8]) -> Result<Arc<ClientConfig>, Error> {
     if security.has_pre_shared_key_alone() {
-        let reason = "coaps+tcp goes by certificates, and there is only a pre-shared key, which is for coaps; \
+        let reason = "coaps+tcp and https go by certificates, and there is only a pre-shared key, which is for coaps; \
              give certificates to trust, or ask by coaps";
         return Err(Error::Setting { name: "security", reason: reason.into() });
     }
@@ -34,12 +38,16 @@ pub(crate) fn client_config(security: &ClientSecurity) -> Result<Arc<ClientConfi
         Some(own) => config.with_client_cert_resolver(Arc::new(SingleCertAndKey::from(Arc::clone(own.certified())))),
         None => config.with_no_client_auth(),
     };
-    config.alpn_protocols = vec![PROTOCOL.to_vec()];
+    config.alpn_protocols = vec![protocol.to_vec()];
     Ok(Arc::new(config))
 }
 
 /// How a server makes sessions.
 pub(crate) fn acceptor(security: &ServerSecurity) -> Result<TlsAcceptor, Error> {
+    acceptor_for(security, PROTOCOL)
+}
+
+fn acceptor_for(security: &ServerSecurity, protocol: &[u8]) -> Result<TlsAcceptor, Error> {
     let Some(own) = security.own_certificate() else {
         let reason = "coaps+tcp needs a certificate and its key; give them to ServerSecurity::certificate".into();
         return Err(Error::Setting { name: "bind_tls", reason });
@@ -51,12 +59,74 @@ pub(crate) fn acceptor(security: &ServerSecurity) -> Result<TlsAcceptor, Error> 
         None => config.with_no_client_auth(),
     };
     let mut config = config.with_cert_resolver(Arc::new(SingleCertAndKey::from(Arc::clone(own.certified()))));
-    config.alpn_protocols = vec![PROTOCOL.to_vec()];
+    config.alpn_protocols = vec![protocol.to_vec()];
     Ok(TlsAcceptor::from(Arc::new(config)))
 }
 
 fn unusable(error: &rustls::Error) -> Error {
     Error::Setting { name: "security", reason: error.to_string() }
+}
+
+/// Sessions of TLS over which another protocol than CoAP is spoken, with what a client has.
+#[derive(Clone)]
+pub struct TlsConnector(Arc<ClientConfig>);
+
+impl std::fmt::Debug for TlsConnector {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TlsConnector").finish_non_exhaustive()
+    }
+}
+
+impl TlsConnector {
+    /// Sessions in which this protocol is named by ALPN.
+    ///
+    /// # Errors
+    /// What the client has is not enough, or cannot be used.
+    pub fn new(security: &ClientSecurity, protocol: &[u8]) -> Result<Self, Error> {
+        client_config_for(security, protocol).map(Self)
+    }
+
+    /// A session over a connection to this peer, which must prove to be this host.
+    ///
+    /// # Errors
+    /// There is none, and why.
+    pub async fn connect(
+        &self,
+        stream: TcpStream,
+        peer: SocketAddr,
+        host: &Host,
+    ) -> Result<impl AsyncRead + AsyncWrite + Send + Unpin + 'static, Error> {
+        let connecting = Connector::from(Arc::clone(&self.0)).connect(name_of(host)?, stream);
+        connecting.await.map_err(|error| Error::insecure(peer, why(error, Other::Server)))
+    }
+}
+
+/// Sessions of TLS over which another protocol than CoAP is spoken, with what a server has.
+#[derive(Clone)]
+pub struct TlsListener(TlsAcceptor);
+
+impl std::fmt::Debug for TlsListener {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TlsListener").finish_non_exhaustive()
+    }
+}
+
+impl TlsListener {
+    /// Sessions in which this protocol is named by ALPN.
+    ///
+    /// # Errors
+    /// What the server has is not enough, or cannot be used.
+    pub fn new(security: &ServerSecurity, protocol: &[u8]) -> Result<Self, Error> {
+        acceptor_for(security, protocol).map(Self)
+    }
+
+    /// A session over a connection that somebody has opened.
+    ///
+    /// # Errors
+    /// There is none.
+    pub async fn accept(&self, stream: TcpStream) -> io::Result<impl AsyncRead + AsyncWrite + Send + Unpin + 'static> {
+        self.0.accept(stream).await
+    }
 }
 
 /// A client's session over a connection, and who the server has proved to be, which must be who the URI names. Where the port is not that of the scheme,
@@ -67,7 +137,7 @@ pub(super) async fn connect(
     peer: SocketAddr,
     host: &Host,
 ) -> Result<(client::TlsStream<TcpStream>, Option<PeerIdentity>), Error> {
-    let stream = TlsConnector::from(config)
+    let stream = Connector::from(config)
         .connect(name_of(host)?, stream)
         .await
         .map_err(|error| Error::insecure(peer, why(error, Other::Server)))?;
