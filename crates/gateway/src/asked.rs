@@ -26,6 +26,8 @@ pub(crate) struct Asked {
     pub(crate) payload: Bytes,
     /// Who asks.
     pub(crate) peer: SocketAddr,
+    /// It has shown that it is at its address.
+    pub(crate) is_validated: bool,
     pub(crate) timeout: Duration,
     /// Requests with the same ask for the same.
     pub(crate) key: CacheKey,
@@ -77,6 +79,8 @@ pub(crate) struct Led {
 pub(crate) struct Wanted<'r> {
     pub(crate) method: Code,
     pub(crate) peer: SocketAddr,
+    /// It has shown that it is at its address.
+    pub(crate) is_validated: bool,
     pub(crate) identity: Option<&'r PeerIdentity>,
     /// The name by which the gateway is asked.
     pub(crate) host: Option<&'r str>,
@@ -117,6 +121,7 @@ impl Rules {
         let mut wanted = Wanted {
             method: request.method(),
             peer: request.peer(),
+            is_validated: request.is_address_proved(),
             identity: request.identity(),
             host,
             path: &path,
@@ -169,6 +174,7 @@ impl Rules {
             hop_limit,
             payload: wanted.payload.clone(),
             peer: wanted.peer,
+            is_validated: wanted.is_validated,
             timeout,
             key,
             is_shared,

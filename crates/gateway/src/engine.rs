@@ -21,7 +21,7 @@ use crate::{
     directory::Directory,
     http::Asking,
     metrics::Answers,
-    paths::{Full, Paths, Turn, Way},
+    paths::{NoRoom, Paths, Turn, Way},
     refusal::Refusal,
     watched::Watched,
 };
@@ -286,14 +286,17 @@ impl Engine {
         if self.is_round(asked) {
             return Ok(None);
         }
-        let turn = timeout_at(until, way.turns.take(asked.peer)).await;
+        let turn = timeout_at(until, way.turns.take(asked.peer, asked.is_validated)).await;
         let turn = turn.map_err(|_| {
             let why = format!("{}: {} s passed before its turn came", asked.authority(), asked.timeout.as_secs());
             Refusal::new(Code::GATEWAY_TIMEOUT, why)
         })?;
-        let turn = turn.map_err(|Full { again_in }| {
+        let turn = turn.map_err(|no_room| {
             let why = format!("{}: too many requests wait for this path", asked.authority());
-            Refusal::new(Code::SERVICE_UNAVAILABLE, why).again_in(again_in)
+            match no_room {
+                NoRoom::Full { again_in } => Refusal::new(Code::SERVICE_UNAVAILABLE, why).again_in(again_in),
+                NoRoom::Unvalidated => Refusal { asks_for_proof: true, ..Refusal::new(Code::UNAUTHORIZED, why) },
+            }
         })?;
         Ok(Some(turn))
     }

@@ -3,14 +3,14 @@
 use std::{
     collections::BTreeMap,
     net::{IpAddr, SocketAddr},
-    sync::{
-        Arc, Mutex, PoisonError, Weak,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     time::Duration,
 };
 
-use millpond_live::{Client, Error, FairPermit, FairSemaphore, IpNet, PathKey, Uri};
+use millpond_live::{
+    Client, Error, FairPermit, FairSemaphore, IpNet, PathKey, Uri, network_of,
+    quota::{Shares, Source, Usage},
+};
 use tokio::time::Instant;
 
 use crate::config::{Config, PathOf};
@@ -47,8 +47,9 @@ pub(crate) struct Way {
 pub(crate) struct Turns {
     permits: FairSemaphore,
     at_a_time: usize,
-    most_waiting: usize,
-    waiting: AtomicUsize,
+    /// Who waits, and how many may.
+    waiting: Mutex<Usage>,
+    shares: Shares,
     /// How long one request takes, lately, in microseconds.
     takes: Mutex<f64>,
 }
@@ -61,10 +62,13 @@ pub(crate) struct Turn {
     began: Instant,
 }
 
-/// There is no room in a queue; it is empty in so many seconds.
+/// Why there is no room in a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Full {
-    pub(crate) again_in: u32,
+pub(crate) enum NoRoom {
+    /// It is empty in so many seconds.
+    Full { again_in: u32 },
+    /// Who asks may have forged its address, and too many such wait.
+    Unvalidated,
 }
 
 /// Requests in connections, whose pace is the operating system's matter: enough to fill a pipe, few enough for others to have turns.
@@ -134,7 +138,7 @@ impl Paths {
 
     /// How many requests wait before each declared path.
     pub(crate) fn waiting(&self) -> impl Iterator<Item = (&str, usize)> {
-        self.declared.iter().map(|path| (path.name.as_str(), path.turns.waiting.load(Ordering::Relaxed)))
+        self.declared.iter().map(|path| (path.name.as_str(), path.turns.usage().all()))
     }
 
     /// The clients that ask.
@@ -149,28 +153,42 @@ impl Turns {
         Self {
             permits: FairSemaphore::new(at_a_time),
             at_a_time,
-            most_waiting,
-            waiting: AtomicUsize::new(0),
+            waiting: Mutex::new(Usage::new()),
+            shares: Shares::of_places(most_waiting.max(at_a_time)),
             takes: Mutex::new(FIRST_TAKES),
         }
     }
 
-    /// Waits for a turn. Networks of those who wait take turns.
-    pub(crate) async fn take(self: &Arc<Self>, peer: SocketAddr) -> Result<Turn, Full> {
-        struct Waits<'t>(&'t AtomicUsize);
+    /// Waits for a turn. Networks of those who wait take turns, and none has more than three quarters of the queue; unvalidated addresses
+    /// share a quarter.
+    pub(crate) async fn take(self: &Arc<Self>, peer: SocketAddr, is_validated: bool) -> Result<Turn, NoRoom> {
+        struct Waits<'t>(&'t Turns, Source);
         impl Drop for Waits<'_> {
             fn drop(&mut self) {
-                self.0.fetch_sub(1, Ordering::Relaxed);
+                self.0.usage().remove(self.1, 1);
             }
         }
-        let before = self.waiting.fetch_add(1, Ordering::Relaxed);
-        let waits = Waits(&self.waiting);
-        if before >= self.most_waiting.max(self.at_a_time) {
-            return Err(Full { again_in: self.drains_in(before) });
-        }
+        let source = Source { is_validated, network: network_of(peer) };
+        let waits = {
+            let mut usage = self.usage();
+            let full = usage.full(&self.shares, source, 1);
+            // Where nobody waits it may be its turn at once.
+            if usage.all() > 0 && full.is_unvalidated() {
+                return Err(NoRoom::Unvalidated);
+            }
+            if usage.all() > 0 && (full.all || full.network) {
+                return Err(NoRoom::Full { again_in: self.drains_in(usage.all()) });
+            }
+            usage.add(source, 1);
+            Waits(self, source)
+        };
         let permit = self.permits.acquire(peer, 1).await;
         drop(waits);
         Ok(Turn { _permit: permit, of: Arc::clone(self), began: Instant::now() })
+    }
+
+    fn usage(&self) -> MutexGuard<'_, Usage> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Seconds until so many requests are answered, if they take as long as those before.
@@ -203,41 +221,59 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_full_queue_says_when_it_will_be_empty() {
-        let turns = Arc::new(Turns::new(1, 3));
+        let turns = Arc::new(Turns::new(1, 4));
         for _ in 0..40 {
-            let turn = turns.take(peer(1)).await.unwrap();
+            let turn = turns.take(peer(1), true).await.unwrap();
             tokio::time::advance(Duration::from_secs(4)).await;
             drop(turn);
         }
-        let under_way = turns.take(peer(1)).await.unwrap();
+        let under_way = turns.take(peer(1), true).await.unwrap();
         let waiting: Vec<_> = (0..3)
             .map(|_| {
                 let turns = Arc::clone(&turns);
-                tokio::spawn(async move { turns.take(peer(2)).await.map(drop) })
+                tokio::spawn(async move { turns.take(peer(2), true).await.map(drop) })
             })
             .collect();
         tokio::task::yield_now().await;
-        let full = turns.take(peer(3)).await.unwrap_err();
-        assert_eq!(full, Full { again_in: 12 }, "three requests of four seconds each wait");
+        let full = turns.take(peer(2), true).await.unwrap_err();
+        assert_eq!(full, NoRoom::Full { again_in: 12 }, "three requests of four seconds each wait");
         drop(under_way);
         for one in waiting {
             one.await.unwrap().unwrap();
         }
-        assert_eq!(turns.waiting.load(Ordering::Relaxed), 0);
+        assert_eq!(turns.usage().all(), 0);
+    }
+
+    #[tokio::test]
+    async fn unvalidated_addresses_leave_the_queue_to_others() {
+        let turns = Arc::new(Turns::new(1, 4));
+        let under_way = turns.take(peer(1), true).await.unwrap();
+        let wait = |network, is_validated| {
+            let turns = Arc::clone(&turns);
+            tokio::spawn(async move { turns.take(peer(network), is_validated).await.map(drop) })
+        };
+        let first = wait(2, false);
+        tokio::task::yield_now().await;
+        assert_eq!(wait(3, false).await.unwrap(), Err(NoRoom::Unvalidated));
+        let known = wait(3, true);
+        tokio::task::yield_now().await;
+        assert_eq!(turns.usage().all(), 2);
+        drop(under_way);
+        assert_eq!((first.await.unwrap(), known.await.unwrap()), (Ok(()), Ok(())));
     }
 
     #[tokio::test]
     async fn who_stops_waiting_leaves_the_queue() {
-        let turns = Arc::new(Turns::new(1, 1));
-        let _under_way = turns.take(peer(1)).await.unwrap();
+        let turns = Arc::new(Turns::new(1, 4));
+        let _under_way = turns.take(peer(1), true).await.unwrap();
         let waits = tokio::spawn({
             let turns = Arc::clone(&turns);
-            async move { turns.take(peer(1)).await.map(drop) }
+            async move { turns.take(peer(1), true).await.map(drop) }
         });
         tokio::task::yield_now().await;
-        assert!(turns.take(peer(1)).await.is_err());
+        assert_eq!(turns.usage().all(), 1);
         waits.abort();
         let _ = waits.await;
-        assert_eq!(turns.waiting.load(Ordering::Relaxed), 0);
+        assert_eq!(turns.usage().all(), 0);
     }
 }

@@ -15,6 +15,8 @@ pub(crate) struct Refusal {
     pub(crate) may_wait: Option<Duration>,
     /// The methods that are, where this one is not.
     pub(crate) allowed: Vec<Code>,
+    /// Who asks is to show first that it is at its address (RFC 9175).
+    pub(crate) asks_for_proof: bool,
 }
 
 /// Bytes of a reason, at most: it goes into one datagram beside options.
@@ -22,7 +24,7 @@ const LONGEST: usize = 300;
 
 impl Refusal {
     pub(crate) fn new(code: Code, why: impl Into<String>) -> Self {
-        Self { code, why: why.into(), again_in: None, may_wait: None, allowed: Vec::new() }
+        Self { code, why: why.into(), again_in: None, may_wait: None, allowed: Vec::new(), asks_for_proof: false }
     }
 
     pub(crate) fn again_in(self, seconds: u32) -> Self {
@@ -30,6 +32,9 @@ impl Refusal {
     }
 
     pub(crate) fn response(&self) -> Response {
+        if self.asks_for_proof {
+            return Response::prove_address();
+        }
         let end = self.why.char_indices().map(|(at, _)| at).take_while(|at| *at <= LONGEST).last().unwrap_or(0);
         let why = if self.why.len() <= LONGEST { &self.why } else { self.why.get(..end).unwrap_or_default() };
         let response = Response::new(self.code).with_payload(why.as_bytes().to_vec());

@@ -143,6 +143,8 @@ impl Read {
         Wanted {
             method: self.method,
             peer,
+            // A connection shows that.
+            is_validated: true,
             // Who asks by HTTP does not show who it is.
             identity: None,
             host: self.host.as_deref(),

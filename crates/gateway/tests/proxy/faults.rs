@@ -13,7 +13,7 @@ use millpond_gateway::Gateway;
 use millpond_live::{Client, Code, Observable, Resource, Response, Server};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use super::{any, client, config};
+use super::{client, config};
 
 /// A server that answers at once, late, not at all, with another body each time, or not observably.
 async fn upstream(at: SocketAddr, changed: &Observable) -> Server {
@@ -43,9 +43,19 @@ async fn upstream(at: SocketAddr, changed: &Observable) -> Server {
     builder.route("/state", Resource::new().observable(&observed).get(state)).start().await.unwrap()
 }
 
-/// The port that the upstream had, once nobody else has it: the system may have given it away meanwhile.
+fn is_free(at: &SocketAddr) -> bool {
+    std::net::UdpSocket::bind(at).is_ok() && std::net::TcpListener::bind(at).is_ok()
+}
+
+/// A port below those that the system gives to others while the upstream is away.
+fn port_of_its_own() -> SocketAddr {
+    let first = 20_000 + u16::try_from(std::process::id() % 10_000).unwrap();
+    (first..32_000).map(|port| SocketAddr::from(([127, 0, 0, 1], port))).find(is_free).unwrap()
+}
+
+/// The same port, once the server that was there has let go of it.
 async fn port_again(at: SocketAddr) -> SocketAddr {
-    while std::net::UdpSocket::bind(at).is_err() || std::net::TcpListener::bind(at).is_err() {
+    while !is_free(&at) {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     at
@@ -69,8 +79,8 @@ fn figure(text: &str, name: &str) -> f64 {
 async fn each_request_ends_whatever_happens_upstream_and_nothing_is_left() {
     let soak = std::env::var("MILLPOND_SOAK").ok().and_then(|text| text.parse().ok()).unwrap_or(6);
     let changed = Observable::new();
-    let mut server = Some(upstream(any(), &changed).await);
-    let at = server.as_ref().unwrap().local_addr();
+    let at = port_of_its_own();
+    let mut server = Some(upstream(at, &changed).await);
     let lines = format!(
         "metrics = \"127.0.0.1:0\"\n[upstream]\nnstart = 8\nqueue = 20\n\
          [[rule]]\npath = \"/udp/{{*rest}}\"\nto = \"coap://{at}/{{*rest}}\"\ntimeout = \"1 s\"\n\

@@ -26,7 +26,7 @@ async fn devices_behind_one_link_take_turns() {
     });
     let upstream = Upstream::start(|server| server.route("/slow", slow)).await;
     let lines = format!(
-        "[[path]]\nname = \"cell\"\ndevices = [\"127.0.0.0/8\"]\nnstart = 2\nqueue = 6\n\
+        "[[path]]\nname = \"cell\"\ndevices = [\"127.0.0.0/8\"]\nnstart = 2\nqueue = 8\n\
          [[rule]]\npath = \"/slow\"\nto = \"coap://{}/slow\"\n",
         upstream.at()
     );
@@ -47,7 +47,7 @@ async fn devices_behind_one_link_take_turns() {
         }
     }
     assert_eq!(most.load(Ordering::SeqCst), 2);
-    assert_eq!(refused, 20 - 2 - 6);
+    assert_eq!(refused, 20 - 2 - 6, "a network has three quarters of the queue");
 }
 
 #[tokio::test]
