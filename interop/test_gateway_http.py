@@ -1,0 +1,120 @@
+"""HTTP's programs through our gateway: curl as a client, and Python's server behind it."""
+
+import contextlib
+import functools
+import http.server
+import itertools
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from resources import LARGE
+from sides import Ours, free_port, wait_for_pong
+
+
+@contextlib.contextmanager
+def gateway(ours: Ours, folder: Path, lines: str) -> Iterator[tuple[str, str]]:
+    """Our gateway with these lines, and where it is asked by HTTP and by CoAP."""
+    coap, web = free_port(), free_port()
+    file = folder / "gateway.toml"
+    file.write_text(f'[listen]\ncoap = ["127.0.0.1:{coap}"]\nhttp = ["127.0.0.1:{web}"]\n{lines}', encoding="utf-8")
+    with subprocess.Popen(
+        [ours.program, "gateway", str(file)], stdout=subprocess.PIPE, stderr=sys.stderr, text=True
+    ) as running:
+        try:
+            # It listens for HTTP last, and says so then.
+            assert running.stdout is not None
+            while not running.stdout.readline().startswith("listening on http://"):
+                assert running.poll() is None
+            wait_for_pong(coap)
+            yield f"http://127.0.0.1:{web}", f"coap://127.0.0.1:{coap}"
+        finally:
+            running.kill()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """What a server serves, apart from other files of a test."""
+    folder = tmp_path / "served"
+    folder.mkdir()
+    (folder / "down").write_bytes(LARGE)
+    (folder / "state.json").write_text("{}", encoding="utf-8")
+    (folder / "state.txt").write_text("on", encoding="utf-8")
+    return folder
+
+
+def to_coap(upstream: int) -> str:
+    return f'[[rule]]\npath = "/up/{{*rest}}"\nto = "coap://127.0.0.1:{upstream}/{{*rest}}"\n'
+
+
+def curl(*arguments: str) -> str:
+    """What curl prints, which is there or the test is left out."""
+    program = shutil.which("curl")
+    if program is None:
+        pytest.skip("curl is not installed (Debian: curl)")
+    done = subprocess.run([program, "--silent", "--show-error", *arguments], capture_output=True, check=True, text=True)
+    return done.stdout
+
+
+def test_curl_asks_devices(ours: Ours, folder: Path, tmp_path: Path) -> None:
+    body = tmp_path / "body"
+    code = ["-o", str(body), "-w", "%{http_code} %{content_type}"]
+    with ours.serving(folder) as upstream, gateway(ours, tmp_path, to_coap(upstream)) as (web, _):
+        assert curl(*code, f"{web}/up/down").startswith("200 ")
+        assert body.read_bytes() == LARGE
+        # With Expect: 100-continue, which curl asks for before it sends much.
+        sent = curl(*code, "-T", str(folder / "down"), "-H", "Expect: 100-continue", f"{web}/up/up")
+        assert sent.startswith(("201", "204"))
+        assert curl(*code, f"{web}/up/nowhere").startswith("404 ")
+        assert curl(*code, f"{web}/up/state.json") == "200 application/json"
+        assert curl(*code, "-H", "Accept: application/cbor", f"{web}/up/state.json").startswith("406 ")
+        assert curl(*code, "-X", "DELETE", f"{web}/up/up").startswith("204")
+        # Both over one connection.
+        twice = curl("-w", "%{num_connects} ", "-o", str(body), "-o", str(body), f"{web}/up/hello", f"{web}/up/hello")
+        assert twice == "1 0 "
+    assert not (folder / "up").exists()
+
+
+def test_curl_asks_again_with_a_tag(ours: Ours, folder: Path, tmp_path: Path) -> None:
+    tag, body = str(tmp_path / "tag"), str(tmp_path / "body")
+    with ours.serving(folder) as upstream, gateway(ours, tmp_path, to_coap(upstream)) as (web, _):
+        assert curl("--etag-save", tag, "-o", body, "-w", "%{http_code}", f"{web}/up/down") == "200"
+        assert curl("--etag-compare", tag, "-o", body, "-w", "%{http_code}", f"{web}/up/down") == "304"
+
+
+def test_curl_reads_events(ours: Ours, folder: Path, tmp_path: Path) -> None:
+    arguments = ["curl", "--silent", "--no-buffer", "-H", "Accept: text/event-stream"]
+    curl("--version")
+    with ours.serving(folder) as upstream, gateway(ours, tmp_path, to_coap(upstream)) as (web, _):
+        with subprocess.Popen([*arguments, f"{web}/up/count"], stdout=subprocess.PIPE, text=True) as reader:
+            assert reader.stdout is not None
+            lines = (line.strip() for line in reader.stdout)
+            states = list(itertools.islice((line for line in lines if line.startswith("data: ")), 3))
+            reader.kill()
+        assert len(set(states)) == 3
+
+
+def test_pythons_server_behind_it(ours: Ours, folder: Path, tmp_path: Path) -> None:
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(folder)))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    with contextlib.closing(server.socket):
+        port = server.server_address[1]
+        lines = (
+            f'[[rule]]\npath = "/up/{{*rest}}"\nto = "http://127.0.0.1:{port}/{{*rest}}"\n'
+            '[[forward]]\nto = ["127.0.0.1"]\nschemes = ["http"]\n'
+        )
+        with gateway(ours, tmp_path, lines) as (_, coap):
+            assert ours.ask("get", f"{coap}/up/down").payload == LARGE
+            assert ours.ask("get", f"{coap}/up/nowhere").code == "4.04"
+            named = f"Proxy-Uri=http://127.0.0.1:{port}/state.txt"
+            assert ours.ask("get", coap, "--option", named).payload == b"on"
+        server.shutdown()
