@@ -272,3 +272,47 @@ fn from_hex(text: &str) -> Option<Bytes> {
     let digit = |byte: &u8| char::from(*byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
     text.as_bytes().chunks(2).map(|pair| Some(digit(pair.first()?)? * 16 + digit(pair.get(1)?)?)).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn head(method: &str, target: &str, headers: &[(&str, &[u8])]) -> Option<Parts> {
+        let request = hyper::Request::builder().method(method).uri(target);
+        let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
+        Some(request.body(()).ok()?.into_parts().0)
+    }
+
+    proptest! {
+        /// What is read of a target says one thing alone, whatever it is.
+        #[test]
+        fn targets_are_read_in_one_way(path in "/?(hc/coap://)?[a-z0-9%/.?&=:@#\\[\\]+]{0,40}") {
+            let Some(head) = head("GET", &path, &[("host", b"gate")]) else { return Ok(()) };
+            let Ok(read) = Read::head(&head) else { return Ok(()) };
+            let named = read.named.as_ref().map(|named| &named.target.uri);
+            let path = named.map_or(&read.path[..], Uri::path);
+            let query = named.map_or(&read.query[..], Uri::query);
+            prop_assert!(path.iter().all(|segment| segment != "." && segment != ".." && segment.len() <= 255));
+            prop_assert!(!path.iter().chain(query).any(|part| part.contains(char::is_control)));
+        }
+
+        /// No header is too odd to be read.
+        #[test]
+        fn headers_are_read_or_refused(
+            name in prop::sample::select(vec![
+                "accept", "content-type", "if-match", "if-none-match", "via", "host", "origin", "content-encoding",
+            ]),
+            value in prop::collection::vec(prop_oneof![Just(b'"'), Just(b','), Just(b';'), Just(b'='), Just(b'q'), Just(b'/'), Just(b'*'), 0x20_u8..=0xff], 0..40),
+            method in prop::sample::select(vec!["GET", "PUT", "QUERY"]),
+        ) {
+            let Some(head) = head(method, "/a", &[("host", b"gate"), (name, &value)]) else { return Ok(()) };
+            if let Ok(read) = Read::head(&head) {
+                let formats = read.accepts.formats();
+                prop_assert!(formats.len() <= 4);
+                prop_assert!(read.options(None).all(number::IF_MATCH).all(|tag| tag.len() <= 8));
+            }
+        }
+    }
+}

@@ -167,6 +167,47 @@ async fn connections_are_bounded() {
     assert_eq!(get(at, "/a").await.status.as_u16(), 200);
 }
 
+/// Whatever one network opens, others are served.
+#[tokio::test]
+async fn a_network_that_has_most_gives_way_before_others() {
+    let device = echo().await;
+    let (_gateway, at, _) = gateway(&format!("[http]\nconnections = 8\n{}", all_to(&device))).await;
+    let from = |address: &str| {
+        let socket = tokio::net::TcpSocket::new_v4().unwrap();
+        socket.bind(format!("{address}:0").parse().unwrap()).unwrap();
+        socket.connect(at)
+    };
+    let mut other = from("127.9.9.1").await.unwrap();
+    let mut many = Vec::new();
+    for _ in 0..40 {
+        many.push(from("127.0.0.1").await.unwrap());
+    }
+    // The last one has been let in once it is answered.
+    assert_eq!(get(at, "/a").await.status.as_u16(), 200);
+    other.write_all(format!("GET /a HTTP/1.1\r\nHost: {at}\r\nConnection: close\r\n\r\n").as_bytes()).await.unwrap();
+    let mut text = String::new();
+    other.read_to_string(&mut text).await.unwrap();
+    assert!(text.starts_with("HTTP/1.1 200 "), "{text}");
+}
+
+/// Other protocols are none.
+#[tokio::test]
+async fn no_connection_becomes_another_one() {
+    let device = echo().await;
+    let (_gateway, at, _) = gateway(&all_to(&device)).await;
+    let upgrade = "Connection: Upgrade, HTTP2-Settings, close\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n";
+    let answer = raw(at, format!("GET /a HTTP/1.1\r\nHost: {at}\r\n{upgrade}\r\n").as_bytes()).await;
+    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    for bytes in [
+        &b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"[..],
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc",
+        b"\x40\x01\x00\x01\xb1a\r\n\r\n",
+    ] {
+        let answer = raw(at, bytes).await;
+        assert!(!answer.contains("200 OK"), "{answer}");
+    }
+}
+
 /// Who does not send, and who does not read.
 #[tokio::test]
 async fn who_is_slow_is_not_waited_for() {
