@@ -125,7 +125,7 @@ impl Listening {
     pub(crate) async fn shutdown(mut self) {
         self.front.ends.send_replace(true);
         let ended = async { while self.tasks.join_next().await.is_some() {} };
-        // Whoever takes longer is dropped with the tasks.
+        // Those that take longer are dropped with the tasks.
         let _ = timeout(ENDS_WITHIN, ended).await;
     }
 }

@@ -66,7 +66,7 @@ impl HttpBody for Events {
 impl Told {
     /// The answer: this state, and then all that come.
     pub(super) fn response(self, first: &millpond_live::Response) -> Response<Body> {
-        // One, and the newest state waits: who reads slowly misses states and is not owed them.
+        // One, and the newest state waits: a slow reader gets the newest state alone.
         let (events, receiver) = mpsc::channel(1);
         let mut made = plain(StatusCode::OK, Bytes::new());
         made.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));

@@ -53,7 +53,7 @@ fn port_of_its_own() -> SocketAddr {
     (first..32_000).map(|port| SocketAddr::from(([127, 0, 0, 1], port))).find(is_free).unwrap()
 }
 
-/// The same port, once the server that was there has let go of it.
+/// The same port, once the server that was there has released it.
 async fn port_again(at: SocketAddr) -> SocketAddr {
     while !is_free(&at) {
         tokio::time::sleep(Duration::from_millis(10)).await;
