@@ -89,8 +89,8 @@ impl Front {
         }
         let Outcome { mut response, method, asked, code, source, bytes, reason } =
             self.outcome(&head, body, peer).await;
-        // How much of such a message there is can be understood in two ways: nothing follows it.
-        if head.headers.contains_key(header::TRANSFER_ENCODING) || code == Code::REQUEST_ENTITY_INCOMPLETE {
+        // Nothing follows a body that did not come.
+        if code == Code::REQUEST_ENTITY_INCOMPLETE {
             response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
         let (took, rule) = (began.elapsed(), asked.as_ref().map(|asked| asked.under.name()));

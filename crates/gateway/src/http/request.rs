@@ -61,6 +61,10 @@ impl Read {
                 return Err(bad(format!("{name} stands there twice")));
             }
         }
+        let mut codings = headers.get_all(header::TRANSFER_ENCODING).iter().map(|coding| coding.as_bytes());
+        if codings.next().is_some_and(|first| !first.eq_ignore_ascii_case(b"chunked")) || codings.next().is_some() {
+            return Err(bad("Transfer-Encoding is chunked, once, or is not there"));
+        }
         let method = codes::method(&head.method).ok_or_else(|| {
             Refusal::new(Code::NOT_IMPLEMENTED, "known methods are GET, HEAD, POST, PUT, DELETE, PATCH and QUERY")
         })?;

@@ -285,6 +285,15 @@ async fn gateways_that_ask_each_other_end_it() {
     assert_eq!(round.code(), Code::HOP_LIMIT_REACHED, "{:?}", round.text());
 }
 
+#[tokio::test]
+async fn a_rule_that_leads_to_the_gateway_is_refused_at_the_start() {
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let text = format!("[listen]\ncoap = [\"127.0.0.1:0\"]\nhttp = [\"{free}\"]\n{}", all_to_web(free));
+    let config = millpond_gateway::Config::from_toml(&text, "gateway.toml", std::path::Path::new("")).unwrap();
+    let refused = Gateway::builder(config).start().await.unwrap_err();
+    assert!(refused.to_string().contains("where the gateway itself listens"), "{refused}");
+}
+
 /// From CoAP by HTTPS to a gateway, and from there to a device.
 #[tokio::test]
 async fn https_leads_to_whom_a_certificate_is_of() {
@@ -314,6 +323,15 @@ async fn https_leads_to_whom_a_certificate_is_of() {
         let answer = client().await.get(uri).await.unwrap();
         assert_eq!(answer.code(), code, "{trusted} {host}: {:?}", answer.text());
     }
+    // With another certificate from now on, for new connections.
+    std::fs::write(folder.join("cert.pem"), other.cert.pem()).unwrap();
+    std::fs::write(folder.join("key.pem"), other.signing_key.serialize_pem()).unwrap();
+    secure.reload(&read(&format!("{listens}{credentials}{}", all_to(&device)))).await.unwrap();
+    let rule = format!("[[rule]]\npath = \"/a\"\nto = \"https://localhost:{}/a\"\n", at.port());
+    let text = format!("[listen]\ncoap = [\"127.0.0.1:0\"]\n[upstream]\nca = \"other.pem\"\n{rule}");
+    let gateway = Gateway::builder(read(&text)).start().await.unwrap();
+    let answer = client().await.get(format!("coap://{}/a", gateway.local_addrs()[0].1)).await.unwrap();
+    assert_eq!(answer.code(), Code::CONTENT, "{:?}", answer.text());
     let plain = super::raw(*at, b"GET /a HTTP/1.1\r\nHost: x\r\n\r\n").await;
     assert!(!plain.contains("200"), "{plain}");
     std::fs::remove_dir_all(&folder).unwrap();

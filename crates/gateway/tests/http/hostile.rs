@@ -40,6 +40,9 @@ async fn what_is_ambiguous_is_refused() {
         format!("POST /a HTTP/1.1\r\n{host}Content-Length: 5, 5\r\n"),
         format!("POST /a HTTP/1.1\r\n{host}Transfer-Encoding: chunked, gzip\r\n"),
         format!("POST /a HTTP/1.1\r\n{host}Transfer-Encoding: xchunked\r\n"),
+        format!("POST /a HTTP/1.1\r\n{host}Transfer-Encoding: gzip, chunked\r\n"),
+        format!("POST /a HTTP/1.1\r\n{host}Transfer-Encoding: identity\r\nTransfer-Encoding: chunked\r\n"),
+        format!("POST /a HTTP/1.1\r\n{host}Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n"),
         format!("POST /a HTTP/1.0\r\n{host}Transfer-Encoding: chunked\r\n"),
         format!("POST /a HTTP/1.1\r\n{host}Content-Type: text/plain\r\nContent-Type: application/json\r\n"),
     ] {
