@@ -12,7 +12,7 @@ use crate::interrupt::{Interrupt, no_signals};
 use crate::{nearest, oscore, shell, shell::FurtherVerb};
 
 /// Verbs of the program that the Python package installs, which need the simulator.
-const LABORATORY_VERBS: [&str; 12] = [
+const LABORATORY_VERBS: [&str; 13] = [
     "run",
     "sweep",
     "fleet",
@@ -25,6 +25,7 @@ const LABORATORY_VERBS: [&str; 12] = [
     "controllers",
     "paths",
     "arena",
+    "calibrate",
 ];
 
 /// The commit that this was built from, and whether the sources were as committed; `None` where that was not known, as in debug builds.
