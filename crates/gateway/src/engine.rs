@@ -208,7 +208,7 @@ impl Engine {
         let alike = asked.alike();
         let (flight, mut source) = (self.flight(alike), Source::Shared);
         let shared = flight.answer.clone().unwrap_or_default();
-        let answer = shared.get_or_init(|| async {
+        let answer = shared.get_or_try_init(|| async {
             source = Source::Upstream;
             let etag = kept.as_ref().and_then(|(kept, _)| kept.options().get(number::ETAG)).cloned();
             let answer = match self.ask(asked, etag.as_deref()).await {
@@ -216,16 +216,17 @@ impl Engine {
                 Err(refusal) => {
                     source = Source::Gateway;
                     let Some((stale, _)) = kept.as_ref().filter(|(_, since)| *since < self.stale_if_error) else {
-                        return refusal.response();
+                        // Others that wait for the same may have room where this one has none: the next of them asks.
+                        return if refusal.is_for_want_of_room() { Err(refusal) } else { Ok(refusal.response()) };
                     };
                     source = Source::Stale;
                     // By this it says that it is not fresh.
-                    return stale.clone().with_max_age(0);
+                    return Ok(stale.clone().with_max_age(0));
                 }
             };
-            locked(&self.cache).take(Instant::now(), key, kept.as_ref().map(|(kept, _)| kept), answer)
+            Ok(locked(&self.cache).take(Instant::now(), key, kept.as_ref().map(|(kept, _)| kept), answer))
         });
-        (answer.await.clone(), source)
+        (answer.await.cloned().unwrap_or_else(|refusal| refusal.response()), source)
     }
 
     /// Where others wait for the same.

@@ -31,6 +31,11 @@ impl Refusal {
         Self { again_in: Some(seconds), ..self }
     }
 
+    /// It is about who asks, and another may be answered.
+    pub(crate) const fn is_for_want_of_room(&self) -> bool {
+        self.again_in.is_some() || self.asks_for_proof
+    }
+
     pub(crate) fn response(&self) -> Response {
         if self.asks_for_proof {
             return Response::prove_address();
@@ -54,6 +59,8 @@ mod tests {
         let long = Refusal::new(Code::BAD_GATEWAY, "é".repeat(500)).response();
         assert!(long.payload().len() <= LONGEST && long.text().is_ok());
         let short = Refusal::new(Code::SERVICE_UNAVAILABLE, "full").again_in(7).response();
+        assert!(Refusal::new(Code::SERVICE_UNAVAILABLE, "full").again_in(7).is_for_want_of_room());
+        assert!(!Refusal::new(Code::GATEWAY_TIMEOUT, "silent").is_for_want_of_room());
         assert_eq!((short.text(), short.options().uint(millpond_live::number::MAX_AGE)), (Ok("full"), Some(7)));
     }
 }
