@@ -1,13 +1,9 @@
 //! The security context of the device.
 
-use alloc::vec::Vec;
 use core::cell::RefCell;
 
 use critical_section::Mutex;
-use millpond_coap::{
-    message::{Kind, Message, MessageId, Token},
-    oscore::{self, Parameters, ProtectError, Protector, ReceivedRequest, Refusal, ResponseFault, SentRequest, Start},
-};
+use millpond_coap::oscore::{self, Parameters, Protector, Start, Which};
 
 use crate::device;
 
@@ -31,56 +27,18 @@ impl Context {
         critical_section::with(|section| CONTEXT.borrow_ref_mut(section).replace(context));
         Some(Self)
     }
+}
 
-    fn with<T>(act: impl FnOnce(&mut oscore::Context) -> T) -> Option<T> {
+impl Protector for Context {
+    fn with_context(&self, _: Which<'_>, act: &mut dyn FnMut(&mut oscore::Context)) {
         critical_section::with(|section| {
             let mut context = CONTEXT.borrow_ref_mut(section);
-            let context = context.as_mut()?;
+            let Some(context) = context.as_mut() else { return };
             if let Some(bound) = context.bound_to_store(GAP) {
                 device::store_bound(bound);
                 context.bound_is_stored(bound);
             }
-            Some(act(context))
-        })
-    }
-}
-
-impl Protector for Context {
-    fn protect_request(&self, request: &Message<'_>, into: &mut Vec<u8>) -> Result<SentRequest, ProtectError> {
-        Self::with(|context| context.protect_request(request, into)).unwrap_or(Err(ProtectError::NotStored))
-    }
-
-    fn unprotect_response(
-        &self,
-        request: &mut SentRequest,
-        response: &Message<'_>,
-        into: &mut Vec<u8>,
-    ) -> Result<(), ResponseFault> {
-        Self::with(|context| context.unprotect_response(request, response, into))
-            .unwrap_or(Err(ResponseFault::OtherContext))
-    }
-
-    fn unprotect_request(&self, request: &Message<'_>, into: &mut Vec<u8>) -> Result<ReceivedRequest, Refusal> {
-        Self::with(|context| context.unprotect_request(request, into)).unwrap_or(Err(Refusal::UnknownContext))
-    }
-
-    fn protect_response(
-        &self,
-        request: &mut ReceivedRequest,
-        response: &Message<'_>,
-        into: &mut Vec<u8>,
-    ) -> Result<(), ProtectError> {
-        Self::with(|context| context.protect_response(request, response, into)).unwrap_or(Err(ProtectError::NotStored))
-    }
-
-    fn challenge(
-        &self,
-        request: &mut ReceivedRequest,
-        kind: Kind,
-        id: MessageId,
-        token: Token,
-        into: &mut Vec<u8>,
-    ) -> Result<(), ProtectError> {
-        Self::with(|context| context.challenge(request, kind, id, token, into)).unwrap_or(Err(ProtectError::NotStored))
+            act(context);
+        });
     }
 }

@@ -86,6 +86,6 @@ pub(crate) use guard::Guard;
 pub use option::{OptionFault, OscoreOption};
 pub use partial_iv::PartialIv;
 pub use protect::{ReceivedRequest, SentRequest};
-pub use protector::Protector;
+pub use protector::{Protector, Which};
 
 pub use refusal::Refusal;

@@ -1,18 +1,36 @@
 use alloc::vec::Vec;
 use core::fmt::Debug;
 
-use super::{ProtectError, ReceivedRequest, Refusal, ResponseFault, SentRequest};
-use crate::message::{Kind, Message, MessageId, Token};
+use super::{Context, OscoreOption, ProtectError, ReceivedRequest, Refusal, ResponseFault, SentRequest};
+use crate::message::{Kind, Message, MessageId, Token, number};
+
+/// Which context is meant.
+#[derive(Clone, Copy, Debug)]
+pub enum Which<'a> {
+    /// That of requests that are sent.
+    Sends,
+    /// That of requests that were sent: it only takes an answer.
+    Sent,
+    /// That which a request names.
+    Named(&'a OscoreOption<'a>),
+    /// That with this recipient ID, which a request has named.
+    Of(&'a [u8]),
+}
 
 /// Who has the [contexts](super::Context) by which an [endpoint](crate::Endpoint::protected_by) protects all its messages. Endpoints that are
 /// alike share one, so it is for it to keep sequence numbers of one context from being taken twice, and to store
 /// their [bounds](super::Context::bound_to_store).
 pub trait Protector: Debug + Send + Sync {
+    /// Calls this with the context that is meant, once, if there is one. Its bound has been stored before if it may be about to send.
+    fn with_context(&self, which: Which<'_>, act: &mut dyn FnMut(&mut Context));
+
     /// As [`Context::protect_request`](super::Context::protect_request).
     ///
     /// # Errors
     /// As there.
-    fn protect_request(&self, request: &Message<'_>, into: &mut Vec<u8>) -> Result<SentRequest, ProtectError>;
+    fn protect_request(&self, request: &Message<'_>, into: &mut Vec<u8>) -> Result<SentRequest, ProtectError> {
+        done(self, Which::Sends, |context| context.protect_request(request, into)).unwrap_or(Err(ProtectError::Plain))
+    }
 
     /// As [`Context::unprotect_response`](super::Context::unprotect_response).
     ///
@@ -23,13 +41,21 @@ pub trait Protector: Debug + Send + Sync {
         request: &mut SentRequest,
         response: &Message<'_>,
         into: &mut Vec<u8>,
-    ) -> Result<(), ResponseFault>;
+    ) -> Result<(), ResponseFault> {
+        let taken = done(self, Which::Sent, |context| context.unprotect_response(request, response, into));
+        taken.unwrap_or(Err(ResponseFault::OtherContext))
+    }
 
     /// As [`Context::unprotect_request`](super::Context::unprotect_request), of the context that the request names.
     ///
     /// # Errors
     /// As there.
-    fn unprotect_request(&self, request: &Message<'_>, into: &mut Vec<u8>) -> Result<ReceivedRequest, Refusal>;
+    fn unprotect_request(&self, request: &Message<'_>, into: &mut Vec<u8>) -> Result<ReceivedRequest, Refusal> {
+        let option = request.option(number::OSCORE).ok_or(Refusal::NotProtected)?;
+        let option = OscoreOption::decode(option).map_err(|_| Refusal::Malformed)?;
+        let taken = done(self, Which::Named(&option), |context| context.unprotect_request(request, into));
+        taken.unwrap_or(Err(Refusal::UnknownContext))
+    }
 
     /// As [`Context::protect_response`](super::Context::protect_response), of the context that the request named.
     ///
@@ -40,7 +66,12 @@ pub trait Protector: Debug + Send + Sync {
         request: &mut ReceivedRequest,
         response: &Message<'_>,
         into: &mut Vec<u8>,
-    ) -> Result<(), ProtectError>;
+    ) -> Result<(), ProtectError> {
+        let kid = request.kid;
+        let protected =
+            done(self, Which::Of(kid.as_bytes()), |context| context.protect_response(request, response, into));
+        protected.unwrap_or(Err(ProtectError::Plain))
+    }
 
     /// As [`Context::challenge`](super::Context::challenge), of the context that the request named.
     ///
@@ -53,5 +84,20 @@ pub trait Protector: Debug + Send + Sync {
         id: MessageId,
         token: Token,
         into: &mut Vec<u8>,
-    ) -> Result<(), ProtectError>;
+    ) -> Result<(), ProtectError> {
+        let kid = request.kid;
+        let made = done(self, Which::Of(kid.as_bytes()), |context| context.challenge(request, kind, id, token, into));
+        made.unwrap_or(Err(ProtectError::Plain))
+    }
+}
+
+/// What came of it; none if there is no such context.
+fn done<T>(by: &(impl Protector + ?Sized), which: Which<'_>, act: impl FnOnce(&mut Context) -> T) -> Option<T> {
+    let (mut act, mut done) = (Some(act), None);
+    by.with_context(which, &mut |context| {
+        if let Some(act) = act.take() {
+            done = Some(act(context));
+        }
+    });
+    done
 }

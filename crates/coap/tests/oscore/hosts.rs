@@ -3,11 +3,8 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex};
 
-use millpond_coap::message::{Code, Kind, Message, MessageId, Token, number};
-use millpond_coap::oscore::{
-    Context, OscoreOption, Parameters, ProtectError, Protector, ReceivedRequest, Refusal, ResponseFault, SentRequest,
-    Start,
-};
+use millpond_coap::message::{Code, Message, Token, number};
+use millpond_coap::oscore::{Context, Parameters, ProtectError, Protector, ResponseFault, Start, Which};
 use millpond_coap::transfer::{Answer, Ask, AskFailure, Config, Event, Host};
 use millpond_coap::{Endpoint, Identities, Outgoing, Output, Refused};
 use millpond_control::{ChanceSeed, Instant, Preset};
@@ -22,57 +19,18 @@ impl Contexts {
     pub(super) fn of_one(context: Context) -> Self {
         Self(Arc::new(Mutex::new(vec![context])))
     }
-
-    fn of<T>(&self, is_it: impl Fn(&Context) -> bool, act: impl FnOnce(&mut Context) -> T) -> Option<T> {
-        self.0.lock().unwrap().iter_mut().find(|context| is_it(context)).map(act)
-    }
-
-    fn with<T>(&self, kid: &[u8], act: impl FnOnce(&mut Context) -> T) -> T {
-        self.of(|context| context.recipient_id() == kid, act).unwrap()
-    }
 }
 
 impl Protector for Contexts {
-    fn protect_request(&self, request: &Message<'_>, into: &mut Vec<u8>) -> Result<SentRequest, ProtectError> {
-        self.of(|_| true, |context| context.protect_request(request, into)).unwrap()
-    }
-
-    fn unprotect_response(
-        &self,
-        request: &mut SentRequest,
-        response: &Message<'_>,
-        into: &mut Vec<u8>,
-    ) -> Result<(), ResponseFault> {
-        self.of(|_| true, |context| context.unprotect_response(request, response, into)).unwrap()
-    }
-
-    fn unprotect_request(&self, request: &Message<'_>, into: &mut Vec<u8>) -> Result<ReceivedRequest, Refusal> {
-        let option = request.option(number::OSCORE).ok_or(Refusal::NotProtected)?;
-        let option = OscoreOption::decode(option).map_err(|_| Refusal::Malformed)?;
-        let taken = self.of(|context| context.is_for(&option), |context| context.unprotect_request(request, into));
-        taken.unwrap_or(Err(Refusal::UnknownContext))
-    }
-
-    fn protect_response(
-        &self,
-        request: &mut ReceivedRequest,
-        response: &Message<'_>,
-        into: &mut Vec<u8>,
-    ) -> Result<(), ProtectError> {
-        let kid = request.kid().to_vec();
-        self.with(&kid, |context| context.protect_response(request, response, into))
-    }
-
-    fn challenge(
-        &self,
-        request: &mut ReceivedRequest,
-        kind: Kind,
-        id: MessageId,
-        token: Token,
-        into: &mut Vec<u8>,
-    ) -> Result<(), ProtectError> {
-        let kid = request.kid().to_vec();
-        self.with(&kid, |context| context.challenge(request, kind, id, token, into))
+    fn with_context(&self, which: Which<'_>, act: &mut dyn FnMut(&mut Context)) {
+        let is_meant = |context: &&mut Context| match which {
+            Which::Sends | Which::Sent => true,
+            Which::Named(option) => context.is_for(option),
+            Which::Of(recipient_id) => context.recipient_id() == recipient_id,
+        };
+        if let Some(context) = self.0.lock().unwrap().iter_mut().find(is_meant) {
+            act(context);
+        }
     }
 }
 

@@ -4,10 +4,7 @@ use std::fmt;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use millpond_coap::message::{Kind, Message, MessageId, Token, number};
-use millpond_coap::oscore::{
-    Context, OscoreOption, ProtectError, Protector, ReceivedRequest, Refusal, ResponseFault, SentRequest,
-};
+use millpond_coap::oscore::{Context, Protector, Which};
 
 use crate::Error;
 
@@ -78,69 +75,26 @@ impl OscoreContexts {
     fn all(&self) -> MutexGuard<'_, Vec<Kept>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
-
-    /// What is done with the context of this request.
-    fn of<T>(
-        &self,
-        request: &mut ReceivedRequest,
-        act: impl FnOnce(&mut Context, &mut ReceivedRequest) -> Result<T, ProtectError>,
-    ) -> Result<T, ProtectError> {
-        let mut all = self.all();
-        let found = all.iter_mut().find(|kept| kept.context.recipient_id() == request.kid());
-        found.map_or(Err(ProtectError::Plain), |kept| act(kept.ready(), request))
-    }
 }
 
 impl Protector for OscoreContexts {
-    fn protect_request(&self, request: &Message<'_>, into: &mut Vec<u8>) -> Result<SentRequest, ProtectError> {
-        let mut all = self.all();
-        let first = all.first_mut().ok_or(ProtectError::Plain)?;
-        first.ready().protect_request(request, into)
-    }
-
-    fn unprotect_response(
-        &self,
-        request: &mut SentRequest,
-        response: &Message<'_>,
-        into: &mut Vec<u8>,
-    ) -> Result<(), ResponseFault> {
-        let all = self.all();
-        let first = all.first().ok_or(ResponseFault::OtherContext)?;
-        first.context.unprotect_response(request, response, into)
-    }
-
-    fn unprotect_request(&self, request: &Message<'_>, into: &mut Vec<u8>) -> Result<ReceivedRequest, Refusal> {
-        let option = request.option(number::OSCORE).ok_or(Refusal::NotProtected)?;
-        let option = OscoreOption::decode(option).map_err(|_| Refusal::Malformed)?;
-        let mut all = self.all();
-        let named = all.iter_mut().find(|kept| kept.context.is_for(&option)).ok_or(Refusal::UnknownContext)?;
-        named.ready().unprotect_request(request, into)
-    }
-
-    fn protect_response(
-        &self,
-        request: &mut ReceivedRequest,
-        response: &Message<'_>,
-        into: &mut Vec<u8>,
-    ) -> Result<(), ProtectError> {
-        self.of(request, |context, request| context.protect_response(request, response, into))
-    }
-
-    fn challenge(
-        &self,
-        request: &mut ReceivedRequest,
-        kind: Kind,
-        id: MessageId,
-        token: Token,
-        into: &mut Vec<u8>,
-    ) -> Result<(), ProtectError> {
-        self.of(request, |context, request| context.challenge(request, kind, id, token, into))
+    fn with_context(&self, which: Which<'_>, act: &mut dyn FnMut(&mut Context)) {
+        let is_meant = |kept: &&mut Kept| match which {
+            // A client takes the first.
+            Which::Sends | Which::Sent => true,
+            Which::Named(option) => kept.context.is_for(option),
+            Which::Of(recipient_id) => kept.context.recipient_id() == recipient_id,
+        };
+        if let Some(kept) = self.all().iter_mut().find(is_meant) {
+            act(if matches!(which, Which::Sent) { &mut kept.context } else { kept.ready() });
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use millpond_coap::oscore::{Parameters, Start};
+    use millpond_coap::message::Message;
+    use millpond_coap::oscore::{Parameters, ProtectError, Start};
 
     use super::*;
 
