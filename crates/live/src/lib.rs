@@ -101,7 +101,7 @@ pub use security::PeerIdentity;
 pub use security::{ClientSecurity, KeyedCertificate, PreSharedKey, PreSharedKeys, ServerSecurity, TrustAnchors};
 #[cfg(feature = "server")]
 pub use server::{
-    AccessOutcome, AccessRecord, AddressRule, HandlerError, Interest, IntoResponse, Next, Observable, Policy,
+    AccessOutcome, AccessRecord, AddressRule, HandlerError, Interest, IntoResponse, METHODS, Next, Observable, Policy,
     RateLimit, Request, RequestBody, Resource, Rule, Server, ServerBuilder, Unasked, Who, serve_metrics,
 };
 pub use stats::{PeerStats, Stats};

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use millpond_live::{Code, Policy, RateLimit, Rule, Who};
+use millpond_live::{Code, METHODS, Policy, RateLimit, Rule, Who};
 use millpond_path::{InputError, unknown};
 use serde::Deserialize;
 
@@ -26,17 +26,6 @@ struct Written {
     rate: Option<String>,
     burst: Option<u32>,
 }
-
-/// The methods that a rule names, and `*` for all.
-const METHODS: [(&str, Code); 7] = [
-    ("GET", Code::GET),
-    ("POST", Code::POST),
-    ("PUT", Code::PUT),
-    ("DELETE", Code::DELETE),
-    ("FETCH", Code::FETCH),
-    ("PATCH", Code::PATCH),
-    ("iPATCH", Code::IPATCH),
-];
 
 /// Reads the policy in a file.
 ///

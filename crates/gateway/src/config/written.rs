@@ -1,15 +1,14 @@
 //! What stands in the file, and what it means.
 
 use std::{
-    collections::BTreeMap,
     net::{IpAddr, Ipv4Addr, SocketAddr},
     path::{Path, PathBuf},
     time::Duration,
 };
 
 use millpond_live::{
-    ClientSecurity, Code, ControllerChoice, DEFAULT_PORT, DEFAULT_SECURE_PORT, IpNet, KeyedCertificate, PreSharedKey,
-    PreSharedKeys, ServerSecurity, TrustAnchors, Who,
+    ClientSecurity, Code, ControllerChoice, DEFAULT_PORT, DEFAULT_SECURE_PORT, IpNet, KeyedCertificate, METHODS,
+    PreSharedKey, PreSharedKeys, ServerSecurity, TrustAnchors, Who,
 };
 use millpond_path::{Duration as Time, InputError, Size, unknown};
 use serde::Deserialize;
@@ -342,17 +341,8 @@ fn whom(text: &str) -> Result<Who, String> {
 }
 
 fn method(text: &str) -> Result<Code, String> {
-    let known = BTreeMap::from([
-        ("GET", Code::GET),
-        ("POST", Code::POST),
-        ("PUT", Code::PUT),
-        ("DELETE", Code::DELETE),
-        ("FETCH", Code::FETCH),
-        ("PATCH", Code::PATCH),
-        ("iPATCH", Code::IPATCH),
-    ]);
-    let names: Vec<&str> = known.keys().copied().collect();
-    known.get(text).copied().ok_or_else(|| unknown("method", text, &names))
+    let found = METHODS.iter().find(|(known, _)| *known == text);
+    found.map(|(_, code)| *code).ok_or_else(|| unknown("method", text, &METHODS.map(|(name, _)| name)))
 }
 
 fn network(text: &str) -> Result<IpNet, String> {

@@ -46,7 +46,7 @@ pub use into_response::{HandlerError, IntoResponse};
 pub use layer::Next;
 pub use metrics::serve_metrics;
 pub use observable::{Interest, Observable};
-pub use policy::{Policy, RateLimit, Rule, Who};
+pub use policy::{METHODS, Policy, RateLimit, Rule, Who};
 pub use reachability::AddressRule;
 pub use request::Request;
 pub use resource::Resource;

@@ -140,6 +140,17 @@ impl Rule {
     }
 }
 
+/// The methods by the names that rules have for them.
+pub const METHODS: [(&str, Code); 7] = [
+    ("GET", Code::GET),
+    ("POST", Code::POST),
+    ("PUT", Code::PUT),
+    ("DELETE", Code::DELETE),
+    ("FETCH", Code::FETCH),
+    ("PATCH", Code::PATCH),
+    ("iPATCH", Code::IPATCH),
+];
+
 /// Whom a rule is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Who(Kind);
