@@ -48,10 +48,10 @@ pub(crate) enum Under {
 
 impl Under {
     /// Its name in logs and metrics.
-    pub(crate) fn name(&self) -> String {
+    pub(crate) fn name(&self) -> &str {
         match self {
-            Self::Rule(rule, _) => rule.path.to_string(),
-            Self::Forward(_) => "forward".into(),
+            Self::Rule(rule, _) => rule.path.text(),
+            Self::Forward(_) => "forward",
         }
     }
 }

@@ -22,6 +22,7 @@ use crate::{
     http::Asking,
     metrics::Answers,
     paths::{NoRoom, Paths, Turn, Way},
+    ports,
     refusal::Refusal,
     watched::Watched,
 };
@@ -248,22 +249,17 @@ impl Engine {
         }
         let (_turn, requests) = self.turn(asked, until).await?;
         let _open = Open::new(self, asked);
-        let mut failure = None;
-        for request in requests {
+        let answer = ports::by_one(requests, Error::Closed, |request| {
             let request = match etag {
                 Some(etag) => request.option(number::ETAG, etag.to_vec()),
                 None => request,
             };
-            match request.deadline(until.saturating_duration_since(Instant::now())).send().await {
-                Ok(response) => return Ok(asked.answer(&response)),
-                Err(error) => failure = Some(error),
-            }
-            // Where it has no session it may have one at another port.
-            if !matches!(failure, Some(Error::Insecure { .. } | Error::Refused { .. })) {
-                break;
-            }
+            request.deadline(until.saturating_duration_since(Instant::now())).send()
+        });
+        match answer.await {
+            Ok(response) => Ok(asked.answer(&response)),
+            Err(error) => Err(failed(asked, &error)),
         }
-        Err(failed(asked, &failure.unwrap_or(Error::Closed)))
     }
 
     /// A turn on the path to who is asked, and the requests of which one is to be sent in it: one for each port by which it may be reached.

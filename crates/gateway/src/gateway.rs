@@ -213,7 +213,7 @@ async fn answered(engine: &Arc<Engine>, request: &Request, on_access: Option<&On
     let began = Instant::now();
     let (asked, response, source) = engine.respond(|rules| rules.read(request), observes(request)).await;
     let (took, rule) = (began.elapsed(), asked.as_ref().ok().map(|asked| asked.under.name()));
-    engine.answers.count(rule.as_deref(), source, took);
+    engine.answers.count(rule, source, took);
     if let Some(hook) = on_access {
         let reason = (source == Source::Gateway).then(|| response.text().unwrap_or_default().to_owned());
         hook(&Access {
@@ -222,7 +222,7 @@ async fn answered(engine: &Arc<Engine>, request: &Request, on_access: Option<&On
             identity: request.identity().cloned(),
             method: Some(request.method()),
             path: request.path_text(),
-            rule,
+            rule: rule.map(str::to_owned),
             upstream: asked.as_ref().ok().map(|asked| asked.target.to_string()),
             source,
             code: Some(response.code()),

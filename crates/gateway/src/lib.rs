@@ -23,6 +23,7 @@ mod gateway;
 mod http;
 mod metrics;
 mod paths;
+mod ports;
 mod refusal;
 mod target;
 mod template;

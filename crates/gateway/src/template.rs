@@ -13,7 +13,10 @@ const IN_QUERY: &[u8] = b"-._~!$'()*+,;=:@/?";
 
 /// What a path must look like to be matched.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Pattern(Vec<Piece>);
+pub(crate) struct Pattern {
+    pieces: Vec<Piece>,
+    text: String,
+}
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Piece {
@@ -56,13 +59,13 @@ impl Pattern {
         {
             return Err(format!("has the parameter {:?} twice", twice.1));
         }
-        Ok(Self(pieces))
+        Ok(Self { pieces, text: text.to_owned() })
     }
 
     /// The values of its parameters, if a path matches.
     pub(crate) fn values<S: AsRef<str>>(&self, path: &[S]) -> Option<Values> {
         let (mut values, mut segments) = (Values::new(), path.iter().map(AsRef::as_ref));
-        for piece in &self.0 {
+        for piece in &self.pieces {
             match piece {
                 Piece::Literal(text) => drop(segments.next().filter(|segment| segment == text)?),
                 Piece::One(name) => values.push((name.clone(), vec![segments.next()?.to_owned()])),
@@ -75,7 +78,7 @@ impl Pattern {
     /// The path that has these values: the other way round.
     pub(crate) fn path(&self, values: &Values) -> Option<Vec<String>> {
         let mut path = Vec::new();
-        for piece in &self.0 {
+        for piece in &self.pieces {
             match piece {
                 Piece::Literal(text) => path.push(text.clone()),
                 Piece::One(name) | Piece::Rest(name) => path.extend(of(values, name)?.iter().cloned()),
@@ -84,13 +87,18 @@ impl Pattern {
         Some(path)
     }
 
+    /// As it was written.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().filter_map(Piece::name)
+        self.pieces.iter().filter_map(Piece::name)
     }
 
     /// Whether it matches every path that the other one does.
     pub(crate) fn covers(&self, other: &Self) -> bool {
-        let (mut mine, mut others) = (self.0.iter(), other.0.iter());
+        let (mut mine, mut others) = (self.pieces.iter(), other.pieces.iter());
         loop {
             match (mine.next(), others.next()) {
                 (Some(Piece::Rest(_)), _) | (None, None) => return true,
@@ -104,14 +112,7 @@ impl Pattern {
 
 impl fmt::Display for Pattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0.is_empty() {
-            return f.write_str("/");
-        }
-        self.0.iter().try_for_each(|piece| match piece {
-            Piece::Literal(text) => write!(f, "/{text}"),
-            Piece::One(name) => write!(f, "/{{{name}}}"),
-            Piece::Rest(name) => write!(f, "/{{*{name}}}"),
-        })
+        f.write_str(&self.text)
     }
 }
 
@@ -190,7 +191,7 @@ impl Goal {
             return Err(format!("{{{unknown}}} is no parameter of the path"));
         }
         if let Some(name) =
-            in_host.iter().find(|name| known.0.iter().any(|it| matches!(it, Piece::Rest(rest) if rest == *name)))
+            in_host.iter().find(|name| known.pieces.iter().any(|it| matches!(it, Piece::Rest(rest) if rest == *name)))
         {
             return Err(format!(
                 "{{{name}}} is several segments, and a host is one; use {{{name}}} without * in the path"

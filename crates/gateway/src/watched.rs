@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use millpond_live::{Code, Error, Interest, Observation, Response, number};
+use millpond_live::{Code, Error, Interest, Observation, RequestBuilder, Response, number};
 use tokio::{
     sync::{Notify, watch},
     time::{Instant, sleep_until, timeout},
@@ -21,6 +21,7 @@ use tokio::{
 use crate::{
     asked::Asked,
     engine::{Engine, failed, locked},
+    ports,
     refusal::Refusal,
 };
 
@@ -211,15 +212,9 @@ async fn follow(engine: &Weak<Engine>, asked: &Asked, watched: &Watched) {
     let until = Instant::now() + asked.timeout;
     let registered = match registering.turn(asked, until).await {
         Ok((_turn, requests)) => {
-            let mut registered = Err(Error::Closed);
-            for request in requests {
-                registered = request.deadline(until.saturating_duration_since(Instant::now())).observe().await;
-                // Where it has no session it may have one at another port.
-                if !matches!(registered, Err(Error::Insecure { .. } | Error::Refused { .. })) {
-                    break;
-                }
-            }
-            registered
+            let observe =
+                |request: RequestBuilder| request.deadline(until.saturating_duration_since(Instant::now())).observe();
+            ports::by_one(requests, Error::Closed, observe).await
         }
         Err(refusal) => return watched.tell(engine, refusal.response()),
     };

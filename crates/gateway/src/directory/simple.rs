@@ -8,11 +8,12 @@ use std::{
 };
 
 use millpond_live::{
-    Client, Code, ContentFormat, Error, Response, Server, Transport, number,
+    Client, Code, ContentFormat, Error, RequestBuilder, Response, Server, Transport, number,
     quota::{Shares, Source, Usage},
 };
 
 use super::{LONGEST_LINKS, Refusal, Registrant};
+use crate::ports::by_one;
 
 /// Peers from which links are fetched at a time. No network has more than three quarters of it.
 const MOST: Shares = Shares::of_places(64);
@@ -106,20 +107,15 @@ impl Fetching {
             clients.push(self.other.get_or_try_init(Client::new).await?.clone());
         }
         let reason = "the directory asks in no session or connection; give it its server by ask_by".into();
-        let mut failed = Error::Refused { reason };
-        for client in clients {
+        let requests = clients.into_iter().map(|client| {
             let request = client.get(format!("{}/.well-known/core", of.uri()));
-            let mut request = request.accept(ContentFormat::LINK_FORMAT).deadline(LONGEST);
-            if let Some(identity) = &of.identity {
-                request = request.identity(identity.clone());
+            let request = request.accept(ContentFormat::LINK_FORMAT).deadline(LONGEST);
+            match &of.identity {
+                Some(identity) => request.identity(identity.clone()),
+                None => request,
             }
-            match request.send().await {
-                // The session is of another port.
-                Err(error @ (Error::Insecure { .. } | Error::Refused { .. })) => failed = error,
-                answered => return answered,
-            }
-        }
-        Err(failed)
+        });
+        by_one(requests, Error::Refused { reason }, RequestBuilder::send).await
     }
 }
 

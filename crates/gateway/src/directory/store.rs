@@ -172,7 +172,7 @@ impl Disk {
 
 /// What went wrong and what to do, in one line.
 fn told(error: &redb::Error) -> String {
-    let mend = match error {
+    let fix = match error {
         redb::Error::DatabaseAlreadyOpen => "another program has it open; give each directory a file of its own",
         redb::Error::Corrupted(_) | redb::Error::RepairAborted => "restore it, or move it away",
         redb::Error::UpgradeRequired(_) => "it is of another version; move it away",
@@ -185,7 +185,7 @@ fn told(error: &redb::Error) -> String {
         },
         _ => "restore it, or move it away",
     };
-    format!("{error}; {mend}")
+    format!("{error}; {fix}")
 }
 
 /// A registration as it is written.

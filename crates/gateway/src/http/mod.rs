@@ -94,7 +94,7 @@ impl Front {
             response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
         let (took, rule) = (began.elapsed(), asked.as_ref().map(|asked| asked.under.name()));
-        self.engine.answers.count(rule.as_deref(), source, took);
+        self.engine.answers.count(rule, source, took);
         if let Some(hook) = &self.on_access {
             hook(&Access {
                 peer,
@@ -102,7 +102,7 @@ impl Front {
                 identity: None,
                 method,
                 path: head.uri.path().to_owned(),
-                rule,
+                rule: rule.map(str::to_owned),
                 upstream: asked.as_ref().map(|asked| asked.target.to_string()),
                 source,
                 code: Some(code),
