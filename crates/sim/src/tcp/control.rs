@@ -80,6 +80,28 @@ pub struct Ack {
     pub rate: Option<RateSample>,
 }
 
+#[cfg(test)]
+impl Ack {
+    /// Of one segment in order, by a sender that the window held back.
+    pub(super) const fn of_one(now: Micros, delivered_total: u64, flight: Flight, rtt: Micros) -> Self {
+        Self {
+            now,
+            acked: 1,
+            delivered: 1,
+            delivered_total,
+            lost: 0,
+            before: State::Open,
+            state: State::Open,
+            before_flight: flight,
+            flight,
+            window_limited: true,
+            rtt: Some(rtt),
+            delayed: false,
+            rate: None,
+        }
+    }
+}
+
 /// A congestion control: decides how much may be under way and how fast it leaves. Windows are in segments.
 ///
 /// Per acknowledgement, [`on_recovery`](Self::on_recovery) comes first if it starts a repair, then

@@ -178,21 +178,7 @@ mod tests {
         let (mut now, mut mean) = (0.0, (0.0, 0.0));
         let ack = |now: f64, window: u32| {
             let flight = Flight { outstanding: window, pipe: window };
-            Ack {
-                now: (now * 1e6) as Micros,
-                acked: 1,
-                delivered: 1,
-                delivered_total: 0,
-                lost: 0,
-                before: State::Open,
-                state: State::Open,
-                before_flight: flight,
-                flight,
-                window_limited: true,
-                rtt: Some((rtt * 1e6) as Micros),
-                delayed: false,
-                rate: None,
-            }
+            Ack::of_one((now * 1e6) as Micros, 0, flight, (rtt * 1e6) as Micros)
         };
         for _ in 0..epochs {
             let window = cubic.window();

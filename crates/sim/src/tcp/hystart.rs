@@ -63,26 +63,11 @@ impl HyStart {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tcp::{Flight, State};
+    use crate::tcp::Flight;
 
     /// An acknowledgement with this round trip, of a round of ten.
     fn ack(number: u64, rtt: Micros) -> Ack {
-        let flight = Flight { outstanding: 10, pipe: 10 };
-        Ack {
-            now: 0,
-            acked: 1,
-            delivered: 1,
-            delivered_total: number,
-            lost: 0,
-            before: State::Open,
-            state: State::Open,
-            before_flight: flight,
-            flight,
-            window_limited: true,
-            rtt: Some(rtt),
-            delayed: false,
-            rate: None,
-        }
+        Ack::of_one(0, number, Flight { outstanding: 10, pipe: 10 }, rtt)
     }
 
     fn told(rounds: &[Micros]) -> Vec<Option<f64>> {
