@@ -6,6 +6,7 @@ import json
 import os
 import shlex
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -277,6 +278,25 @@ class Ours:
                 yield port
             finally:
                 server.kill()
+
+    @contextlib.contextmanager
+    def gateway(self, folder: Path, lines: str, http: int | None = None, coap: int | None = None) -> Iterator[int]:
+        """Our gateway with these lines, on these ports of the loopback; gives that of CoAP."""
+        coap = free_port() if coap is None else coap
+        web = "" if http is None else f'http = ["127.0.0.1:{http}"]\n'
+        file = folder / "gateway.toml"
+        file.write_text(f'[listen]\ncoap = ["127.0.0.1:{coap}"]\n{web}{lines}', encoding="utf-8")
+        command = [self.program, "gateway", str(file)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=sys.stderr, text=True) as running:
+            try:
+                # It listens for HTTP last, and says so then.
+                assert running.stdout is not None
+                while not running.stdout.readline().startswith(f"listening on {'coap' if http is None else 'http'}://"):
+                    assert running.poll() is None
+                wait_for_pong(coap)
+                yield coap
+            finally:
+                running.send_signal(signal.SIGINT)
 
     def run(self, *arguments: str, payload: bytes | None = None) -> subprocess.CompletedProcess[bytes]:
         """Runs a verb of the program."""

@@ -3,7 +3,6 @@
 import contextlib
 import json
 import re
-import signal
 import subprocess
 import sys
 import time
@@ -12,21 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from sides import HERE, Aiocoap, Missing, Ours, free_port, wait_for_pong
+from sides import HERE, Aiocoap, Missing, Ours, free_port
 
 
 @contextlib.contextmanager
 def directory(ours: Ours, port: int, file: Path) -> Iterator[str]:
     """Our gateway with a directory."""
-    gateway = file.with_suffix(".toml")
-    text = f'[listen]\ncoap = ["127.0.0.1:{port}"]\n[directory]\nfile = "{file.name}"\n'
-    gateway.write_text(text, encoding="utf-8")
-    with subprocess.Popen([ours.program, "gateway", str(gateway)], stdout=subprocess.DEVNULL) as server:
-        try:
-            wait_for_pong(port)
-            yield f"coap://127.0.0.1:{port}"
-        finally:
-            server.send_signal(signal.SIGINT)
+    with ours.gateway(file.parent, f'[directory]\nfile = "{file.name}"\n', coap=port):
+        yield f"coap://127.0.0.1:{port}"
 
 
 @contextlib.contextmanager

@@ -2,8 +2,8 @@
 
 import contextlib
 import subprocess
-import sys
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -12,25 +12,10 @@ from resources import LARGE, path
 from sides import TOOLS, Aiocoap, Libcoap, Missing, Ours, Peer, free_port, wait_for_pong
 
 
-@contextlib.contextmanager
-def gateway(ours: Ours, upstream: int, folder: Path) -> Iterator[int]:
+def gateway(ours: Ours, upstream: int, folder: Path) -> AbstractContextManager[int]:
     """Our gateway before a server on this port: at /up/, and for clients that name it themselves."""
-    port = free_port()
-    file = folder / "gateway.toml"
-    file.write_text(
-        f'[listen]\ncoap = ["127.0.0.1:{port}"]\n'
-        f'[[rule]]\npath = "/up/{{*rest}}"\nto = "coap://127.0.0.1:{upstream}/{{*rest}}"\n'
-        '[[forward]]\nto = ["127.0.0.1"]\n',
-        encoding="utf-8",
-    )
-    with subprocess.Popen(
-        [ours.program, "gateway", str(file)], stdout=subprocess.DEVNULL, stderr=sys.stderr
-    ) as running:
-        try:
-            wait_for_pong(port)
-            yield port
-        finally:
-            running.kill()
+    rule = f'[[rule]]\npath = "/up/{{*rest}}"\nto = "coap://127.0.0.1:{upstream}/{{*rest}}"\n'
+    return ours.gateway(folder, rule + '[[forward]]\nto = ["127.0.0.1"]\n')
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ import http.server
 import itertools
 import shutil
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,27 +13,15 @@ from pathlib import Path
 import pytest
 
 from resources import LARGE
-from sides import Ours, free_port, wait_for_pong
+from sides import Ours, free_port
 
 
 @contextlib.contextmanager
 def gateway(ours: Ours, folder: Path, lines: str) -> Iterator[tuple[str, str]]:
     """Our gateway with these lines, and where it is asked by HTTP and by CoAP."""
-    coap, web = free_port(), free_port()
-    file = folder / "gateway.toml"
-    file.write_text(f'[listen]\ncoap = ["127.0.0.1:{coap}"]\nhttp = ["127.0.0.1:{web}"]\n{lines}', encoding="utf-8")
-    with subprocess.Popen(
-        [ours.program, "gateway", str(file)], stdout=subprocess.PIPE, stderr=sys.stderr, text=True
-    ) as running:
-        try:
-            # It listens for HTTP last, and says so then.
-            assert running.stdout is not None
-            while not running.stdout.readline().startswith("listening on http://"):
-                assert running.poll() is None
-            wait_for_pong(coap)
-            yield f"http://127.0.0.1:{web}", f"coap://127.0.0.1:{coap}"
-        finally:
-            running.kill()
+    web = free_port()
+    with ours.gateway(folder, lines, http=web) as coap:
+        yield f"http://127.0.0.1:{web}", f"coap://127.0.0.1:{coap}"
 
 
 @pytest.fixture
