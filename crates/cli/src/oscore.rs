@@ -6,7 +6,7 @@
 //! context holds the lock of that file.
 //!
 //! A file that the file system knows by another number than its last line says is a copy, or was restored, and may be older than what was
-//! used since. Its next number is then [far behind](SKIPPED) the last.
+//! used since. Its sequence numbers then continue 2^24 further on.
 
 use std::fmt::Write as _;
 use std::fs::{self, File, OpenOptions, TryLockError};
