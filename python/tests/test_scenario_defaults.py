@@ -47,6 +47,14 @@ TABLES: list[tuple[dict[str, Any], tuple[str | int, ...]]] = [
     (ONE, ("path", "uplink")),
     (_with(ONE, path={**ONE["path"], "access": CELL}), ("path", "access")),
     (NETWORK, ("network",)),
+    (
+        _with(
+            ONE,
+            cross_traffic=[{"name": "web", "direction": "up", "rate": "8 kbit/s", "packet": "100 B"}],
+            run={"for": "1 min"},
+        ),
+        ("cross_traffic", 0),
+    ),
     (_with(ONE, relays=[{"name": "gateway", "before": "uplink"}]), ("relays", 0)),
     (_with(BEHIND, proxies=[PROXY]), ("proxies", 0)),
     (MESH, ("mesh",)),

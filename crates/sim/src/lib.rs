@@ -78,9 +78,9 @@ pub mod tcp;
 
 pub use network::LinkName;
 pub use outcome::{
-    AccessRow, BirthRow, DelayRow, EvidenceRow, ExchangeRow, FlowRow, FrameEvent, HistogramRow, LinkRow, NodeRow,
-    Outcome, PacketEvent, ProxyRow, QueueSample, RelayRow, ReportedRow, RplRow, SentSample, ShareSample, Summary,
-    TcpCounts, TcpSample, TimerSample,
+    AccessRow, BirthRow, CrossRow, DelayRow, EvidenceRow, ExchangeRow, FlowRow, FrameEvent, HistogramRow, LinkRow,
+    NodeRow, Outcome, PacketEvent, ProxyRow, QueueSample, RelayRow, ReportedRow, RplRow, SentSample, ShareSample,
+    Summary, TcpCounts, TcpSample, TimerSample,
 };
 pub use scenario::{Controllers, Scenario, ScenarioError};
 pub use sites::{Site, run_sites};

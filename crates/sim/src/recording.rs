@@ -44,6 +44,12 @@ impl Recording {
         self.see(at, if packet.to_client { Seen::Server } else { Seen::Clients }, packet);
     }
 
+    /// A packet that is left out is offered to this link.
+    #[cold]
+    pub(crate) fn unseen(&mut self, link: usize) {
+        self.offered[link].push(usize::MAX);
+    }
+
     /// The packet with this number among those of one link is offered to another.
     #[cold]
     pub(crate) fn forwarded(&mut self, link: usize, number: u64, further: usize) {
@@ -92,6 +98,7 @@ impl Recording {
                 let Carried { segment, connection } = &**carried;
                 (Kept::Segment(segment.clone()), Some(*connection))
             }
+            Load::Cross => return,
         };
         let at_client = client(packet.client);
         // Each connection of a client comes from a port of its own.

@@ -35,5 +35,6 @@ pub(crate) fn contents(packet: &Packet) -> Contents {
             let offset = block.map(Block::offset).or(whole.then_some(0));
             Contents { offset, length, ack: None, again }
         }
+        Load::Cross => Contents::default(),
     }
 }

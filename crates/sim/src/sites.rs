@@ -208,7 +208,8 @@ impl Shared {
             } else {
                 flows() + proxies
             };
-            clients = clients.saturating_add(here);
+            let others: u32 = site.scenario.cross_traffic.iter().map(|traffic| traffic.count).sum();
+            clients = clients.saturating_add(here).saturating_add(others);
         }
         let window = described.iter().map(|(_, direction)| direction.delay.span()).min().unwrap_or(Span::ZERO);
         Ok(Self { links, places, radios, window })

@@ -50,7 +50,7 @@ pub struct Label {
 }
 
 /// Hands every table of a run to `sink`, in the order of the results directory. Traces appear only if `options` asks for
-/// them, births by the second only where the scenario has a timeline, relays, access and proxies where it has any, nodes only where it has a mesh.
+/// them, births by the second only where the scenario has a timeline, relays, access, other traffic and proxies where it has any, nodes only where it has a mesh.
 pub fn write(label: Label, scenario: &Scenario, options: &Options, outcome: &Outcome, sink: &mut impl Sink) {
     let run = label.run;
     runs(label, outcome, sink);
@@ -65,6 +65,9 @@ pub fn write(label: Label, scenario: &Scenario, options: &Options, outcome: &Out
     }
     if !outcome.access.is_empty() {
         access(run, outcome, sink);
+    }
+    if !scenario.cross_traffic.is_empty() {
+        cross_traffic(run, outcome, sink);
     }
     if !scenario.proxies.is_empty() {
         proxies(run, outcome, sink);
@@ -188,6 +191,13 @@ fn access(run: u32, outcome: &Outcome, sink: &mut impl Sink) {
     table! { sink, "access", &outcome.access, row =>
         run = run, passed_packets, dropped_packets, held_packets, preambles, preambles_collided, preambles_unanswered,
         connections, given_up,
+    }
+}
+
+fn cross_traffic(run: u32, outcome: &Outcome, sink: &mut impl Sink) {
+    table! { sink, "cross_traffic", &outcome.cross_traffic, row =>
+        run = run, name = &*row.name, sent_packets, sent_bytes, dropped_queue_packets, dropped_radio_packets,
+        arrived_packets, arrived_bytes, delay_us: time,
     }
 }
 

@@ -20,7 +20,7 @@ from millpond.plan.toml_file import parse, read_tree
 from millpond.plan.values import SMALLEST, plain
 
 #: What a scenario has any number of.
-LISTS = ("clients", "relays", "proxies", "timeline")
+LISTS = ("clients", "relays", "proxies", "cross_traffic", "timeline")
 #: Where a text may name a file.
 _FILE = re.compile(r"\b(file|path|profile|trace)\b")
 _PLAN = re.compile(r"^\s*(\[+matrix\b|matrix\s*=)", re.MULTILINE)

@@ -103,7 +103,7 @@ impl Graph {
         let away = self.away_at(place);
         let count = if reason == DropReason::Radio { &mut away.lost } else { &mut away.refused };
         *count = count.plus(one(offer.length));
-        self.refused(place, offer.number, reason, rec);
+        self.refused(place, offer.number, reason, offer.length, rec);
     }
 
     /// What its queue was like, once all is over.

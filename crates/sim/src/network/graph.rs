@@ -2,11 +2,14 @@
 
 mod admission;
 mod books;
+mod cross;
 
-use std::collections::VecDeque;
+use std::{borrow::Cow, collections::VecDeque};
 
 use millpond_control::{ChanceSeed, Instant};
-use millpond_link::{Access, Delivered, DropReason, Levels, Link};
+use millpond_link::{Access, Counters, Delivered, DropReason, Levels, Link};
+
+use cross::Cross;
 
 use super::{
     Address, Arrival, Carried, LinkName, Load, Packet, SERVER, Way,
@@ -37,6 +40,8 @@ struct Hop {
     away: Option<Box<Away>>,
     /// Who has its queue, if that is a node of its own.
     relay: Option<Box<Relay>>,
+    /// What of its counts is of others.
+    others: Option<Box<Counters>>,
 }
 
 impl Hop {
@@ -61,10 +66,12 @@ struct Drops {
 pub(crate) struct Graph {
     hops: Vec<Hop>,
     routes: Routes,
-    /// When each link is to be looked at, after them when one is changed next, and then access.
+    /// When each link is to be looked at, after them when one is changed next, and then access and other traffic.
     agenda: Agenda,
     /// What stands before a path's links, if devices may not always send or be reached.
     access: Option<Box<Access<u32>>>,
+    /// Who else sends.
+    cross: Option<Box<Cross>>,
     changes: VecDeque<Moment>,
     /// What is inside. Places keep their buffers, so that the steady state allocates nothing.
     packets: Slab<Packet>,
@@ -90,7 +97,9 @@ impl Graph {
             let relay = relay.map(|relay| Box::new(Relay::new(relay)));
             let name = LinkName::from(name);
             match direction.link(seed, name.number()) {
-                Ok(link) => Ok(Hop { name, link: link.repeat(levels), useful: 0, outages: 0, away: None, relay }),
+                Ok(link) => {
+                    Ok(Hop { name, link: link.repeat(levels), useful: 0, outages: 0, away: None, relay, others: None })
+                }
                 Err(error) => Err(RunError::Link(name.to_string(), error.to_string())),
             }
         };
@@ -103,12 +112,27 @@ impl Graph {
             Some(path) => path.access(seed).map_err(|error| RunError::Link("access".to_owned(), error.to_string()))?,
             None => None,
         };
-        let mut agenda = Agenda::new(hops.len() + 1 + usize::from(access.is_some()));
+        let cross = Cross::of(scenario, seed, groups.len() as u32);
+        let crossed = scenario.cross_traffic.iter();
+        let crossed = crossed
+            .map(|traffic| [scenario.crossed_by(traffic).iter().map(|&place| place as u16).collect(), Vec::new()]);
+        let mut nodes = Cow::Borrowed(groups);
+        if cross.is_some() {
+            let behind = (scenario.clients.len() + scenario.proxies.len()) as u32;
+            let each = scenario.cross_traffic.iter().zip(behind..);
+            nodes.to_mut().extend(each.flat_map(|(traffic, group)| (0..traffic.count).map(move |_| group)));
+        }
+        let beside = if cross.is_some() { 2 } else { usize::from(access.is_some()) };
+        let mut agenda = Agenda::new(hops.len() + 1 + beside);
+        if let Some(cross) = &cross {
+            agenda.set(hops.len() as u32 + 2, cross.next());
+        }
         agenda.set(hops.len() as u32, changes.front().map_or(Instant::NEVER, |moment| moment.at));
         Ok(Self {
-            routes: Routes::new((0..scenario.clients.len()).map(route).chain(proxies).collect(), groups),
+            routes: Routes::new((0..scenario.clients.len()).map(route).chain(proxies).chain(crossed).collect(), &nodes),
             agenda,
             access: access.map(Box::new),
+            cross: cross.map(Box::new),
             changes,
             packets: Slab::new(),
             handed: None,
@@ -142,7 +166,7 @@ impl Graph {
                 bytes.clear();
                 bytes.extend_from_slice(payload);
             }
-            Load::Segment(_) => packet.load.become_datagram(payload),
+            Load::Segment(_) | Load::Cross => packet.load.become_datagram(payload),
         }
         packet.tag = *tag;
         packet.begin(way);
@@ -214,7 +238,7 @@ impl Graph {
         // Behind another packet it is not the next to arrive.
         let is_first = !link.is_waiting();
         if let Err((reason, _)) = link.offer_of(now, client, length, number) {
-            self.refused(place, number, reason, rec);
+            self.refused(place, number, reason, length, rec);
         } else if is_first {
             self.agenda.set(place as u32, link.next().unwrap_or(Instant::NEVER));
         }
@@ -245,13 +269,16 @@ impl Graph {
                 relay.passes(link, now, packet, length);
                 self.wake(place);
             }
-            Err((reason, _)) => self.refused(place, number, reason, rec),
+            Err((reason, _)) => self.refused(place, number, reason, length, rec),
         }
     }
 
     /// A link did not take a packet.
     #[cold]
-    pub(super) fn refused(&mut self, place: usize, number: u32, reason: DropReason, rec: &mut Recorder) {
+    pub(super) fn refused(&mut self, place: usize, number: u32, reason: DropReason, length: u32, rec: &mut Recorder) {
+        if self.cross_lost(place, number, reason, length) {
+            return;
+        }
         let radio = reason == DropReason::Radio;
         rec.dropped(if radio { "drop_radio" } else { "drop_queue" });
         if let Some(recording) = &mut self.recording {
@@ -309,6 +336,10 @@ impl Graph {
                 None => {}
                 Some(Delivered::Arrived(parcel)) => {
                     let Some(packet) = self.packets.get_mut(parcel.payload) else { continue };
+                    if let Load::Cross = packet.load {
+                        self.cross_arrived(place, now, &parcel, rec);
+                        continue;
+                    }
                     rec.carried(now, place, parcel.number, parcel.len);
                     rec.packet(now, "recv", place, packet, parcel.len);
                     packet.hop += 1;
@@ -332,6 +363,9 @@ impl Graph {
                     return Some(packet.arrival(parcel.len));
                 }
                 Some(Delivered::Lost(parcel)) => {
+                    if self.cross.is_some() && self.cross_lost(place, parcel.payload, DropReason::Radio, parcel.len) {
+                        continue;
+                    }
                     if let Some(packet) = self.packets.get(parcel.payload) {
                         rec.packet(now, "drop_radio", place, packet, parcel.len);
                     }
@@ -340,7 +374,10 @@ impl Graph {
                     }
                     self.dropped(parcel.payload, true);
                 }
-                Some(Delivered::Dropped(parcel, _)) => {
+                Some(Delivered::Dropped(parcel, reason)) => {
+                    if self.cross.is_some() && self.cross_lost(place, parcel.payload, reason, parcel.len) {
+                        continue;
+                    }
                     if let Some(packet) = self.packets.get(parcel.payload) {
                         rec.packet(parcel.at, "drop_aqm", place, packet, parcel.len);
                     }
@@ -418,7 +455,7 @@ impl Graph {
         let packet = self.packets.get_mut(self.handed?)?;
         match std::mem::take(&mut packet.load) {
             Load::Segment(carried) => Some(carried),
-            Load::Datagram(_) => None,
+            Load::Datagram(_) | Load::Cross => None,
         }
     }
 

@@ -222,7 +222,10 @@ impl Network {
         }?;
         let mut books = Books { links, ..Books::default() };
         match self {
-            Self::Graph(graph) => (books.relays, books.access) = (graph.relays(), graph.access_rows()),
+            Self::Graph(graph) => {
+                (books.relays, books.access) = (graph.relays(), graph.access_rows());
+                books.cross_traffic = graph.cross_rows();
+            }
             Self::Mesh(mesh) => books.nodes = mesh.nodes(),
         }
         Ok((books, events))

@@ -76,6 +76,8 @@ pub(crate) enum Load {
     Datagram(Vec<u8>),
     /// A segment of a connection.
     Segment(Box<Carried>),
+    /// Something of others, of which nothing is known but its length.
+    Cross,
 }
 
 /// A segment, and the number of its connection among those of its client: the port that a real one would have.

@@ -8,6 +8,7 @@ pub(crate) struct Books {
     pub(crate) links: Vec<LinkRow>,
     pub(crate) relays: Vec<RelayRow>,
     pub(crate) access: Vec<AccessRow>,
+    pub(crate) cross_traffic: Vec<CrossRow>,
     pub(crate) nodes: Vec<NodeRow>,
 }
 
@@ -17,6 +18,7 @@ impl Books {
         self.links.iter_mut().zip(&before.links).for_each(|(row, before)| row.since(before));
         self.relays.iter_mut().zip(&before.relays).for_each(|(row, before)| row.since(before));
         self.access.iter_mut().zip(&before.access).for_each(|(row, before)| row.since(before));
+        self.cross_traffic.iter_mut().zip(&before.cross_traffic).for_each(|(row, before)| row.since(before));
         self.nodes.iter_mut().zip(&before.nodes).for_each(|(row, before)| row.since(before));
         self
     }
@@ -124,6 +126,35 @@ impl AccessRow {
     fn since(&mut self, before: &Self) {
         subtract!(self, before, passed_packets dropped_packets preambles preambles_collided preambles_unanswered
             connections given_up);
+    }
+}
+
+/// What others sent, of one kind. No row of a link counts it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CrossRow {
+    /// Its name.
+    pub name: LinkName,
+    /// Packets that left.
+    pub sent_packets: u64,
+    /// Their bytes.
+    pub sent_bytes: u64,
+    /// Packets that a queue dropped.
+    pub dropped_queue_packets: u64,
+    /// Packets lost by a radio.
+    pub dropped_radio_packets: u64,
+    /// Packets that arrived.
+    pub arrived_packets: u64,
+    /// Their bytes.
+    pub arrived_bytes: u64,
+    /// From when they left until they arrived, in sum.
+    pub delay_us: u64,
+}
+
+impl CrossRow {
+    /// What was counted since the row was as it was `before`.
+    fn since(&mut self, before: &Self) {
+        subtract!(self, before, sent_packets sent_bytes dropped_queue_packets dropped_radio_packets arrived_packets
+            arrived_bytes delay_us);
     }
 }
 

@@ -6,6 +6,7 @@
 
 mod clients;
 mod controllers;
+mod cross_traffic;
 mod from_server;
 mod mesh;
 mod network;
@@ -25,6 +26,7 @@ use crate::ledger::MOST_WAITS;
 
 pub use clients::{Batch, Clients, GivesUp, Naming, NearEnd};
 pub use controllers::{BuiltChoice, BuiltIn, ControllerChoice, Controllers, OwnChoice, Settings, Value};
+pub use cross_traffic::{CrossTraffic, Heading};
 pub use from_server::{Commands, FlowGroup, Notifications, Traffic};
 pub use mesh::{Access, Choose, DeliveryOf, Mesh, ObjectiveFunction, Ratio, Routing, Rpl, Sink, Topology};
 pub(crate) use millpond_path::word_or_table;
@@ -64,6 +66,9 @@ pub struct Scenario {
     /// Nodes on the way that ask for clients behind them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub proxies: Vec<Proxy>,
+    /// What others send over the same links.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cross_traffic: Vec<CrossTraffic>,
     /// Groups of clients, at least one.
     pub clients: Vec<Clients>,
     /// The server that all clients ask.
@@ -333,7 +338,9 @@ impl Scenario {
                 };
                 u64::from(group.count) * each
             });
-            most.min(copies.sum::<u64>().saturating_mul(4)).saturating_mul(PACKET + size)
+            // What others send has no such bound.
+            let copies = if self.cross_traffic.is_empty() { copies.sum::<u64>().saturating_mul(4) } else { most };
+            most.min(copies).saturating_mul(PACKET + size)
         };
         // A link with a long queue may be crossed either way; of a path it is known which.
         let one_way = |place: usize| self.path.is_some().then_some(if place == 0 { asked } else { answer });
@@ -353,6 +360,7 @@ impl Scenario {
         self.check_network(origin)?;
         self.check_relays(origin)?;
         self.check_proxies(origin)?;
+        self.check_cross_traffic(origin)?;
         if self.clients.is_empty() {
             return refuse("clients", "no group of clients: add a table [[clients]]".to_owned());
         }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::{Duration, Size, unknown, word_or_table};
 
 /// Lengths of time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Times {
     /// Always this.
     Fixed(Duration),
@@ -20,6 +20,15 @@ pub enum Times {
     Exponential {
         /// With this mean.
         mean: Duration,
+    },
+    /// Pareto; what would exceed the most is the most.
+    Pareto {
+        /// The shape.
+        alpha: f64,
+        /// The least.
+        from: Duration,
+        /// The most.
+        to: Duration,
     },
 }
 
@@ -80,10 +89,27 @@ impl Times {
     /// What cannot be drawn, told without its place.
     pub(super) fn problem(&self) -> Option<String> {
         match self {
-            Self::Uniform { from, to } if from > to => Some(format!("from {from} to {to}: write from ≤ to")),
+            Self::Uniform { from, to } | Self::Pareto { from, to, .. } if from > to => {
+                Some(format!("from {from} to {to}: write from ≤ to"))
+            }
+            Self::Pareto { from: Duration(0), .. } => Some("a Pareto time is at least 1 us".to_owned()),
+            Self::Pareto { alpha, .. } => shape_problem(*alpha),
             _ => None,
         }
     }
+
+    /// How long they are: the mean, or the most of those that have one.
+    pub(super) const fn scale(&self) -> Duration {
+        match *self {
+            Self::Fixed(time) | Self::Exponential { mean: time } => time,
+            Self::Uniform { to, .. } | Self::Pareto { to, .. } => to,
+        }
+    }
+}
+
+/// What is wrong with the shape of a Pareto distribution, if anything is.
+fn shape_problem(alpha: f64) -> Option<String> {
+    (!(0.01..=1_000.0).contains(&alpha)).then(|| format!("alpha = {alpha} is out of range (0.01 to 1000)"))
 }
 
 impl Sizes {
@@ -102,9 +128,7 @@ impl Sizes {
                 Some(format!("from {from} to {to}: write from ≤ to"))
             }
             Self::Pareto { from: Size(0), .. } => Some("a Pareto size is at least 1 B".to_owned()),
-            Self::Pareto { alpha, .. } if !(0.01..=1_000.0).contains(alpha) => {
-                Some(format!("alpha = {alpha} is out of range (0.01 to 1000)"))
-            }
+            Self::Pareto { alpha, .. } => shape_problem(*alpha),
             _ => None,
         }
     }
@@ -143,6 +167,7 @@ enum WrittenTimes {
     Fixed { time: Duration },
     Uniform { from: Duration, to: Duration },
     Exponential { mean: Duration },
+    Pareto { alpha: f64, from: Duration, to: Duration },
 }
 
 impl<'de> Deserialize<'de> for Times {
@@ -152,6 +177,7 @@ impl<'de> Deserialize<'de> for Times {
             WrittenTimes::Fixed { time } => Self::Fixed(time),
             WrittenTimes::Uniform { from, to } => Self::Uniform { from, to },
             WrittenTimes::Exponential { mean } => Self::Exponential { mean },
+            WrittenTimes::Pareto { alpha, from, to } => Self::Pareto { alpha, from, to },
         })
     }
 }
@@ -162,6 +188,7 @@ impl Serialize for Times {
             Self::Fixed(time) => time.serialize(serializer),
             Self::Uniform { from, to } => WrittenTimes::Uniform { from, to }.serialize(serializer),
             Self::Exponential { mean } => WrittenTimes::Exponential { mean }.serialize(serializer),
+            Self::Pareto { alpha, from, to } => WrittenTimes::Pareto { alpha, from, to }.serialize(serializer),
         }
     }
 }

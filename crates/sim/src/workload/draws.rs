@@ -86,6 +86,7 @@ pub(crate) fn time(word: impl FnOnce() -> u64, times: &Times) -> u64 {
         Times::Fixed(time) => time.0,
         Times::Uniform { from, to } => from.0 + below(word(), to.0.saturating_sub(from.0)),
         Times::Exponential { mean } => exponential(word(), mean.0),
+        Times::Pareto { alpha, from, to } => pareto(word(), alpha, from.0, to.0),
     }
 }
 
@@ -99,14 +100,14 @@ pub(crate) fn size(word: u64, sizes: &Sizes) -> u64 {
     }
 }
 
-/// Pareto with this shape, to the nearest byte; what exceeds `most` is `most`.
+/// Pareto with this shape, to the nearest byte or microsecond; what exceeds `most` is `most`.
 ///
-/// A value x is reached where `-ln U ≥ α ln(x / least)`, so the largest size of which half a byte less is reached is
+/// A value x is reached where `-ln U ≥ α ln(x / least)`, so the largest one of which half a unit less is reached is
 /// looked for.
 fn pareto(word: u64, alpha: f64, least: u64, most: u64) -> u64 {
     let drawn = f64::from(u32::try_from(minus_ln(word) >> 8).unwrap_or(u32::MAX)) / f64::from(1 << 24);
     let reaches = |size: u64| {
-        let share = (u128::from(2 * least) << 64) / u128::from((2 * size).saturating_sub(1).max(1));
+        let share = ((2 * u128::from(least)) << 64) / (2 * u128::from(size)).saturating_sub(1).max(1);
         let Ok(share) = u64::try_from(share) else { return true };
         let needed = f64::from(u32::try_from(minus_ln(share) >> 8).unwrap_or(u32::MAX)) / f64::from(1 << 24);
         drawn >= alpha * needed

@@ -10,5 +10,5 @@ mod draws;
 mod source;
 
 pub(crate) use conduct::{Conduct, Due, REGISTRATION};
-pub(crate) use draws::{Luck, Of, size, start};
+pub(crate) use draws::{Luck, Of, size, start, time};
 pub(crate) use source::{Plan, Source};

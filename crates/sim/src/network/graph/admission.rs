@@ -22,10 +22,10 @@ impl Graph {
     /// What is due by `now` and is no link's.
     #[cold]
     pub(super) fn look_elsewhere(&mut self, place: usize, now: Instant, rec: &mut Recorder) {
-        if place == self.hops.len() {
-            self.change(now);
-        } else {
-            self.let_through(now, rec);
+        match place - self.hops.len() {
+            0 => self.change(now),
+            1 => self.let_through(now, rec),
+            _ => self.send_cross(now, rec),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use millpond_control::Instant;
 
-use super::{Drops, Graph, Hop};
+use super::{Drops, Graph, Hop, cross::without};
 use crate::{
     RunError,
     network::LinkName,
@@ -40,7 +40,7 @@ impl Graph {
         let mut events = self.arrived;
         let mut rows = Vec::with_capacity(self.hops.len());
         let (mut offered, mut handed_on) = (self.arrived, self.sent);
-        for Hop { name, link, useful, away, relay, .. } in &mut self.hops {
+        for Hop { name, link, useful, away, relay, others, .. } in &mut self.hops {
             link.check_conservation().map_err(|error| RunError::Conservation(name.to_string(), error.to_string()))?;
             let (counters, statistics) = match away {
                 None => (*link.counters(), link.statistics(end)),
@@ -50,6 +50,7 @@ impl Graph {
             let withheld = relay.as_ref().map_or(0, |relay| relay.withheld_packets());
             offered += counters.offered.packets + withheld;
             handed_on += counters.delivered.packets;
+            let counters = others.as_ref().map_or(counters, |others| without(counters, others));
             let dropped = counters.dropped_by_queue();
             rows.push(LinkRow {
                 link: name.clone(),

@@ -335,7 +335,7 @@ impl Mesh {
     fn hand_out(&mut self, packet: Packet) -> Arrival {
         let arrival = match &packet.load {
             Load::Datagram(bytes) => packet.arrival(self.length(bytes)),
-            Load::Segment(_) => packet.arrival(0),
+            Load::Segment(_) | Load::Cross => packet.arrival(0),
         };
         if let Load::Datagram(bytes) = packet.load {
             self.spare.push(std::mem::replace(&mut self.handed, bytes));

@@ -185,7 +185,7 @@ impl Mesh {
         let bytes = match &mut packet.load {
             Load::Datagram(bytes) if is_last => std::mem::take(bytes),
             Load::Datagram(bytes) if arrives => bytes.clone(),
-            Load::Datagram(_) | Load::Segment(_) => Vec::new(),
+            Load::Datagram(_) | Load::Segment(_) | Load::Cross => Vec::new(),
         };
         if arrives {
             self.arrived.push_back(Packet { load: Load::Datagram(bytes), ..*packet });
