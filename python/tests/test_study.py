@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import millpond
 from millpond.errors import UsageError
 from millpond.plan import study
 from millpond.plan.study import STUDIES, Plan
@@ -124,3 +125,36 @@ def test_a_plan_with_a_slip_names_the_place(tmp_path: Path, before: str, after: 
         study.load(folder)
     assert told in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+TOGETHER = """
+name = "together"
+scenario = "scenario.toml"
+replications = 1
+[matrix]
+clients = [7]
+algorithm = ["rfc7252", "cocoa-03"]
+[vary.clients]
+places = ["clients[0].count"]
+[[mix]]
+algorithms = ["rfc7252", "cocoa-03"]
+"""
+RHYTHM = """
+path = "nbiot-anrw18"
+[[clients]]
+count = 7
+controller = "rfc7252"
+workload = [ { kind = "periodic", period = { together = "1.5 s" }, for = "600 s" } ]
+"""
+
+
+def test_populations_of_a_mix_offer_together_what_all_alike_do(tmp_path: Path) -> None:
+    (tmp_path / "plan.toml").write_text(TOGETHER, encoding="utf-8")
+    (tmp_path / "scenario.toml").write_text(RHYTHM, encoding="utf-8")
+    born = {}
+    for planned in study.unfold(study.load(tmp_path / "plan.toml")).cells:
+        done = millpond.run(planned.cell.scenario, out=tmp_path / planned.cell.id, report=False)
+        (born[planned.cell.mixed, planned.cell.id],) = done.table("runs").column("born").to_pylist()
+    # In 600 s each of seven clients has a beat every 10.5 s.
+    assert len(born) == 3
+    assert all(7 * 57 <= requests <= 7 * 58 for requests in born.values()), born

@@ -7,6 +7,7 @@ import itertools
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,8 @@ __all__ = [
 CLIENT_BY_CLIENT = ("flows", "births")
 #: How an error begins that blames a key.
 _UNKNOWN_KEY = re.compile(r": unknown key `([^`]+)`")
+#: A time as it is written.
+_TIME = re.compile(r"\s*([0-9.]+)\s*(\S+)\s*")
 
 STUDIES = Path(__file__).parent.parent / "scenarios" / "studies"
 
@@ -297,7 +300,9 @@ def _scenario(plan: Plan, point: _Point) -> tuple[dict[str, Any], tuple[str, ...
         return _on_path(plan, point, {**tree, "clients": tables}), tuple(names)
     # what the path changes of the clients it changes of each population
     parts = [_on_path(plan, point, {**tree, "clients": [table]}) for table in tables]
-    return {**parts[-1], "clients": [part["clients"][0] for part in parts]}, tuple(names)
+    groups = [part["clients"][0] for part in parts]
+    everybody = sum(int(group.get("count", 1)) for group in groups)
+    return {**parts[-1], "clients": [_of_all(group, everybody) for group in groups]}, tuple(names)
 
 
 def _shares(template: Mapping[str, Any], parts: int) -> list[dict[str, Any]]:
@@ -307,6 +312,21 @@ def _shares(template: Mapping[str, Any], parts: int) -> list[dict[str, Any]]:
     count = int(template.get("count", 1))
     each = count // parts
     return [{"count": each + (count - each * parts if part == 0 else 0)} for part in range(parts)]
+
+
+def _of_all(group: Mapping[str, Any], clients: int) -> dict[str, Any]:
+    """A population whose periods of all clients `together` are those of so many: a mix offers what all alike do."""
+
+    def apart(workload: Any) -> Any:
+        if isinstance(workload, list):
+            return [apart(one) for one in workload]
+        period = workload.get("period") if isinstance(workload, dict) else None
+        told = _TIME.fullmatch(str(period.get("together"))) if isinstance(period, dict) else None
+        if told is None:
+            return workload
+        return {**workload, "period": f"{Decimal(told[1]) * clients:f} {told[2]}"}
+
+    return {**group, **({"workload": apart(group["workload"])} if "workload" in group else {})}
 
 
 def _on_path(plan: Plan, point: _Point, tree: Mapping[str, Any]) -> dict[str, Any]:
