@@ -8,7 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from millpond.diagnose import drawn, score, truth
+from manual import drawn
+from millpond.diagnose import score, truth
 from millpond.diagnose.analysis import Diagnosis
 from millpond.diagnose.ends import Address, End, packets
 from millpond.diagnose.truth import Truth

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from millpond.diagnose import accuracy
+from manual import accuracy
 from millpond.diagnose.ends import End
 from millpond.diagnose.score import Accuracy
 

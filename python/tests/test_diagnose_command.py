@@ -12,9 +12,9 @@ import pyarrow.parquet as parquet
 import pytest
 
 import millpond
+from manual import drawn
 from millpond import MillpondError, UsageError, _engine, cli
 from millpond.cli import diagnose as verb
-from millpond.diagnose import drawn
 from millpond.plan import scenario as scenarios
 from millpond.run import capture
 

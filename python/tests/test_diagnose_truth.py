@@ -11,8 +11,9 @@ import pyarrow.compute as pc
 import pytest
 from right_diagnosis import of_drawn, of_scenario
 
+from manual import accuracy, drawn
 from millpond import api
-from millpond.diagnose import accuracy, analysis, drawn, score, truth
+from millpond.diagnose import analysis, score, truth
 from millpond.diagnose.analysis import Diagnosis
 from millpond.diagnose.ends import ENDS, End
 from millpond.diagnose.score import Accuracy, Figure

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from right_diagnosis import of_drawn, of_run
 
-from millpond.diagnose import drawn, repeat, traffic, written
+from manual import drawn
+from millpond.diagnose import repeat, traffic, written
 from millpond.errors import MillpondError, UsageError
 from millpond.fleet import description
 from millpond.plan import path_files

@@ -1,6 +1,6 @@
-"""How right the diagnosis is, measured on drawn scenarios: `python -m millpond.diagnose.accuracy`.
+"""How right the diagnosis is, measured on drawn scenarios: `python -m manual.accuracy`.
 
-    python -m millpond.diagnose.accuracy --set judged --count 200 --out results/judged
+    python -m manual.accuracy --set judged --count 200 --out results/judged
 
 runs each scenario, diagnoses what the server saw and what the devices saw, and puts it beside the truth. A score is a
 file, so that what was interrupted goes on where it was. The last thing printed is the page of the manual. Whatever is
@@ -23,7 +23,8 @@ from tempfile import TemporaryDirectory
 
 import click
 
-from millpond.diagnose import analysis, drawn, repeat, score, truth, written
+from manual import drawn
+from millpond.diagnose import analysis, repeat, score, truth, written
 from millpond.diagnose.analysis import Diagnosis
 from millpond.diagnose.ends import ENDS
 from millpond.diagnose.fitted import fitted
@@ -237,7 +238,7 @@ def _number(value: float) -> str:
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder of the scores.")
 def main(chosen: drawn.Set, count: int, seeds: int, jobs: int, out: Path) -> None:
     """Measure how right the diagnosis is, and print the page about it."""
-    command = f"python -m millpond.diagnose.accuracy --set {chosen} --count {count} --seeds {seeds} --out DIR"
+    command = f"python -m manual.accuracy --set {chosen} --count {count} --seeds {seeds} --out DIR"
     try:
         scores = all_scored(chosen, count, out, jobs, seeds)
     except MillpondError as error:
