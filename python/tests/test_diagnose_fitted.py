@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from millpond.diagnose import analysis, drawn, repeat, written
+from manual import drawn
+from millpond.diagnose import analysis, repeat, written
 from millpond.diagnose.analysis import Diagnosis
 from millpond.diagnose.fitted import fitted
 from millpond.plan import scenario as scenarios

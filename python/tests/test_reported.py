@@ -13,7 +13,6 @@ import synthetic_results
 
 import millpond
 from millpond.measure.measures import Measures
-from millpond.measure.metrics import METRICS
 from millpond.measure.population import Population
 from millpond.measure.reported import Course, Reported, is_endless
 from millpond.results.directory import MANIFEST, Results
@@ -148,7 +147,7 @@ def test_who_answers_an_alarm_beside_a_rhythm_is_done_by_then(tmp_path: Path) ->
         assert (course.of, course.end) == (20, 1.0)
         assert 0 < float(course.times[-1]) < 35
     for metric in ("clients_done_100", "requests_done_100"):
-        assert 0 < float(METRICS[metric].compute(Measures(results), Population.of("meters")).values[0]) < 35
+        assert 0 < float(Measures(results).sample(metric, Population.of("meters")).values[0]) < 35
     # what they report from the start on has no end, so there is no panel that stays at 0
     assert {row[0] for row in reported_by_group(results).rows.rows} == {"event 1"}
 

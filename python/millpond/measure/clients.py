@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from millpond.measure import statistics
 from millpond.measure.estimate import ANYTHING
-from millpond.measure.metric import Compute, Metric
+from millpond.measure.metric import Metric
 from millpond.measure.population import Population
 from millpond.measure.sample import Sample
 from millpond.measure.statistics import Floats
@@ -23,13 +24,6 @@ PerClient: TypeAlias = "Callable[[Measures, Population], Floats]"
 _MICRO = 1e-6
 
 
-def _sample(values: PerClient) -> Compute:
-    def compute(measures: Measures, population: Population) -> Sample:
-        return Sample.of(values(measures, population), measures.flow_column(population, "run"))
-
-    return compute
-
-
 def column(name: str, scale: float = 1.0) -> PerClient:
     """A column of the table."""
     return lambda measures, population: measures.flow_column(population, name).astype(np.float64) * scale
@@ -37,13 +31,7 @@ def column(name: str, scale: float = 1.0) -> PerClient:
 
 def ratio(top: PerClient, bottom: PerClient) -> PerClient:
     """One over the other; nothing where the other is not above zero."""
-
-    def divided(measures: Measures, population: Population) -> Floats:
-        above, below = top(measures, population), bottom(measures, population)
-        share: Floats = np.divide(above, below, out=np.full(len(above), np.nan), where=below > 0)
-        return share
-
-    return divided
+    return lambda measures, population: statistics.ratio(top(measures, population), bottom(measures, population))
 
 
 def total(*names: str) -> PerClient:
@@ -105,7 +93,7 @@ def _necessary(measures: Measures, population: Population) -> Floats:
 def _metric(
     name: str, unit: str, usual: str, summary: str, values: PerClient, better: str = "", label: str = ""
 ) -> Metric:
-    return Metric(name, unit, "client", usual, summary, _sample(values), better, label)  # type: ignore[arg-type]
+    return Metric(name, unit, "client", usual, summary, values, better, label)  # type: ignore[arg-type]
 
 
 METRICS = (

@@ -15,8 +15,7 @@ import numpy as np
 from millpond.measure.estimate import ANYTHING
 from millpond.measure.metric import Compute, Metric
 from millpond.measure.population import Population
-from millpond.measure.sample import Sample
-from millpond.measure.statistics import Floats
+from millpond.measure.statistics import Floats, ratio
 
 if TYPE_CHECKING:
     from millpond.measure.measures import Measures
@@ -41,26 +40,17 @@ KINDS: Mapping[str, Named] = {
 
 def _share(kind: Named) -> Compute:
     """Of the replies after a retransmission the share of this kind, a value per run; NaN where there is none."""
-
-    def compute(measures: Measures, population: Population) -> Sample:
-        return _ratio(measures, population, _sum(measures, population, kind), _sum(measures, population))
-
-    return compute
+    return lambda measures, population: ratio(_sum(measures, population, kind), _sum(measures, population))
 
 
-def _error(measures: Measures, population: Population) -> Sample:
+def _error(measures: Measures, population: Population) -> Floats:
     """By how many true round-trip times those were mistaken that name a wrong copy: a mean per run, or NaN."""
     wrong = [kind for kind in KINDS.values() if not kind.right]
     error, count = (
         np.sum([_sum(measures, population, kind, column) for kind in wrong], axis=0)
         for column in ("error_rtts", "exchanges")
     )
-    return _ratio(measures, population, error, count)
-
-
-def _ratio(measures: Measures, population: Population, some: Floats, every: Floats) -> Sample:
-    found: Floats = np.divide(some, every, out=np.full(len(every), np.nan), where=every > 0)
-    return measures.of_runs(measures.cell(population), found)
+    return ratio(error, count)
 
 
 def _sum(measures: Measures, population: Population, kind: Named | None = None, column: str = "exchanges") -> Floats:

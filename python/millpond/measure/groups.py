@@ -9,13 +9,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from millpond.measure.metric import Compute, Metric
 from millpond.measure.population import Population
 from millpond.measure.reported import SHARES, What
 from millpond.measure.sample import Sample
-from millpond.measure.statistics import Floats
+from millpond.measure.statistics import Floats, ratio
 from millpond.plan.values import in_units
 
 if TYPE_CHECKING:
@@ -62,16 +61,12 @@ def _delay(kind: str) -> Compute:
 
 def _done(share: float, what: What) -> Compute:
     """Time since the event until this share of the clients, or of the requests answered, was reached: one a run."""
-
-    def compute(measures: Measures, population: Population) -> Sample:
-        cell, group = measures.cell(population), measures.group(population)
-        found = measures.reported.each_run(cell, group, share, what)
-        return Sample.of(found, np.arange(cell.first_run, cell.first_run + cell.replications))
-
-    return compute
+    return lambda measures, population: measures.reported.each_run(
+        measures.cell(population), measures.group(population), share, what
+    )
 
 
-def _settling(measures: Measures, population: Population) -> tuple[Floats, Floats, NDArray[np.int64]]:
+def _settling(measures: Measures, population: Population) -> tuple[Floats, Floats]:
     """How long an event is felt in each run, in s, and whether it ends: NaN without requests before it.
 
     One that is felt to the end counts with the time that was left of births.
@@ -104,10 +99,10 @@ def _settling(measures: Measures, population: Population) -> tuple[Floats, Float
         number, whole = (total[ends] - total[:last] for total in totals)
         calm = np.flatnonzero((number > 0) & (whole <= SETTLED * usual * number))
         found[place], settled[place] = (float(calm[0]), 1.0) if calm.size else (float(last), 0.0)
-    return found, settled, wanted
+    return found, settled
 
 
-def _event_delay(column: str, measures: Measures, population: Population) -> Sample:
+def _event_delay(column: str, measures: Measures, population: Population) -> Floats:
     """The mean of this time of what arrived within `BURST` seconds after any event: one value for each run."""
     cell = measures.cell(population)
     since, delivered, delay, runs = (
@@ -121,21 +116,10 @@ def _event_delay(column: str, measures: Measures, population: Population) -> Sam
     here = np.any((seconds[:, None] >= after) & (seconds[:, None] < after + BURST), axis=1)
     place = runs[here].astype(np.int64) - cell.first_run
     number, whole = (
-        np.bincount(place, weights=column[here].astype(np.float64), minlength=cell.replications)
+        np.bincount(place, column[here].astype(np.float64), cell.replications).astype(np.float64)
         for column in (delivered, delay)
     )
-    found = np.divide(whole * 1e-6, number, out=np.full(len(number), np.nan), where=number > 0)
-    return Sample.of(found, cell.first_run + np.arange(cell.replications))
-
-
-def _settling_time(measures: Measures, population: Population) -> Sample:
-    found, _, runs = _settling(measures, population)
-    return Sample.of(found, runs)
-
-
-def _settled(measures: Measures, population: Population) -> Sample:
-    _, settled, runs = _settling(measures, population)
-    return Sample.of(settled, runs)
+    return ratio(whole * 1e-6, number)
 
 
 METRICS = (
@@ -154,12 +138,13 @@ METRICS = (
     Metric("settling_time", "s", "group", "mean",
            f"the first event of the timeline until requests of {SETTLING_WINDOW} s reach the far application in at "
            f"most {SETTLED} times the mean one-way delay before it; where they never do, until the last arrived",
-           _settling_time, "less"),
+           lambda measures, population: _settling(measures, population)[0], "less"),
     Metric("event_delay", "s", "group", "mean",
            f"mean one-way delay of a run's requests that arrived within {BURST} s after an event of the timeline",
            partial(_event_delay, "delay_us"), "less"),
     Metric("event_crossing_time", "s", "group", "mean", "the same from the first copy of each request on",
            partial(_event_delay, "crossing_us"), "less"),
-    Metric("settled", "1", "group", "mean", "runs in which they do before the run ends", _settled, "more",
+    Metric("settled", "1", "group", "mean", "runs in which they do before the run ends",
+           lambda measures, population: _settling(measures, population)[1], "more",
            "runs that settle"),
 )  # fmt: skip

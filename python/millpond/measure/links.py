@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from fractions import Fraction
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from millpond import _engine
-from millpond.measure.metric import Compute, Metric
+from millpond.measure import clients
+from millpond.measure.clients import PerClient
+from millpond.measure.metric import Metric
 from millpond.measure.population import Population
-from millpond.measure.sample import Sample
-from millpond.measure.statistics import Floats
+from millpond.measure.statistics import Floats, ratio
 from millpond.results.directory import Cell
 
 if TYPE_CHECKING:
     from millpond.measure.measures import Measures
-
-#: A value for each run of a cell, NaN where there is none.
-PerRun: TypeAlias = "Callable[[Measures, Cell], Floats]"
 
 #: A link has collapsed when more than this share of its bytes completes no exchange. The engine has it and its reason,
 #: so that the explorer judges by the same.
@@ -46,7 +43,7 @@ def useful_share(measures: Measures, cell: Cell, link: str) -> Floats:
     carried = measures.link_column(cell, "delivered_bytes", link)
     carried = carried + measures.link_column(cell, "dropped_radio_bytes", link)
     # what was under way when a run ended may be known as useful and not be counted as carried
-    return np.minimum(_ratio(useful, carried), 1.0)
+    return np.minimum(ratio(useful, carried), 1.0)
 
 
 def of_each(measures: Measures, cell: Cell) -> dict[str, tuple[float, ...]]:
@@ -67,88 +64,69 @@ def of_each(measures: Measures, cell: Cell) -> dict[str, tuple[float, ...]]:
     return found
 
 
-def _sample(values: PerRun) -> Compute:
-    def compute(measures: Measures, population: Population) -> Sample:
-        cell = measures.cell(population)
-        if not measures.links(cell):
-            return Sample.none(cell.replications)
-        return Sample.of(values(measures, cell), measures.run_column(cell, "run"))
-
-    return compute
-
-
-def _ratio(top: Floats, bottom: Floats) -> Floats:
-    share: Floats = np.divide(top, bottom, out=np.full(len(top), np.nan), where=bottom > 0)
-    return share
-
-
-def _of_bottleneck(column: str) -> PerRun:
-    return lambda measures, cell: measures.link_column(cell, column, measures.bottleneck(cell))
-
-
-def _dropped_per_client(measures: Measures, cell: Cell) -> Floats:
-    return measures.each_run("links", cell, ("dropped_queue_packets",)) / float(
-        sum(group.count for group in cell.groups)
+def _of_bottleneck(column: str) -> PerClient:
+    """A column of the bottleneck's rows, one a run; no row without links."""
+    return lambda measures, population: measures.link_column(
+        cell := measures.cell(population), column, measures.bottleneck(cell)
     )
 
 
-def _losses(measures: Measures, cell: Cell) -> Floats:
-    return measures.each_run("links", cell, ("dropped_queue_packets", "dropped_radio_packets"))
+def _of_all(*columns: str, table: str = "links") -> PerClient:
+    """Columns added up over all links, or relays, of a run."""
+    return lambda measures, population: measures.each_run(table, measures.cell(population), columns)
 
 
-def _useful(measures: Measures, cell: Cell) -> Floats:
+def _dropped_per_client(measures: Measures, population: Population) -> Floats:
+    clients = sum(group.count for group in measures.cell(population).groups)
+    return _of_all("dropped_queue_packets")(measures, population) / float(clients)
+
+
+def _useful(measures: Measures, population: Population) -> Floats:
+    cell = measures.cell(population)
     return useful_share(measures, cell, measures.bottleneck(cell))
 
 
-def _wasted(measures: Measures, cell: Cell) -> Floats:
-    return 1.0 - _useful(measures, cell)
+def _wasted(measures: Measures, population: Population) -> Floats:
+    return 1.0 - _useful(measures, population)
 
 
-def _loss_rate(measures: Measures, cell: Cell) -> Floats:
-    dropped, offered = (
-        _of_bottleneck(column)(measures, cell) for column in ("dropped_queue_packets", "offered_packets")
-    )
-    return _ratio(dropped, offered)
+def _counted(measures: Measures, population: Population) -> Floats:
+    """For how long a run's bottleneck was watched; of a cell without links nothing."""
+    cell = measures.cell(population)
+    return measures.counted_us(cell) if measures.links(cell) else np.empty(0)
 
 
-def _utilisation(measures: Measures, cell: Cell) -> Floats:
-    busy = _of_bottleneck("busy_us")(measures, cell)
-    return _ratio(busy, measures.counted_us(cell))
-
-
-def _queueing_delay(measures: Measures, cell: Cell) -> Floats:
+def _queueing_delay(measures: Measures, population: Population) -> Floats:
     """By Little's law: how many packets wait on average, over how many come in a second.
 
     The queue holds the packet that is being sent as well, and does so for as long as the link is busy.
     """
-    held = _of_bottleneck("queue_mean_packets")(measures, cell) * measures.counted_us(cell)
-    waited = np.maximum(0.0, held - _of_bottleneck("busy_us")(measures, cell)) * 1e-6
-    offered, dropped = (_of_bottleneck(f"{name}_packets")(measures, cell) for name in ("offered", "dropped_queue"))
-    return _ratio(waited, offered - dropped)
-
-
-def _withheld(measures: Measures, population: Population) -> Sample:
-    cell = measures.cell(population)
-    return measures.of_runs(cell, measures.each_run("relays", cell, ("withheld_packets",)))
+    mean, busy, offered, dropped = (
+        _of_bottleneck(name)(measures, population)
+        for name in ("queue_mean_packets", "busy_us", "offered_packets", "dropped_queue_packets")
+    )
+    waited = np.maximum(0.0, mean * _counted(measures, population) - busy) * 1e-6
+    return ratio(waited, offered - dropped)
 
 
 METRICS = (
     Metric("useful_share", "1", "link", "mean", "bytes of the bottleneck that completed an exchange, of all carried",
-           _sample(_useful), "more", "goodput ratio of the bottleneck"),
+           _useful, "more", "goodput ratio of the bottleneck"),
     Metric("wasted_share", "1", "link", "mean", "bytes of the bottleneck that completed no exchange, of all carried",
-           _sample(_wasted), "less", "share of the bottleneck wasted"),
-    Metric("utilisation", "1", "link", "mean", "share of the time that the bottleneck is busy", _sample(_utilisation),
-           "more", "utilisation of the bottleneck"),
+           _wasted, "less", "share of the bottleneck wasted"),
+    Metric("utilisation", "1", "link", "mean", "share of the time that the bottleneck is busy",
+           clients.ratio(_of_bottleneck("busy_us"), _counted), "more", "utilisation of the bottleneck"),
     Metric("loss_rate", "1", "link", "mean", "packets that found the bottleneck's queue full, of all offered to it",
-           _sample(_loss_rate), "less", "packets dropped at the bottleneck"),
+           clients.ratio(_of_bottleneck("dropped_queue_packets"), _of_bottleneck("offered_packets")), "less",
+           "packets dropped at the bottleneck"),
     Metric("queue", "bytes", "link", "mean", "time-weighted mean of the bottleneck's queue",
-           _sample(_of_bottleneck("queue_mean_bytes")), "less", "queue in bytes"),
+           _of_bottleneck("queue_mean_bytes"), "less", "queue in bytes"),
     Metric("queueing_delay", "s", "link", "mean", "mean time that a packet waits before the bottleneck begins to "
-           "send it, by Little's law", _sample(_queueing_delay), "less", "queueing delay"),
+           "send it, by Little's law", _queueing_delay, "less", "queueing delay"),
     Metric("packets_dropped_per_client", "packets", "run", "mean", "packets dropped at the queues, per client",
-           _sample(_dropped_per_client), "less", table="links"),
+           _dropped_per_client, "less", table="links"),
     Metric("packet_losses", "packets", "run", "mean", "packets dropped at the queues or lost on the air",
-           _sample(_losses), "less", table="links"),
+           _of_all("dropped_queue_packets", "dropped_radio_packets"), "less", table="links"),
     Metric("packets_withheld", "packets", "run", "mean", "copies that relays kept back, because the ones before them "
-           "still waited in their queues", _withheld, "less", table="relays"),
+           "still waited in their queues", _of_all("withheld_packets", table="relays"), "less", table="relays"),
 )  # fmt: skip

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from millpond.measure.estimate import Estimate, taken
+from millpond.measure.metric import Metric
 from millpond.measure.metrics import ALIASES, METRICS
 from millpond.measure.population import Population
 from millpond.measure.reported import Reported
@@ -122,7 +123,7 @@ class Measures:
         key = (name, population)
         found = self._kept.get(key)
         if found is None:
-            found = self._kept[key] = METRICS[name].compute(self, population)
+            found = self._kept[key] = self._sampled(METRICS[name], population)
             self._held += len(found.values)
             while self._held > KEPT_VALUES and len(self._kept) > 1:
                 oldest = next(iter(self._kept))
@@ -203,12 +204,6 @@ class Measures:
             (np.maximum if most else np.add).at(found, runs, rows.of(cell, column).astype(np.float64))
         return found
 
-    def of_runs(self, cell: Cell, values: Floats) -> Sample:
-        """Values of the runs of a cell, one each; none of an empty list."""
-        if not len(values):
-            return Sample.none(cell.replications)
-        return Sample.of(values, cell.first_run + np.arange(cell.replications))
-
     def counted_us(self, cell: Cell) -> Floats:
         """For how long the links of a cell counted, in µs, one value per run: all of it but the warm-up."""
         whole: Floats = self.run_column(cell, "simulated_us").astype(np.float64)
@@ -233,6 +228,16 @@ class Measures:
         return self._bottlenecks[cell.number]
 
     # ----------------------------------------------------------------------------------------------- places
+
+    def _sampled(self, metric: Metric, population: Population) -> Sample:
+        """What is computed of a metric as a sample: of clients one value each, else of runs; none of an empty list."""
+        found, cell = metric.compute(self, population), self.cell(population)
+        if isinstance(found, Sample):
+            return found
+        if metric.grain == "client":
+            return Sample.of(found, self.flow_column(population, "run"))
+        runs = cell.first_run + np.arange(cell.replications)
+        return Sample.of(found, runs) if len(found) else Sample.none(cell.replications)
 
     def _known(self, population: Population) -> Population | None:
         """The population as the results name it; None if they do not hold it."""

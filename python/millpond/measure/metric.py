@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from millpond.measure.estimate import AMOUNT, Range
 from millpond.measure.population import Population
 from millpond.measure.sample import Sample
+from millpond.measure.statistics import Floats
 
 if TYPE_CHECKING:
     from millpond.measure.measures import Measures
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
 Grain = Literal["client", "run", "link", "group"]
 #: In which direction a metric is better; empty where that is no question, or depends.
 Better = Literal["", "less", "more"]
-Compute: TypeAlias = "Callable[[Measures, Population], Sample]"
+#: A sample, or a value for each client of a population or each run of its cell, NaN where there is none.
+Compute: TypeAlias = "Callable[[Measures, Population], Sample | Floats]"
 
 #: Statistics that tell no value but an amount, whatever the values are.
 _AMOUNTS = ("variance", "count", "total", "max-min", "spread")

@@ -10,8 +10,7 @@ import numpy as np
 
 from millpond.measure.metric import Compute, Metric
 from millpond.measure.population import Population
-from millpond.measure.sample import Sample
-from millpond.measure.statistics import Floats
+from millpond.measure.statistics import Floats, ratio
 from millpond.results.directory import Cell
 
 if TYPE_CHECKING:
@@ -51,47 +50,35 @@ def _with_rpl(measures: Measures, cell: Cell, columns: Sequence[str], of_rpl: Se
 def _share(what: Sequence[str], of: Sequence[str], of_rpl: Sequence[str] = ()) -> Compute:
     """These columns and those of RPL in parts of others; where only RPL counts, of meshes that have it."""
 
-    def compute(measures: Measures, population: Population) -> Sample:
+    def compute(measures: Measures, population: Population) -> Floats:
         cell = measures.cell(population)
         some = _with_rpl(measures, cell, what, of_rpl) if what else measures.each_run("rpl", cell, of_rpl)
-        return measures.of_runs(cell, _ratio(some, measures.each_run("nodes", cell, of)[: len(some)]))
+        return ratio(some, measures.each_run("nodes", cell, of)[: len(some)])
 
     return compute
 
 
 def _of_rpl(columns: Sequence[str]) -> Compute:
     """These columns added up over the nodes of each run."""
-
-    def compute(measures: Measures, population: Population) -> Sample:
-        cell = measures.cell(population)
-        return measures.of_runs(cell, measures.each_run("rpl", cell, columns))
-
-    return compute
+    return lambda measures, population: measures.each_run("rpl", measures.cell(population), columns)
 
 
-def _control_share(measures: Measures, population: Population) -> Sample:
+def _control_share(measures: Measures, population: Population) -> Floats:
     cell = measures.cell(population)
     control = measures.each_run("rpl", cell, ("control_sent",))
-    return measures.of_runs(
-        cell, _ratio(control, control + measures.each_run("nodes", cell, ("data_sent",))[: len(control)])
-    )
+    return ratio(control, control + measures.each_run("nodes", cell, ("data_sent",))[: len(control)])
 
 
 def _per_message(columns: Sequence[str], scale: float = 1.0, of_rpl: Sequence[str] = ()) -> Compute:
     """What a run spent over the requests that reached the far application."""
 
-    def compute(measures: Measures, population: Population) -> Sample:
+    def compute(measures: Measures, population: Population) -> Floats:
         cell = measures.cell(population)
         spent = _with_rpl(measures, cell, columns, of_rpl)
         delivered = measures.run_column(cell, "delivered").astype(np.float64)
-        return measures.of_runs(cell, scale * _ratio(spent, delivered[: len(spent)]))
+        return scale * ratio(spent, delivered[: len(spent)])
 
     return compute
-
-
-def _ratio(numerator: Floats, denominator: Floats) -> Floats:
-    found: Floats = np.divide(numerator, denominator, out=np.full(len(numerator), np.nan), where=denominator > 0)
-    return found
 
 
 _OF_RPL = {"control_share", "parent_switches", *(f"rpl_{kind}" for kind in MESSAGES)}

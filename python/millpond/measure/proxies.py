@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
-from millpond.measure.metric import Better, Compute, Metric
+from millpond.measure.metric import Better, Metric
 from millpond.measure.population import Population
-from millpond.measure.sample import Sample
+from millpond.measure.statistics import Floats
 
 if TYPE_CHECKING:
     from millpond.measure.measures import Measures
@@ -43,24 +44,12 @@ FIGURES = (
 )  # fmt: skip
 
 
-def _of_all(figure: Figure) -> Compute:
-    def compute(measures: Measures, population: Population) -> Sample:
-        cell = measures.cell(population)
-        return measures.of_runs(cell, measures.each_run("proxies", cell, (figure.column,), most=figure.is_most))
-
-    return compute
+def _of_all(measures: Measures, population: Population, *, figure: Figure) -> Floats:
+    return measures.each_run("proxies", measures.cell(population), (figure.column,), most=figure.is_most)
 
 
 METRICS = tuple(
-    Metric(
-        one.metric,
-        one.unit,
-        "run",
-        "max" if one.is_most else "mean",
-        one.summary,
-        _of_all(one),
-        one.better,
-        table="proxies",
-    )
+    Metric(one.metric, one.unit, "run", "max" if one.is_most else "mean", one.summary, partial(_of_all, figure=one),
+           one.better, table="proxies")
     for one in FIGURES
-)
+)  # fmt: skip

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from millpond.measure import clients, statistics
+from millpond.measure.clients import PerClient
 from millpond.measure.estimate import AMOUNT, taken
 from millpond.measure.metric import Compute, Metric
 from millpond.measure.population import Population
@@ -21,38 +22,23 @@ if TYPE_CHECKING:
     from millpond.measure.measures import Measures
 
 
-def _column(name: str, scale: float = 1.0) -> Compute:
+def _column(name: str, scale: float = 1.0) -> PerClient:
     """A column of the table `runs`: of all clients of the run, whatever their group."""
-
-    def compute(measures: Measures, population: Population) -> Sample:
-        cell = measures.cell(population)
-        values = measures.run_column(cell, name).astype(np.float64) * scale
-        return Sample.of(values, measures.run_column(cell, "run"))
-
-    return compute
+    return lambda measures, population: measures.run_column(measures.cell(population), name).astype(np.float64) * scale
 
 
-def _of_born(name: str) -> Compute:
-    """A column of the table `runs` over the requests that arrived in the run."""
-
-    def compute(measures: Measures, population: Population) -> Sample:
-        cell = measures.cell(population)
-        some, all_of_them = (measures.run_column(cell, column).astype(np.float64) for column in (name, "born"))
-        share = np.divide(some, all_of_them, out=np.full(len(some), np.nan), where=all_of_them > 0)
-        return Sample.of(share, measures.run_column(cell, "run"))
-
-    return compute
-
-
-def _each(values: clients.PerClient, function: Callable[[Floats], float]) -> Compute:
+def _each(function: Callable[..., float], *values: PerClient) -> Compute:
     """A function of the values of a run's clients. A run has none where the function has none."""
 
-    def compute(measures: Measures, population: Population) -> Sample:
+    def compute(measures: Measures, population: Population) -> Floats:
+        cell = measures.cell(population)
         runs, starts = np.unique(measures.flow_column(population, "run"), return_index=True)
         if not len(runs):  # no row of a client is kept of a fleet
-            return Sample.none(measures.cell(population).replications)
-        parts = np.split(values(measures, population), starts[1:])
-        return Sample.of(np.array([function(part) for part in parts]), runs)
+            return np.empty(0)
+        parts = zip(*(np.split(one(measures, population), starts[1:]) for one in values), strict=True)
+        found = np.full(cell.replications, np.nan)
+        found[runs.astype(np.int64) - cell.first_run] = [function(*part) for part in parts]
+        return found
 
     return compute
 
@@ -86,32 +72,22 @@ def _mean(values: Floats) -> float:
     return float(np.mean(there)) if there.size else math.nan
 
 
-def _packet_delivery_ratio(measures: Measures, population: Population) -> Sample:
+def _of_all(some: Floats, every: Floats) -> float:
     """Of all requests of a run's clients together, so that clients with more of them count for more."""
-    runs, starts = np.unique(measures.flow_column(population, "run"), return_index=True)
-    if not len(runs):
-        return Sample.none(measures.cell(population).replications)
-    delivered, born = (
-        np.add.reduceat(clients.column(name)(measures, population), starts) for name in ("delivered", "born")
-    )
-    return Sample.of(np.divide(delivered, born, out=np.full(len(runs), np.nan), where=born > 0), runs)
+    return float(np.sum(some)) / whole if (whole := float(np.sum(every))) > 0 else math.nan
 
 
 def _carried_load(measures: Measures, population: Population) -> Sample:
     offered = population.column(OFFERED) or measures.cell(population).columns.get(OFFERED)
-    delivered = _packet_delivery_ratio(measures, population)
+    delivered = measures.sample("packet_delivery_ratio", population)
     if not isinstance(offered, int | float):
         return Sample.none(delivered.n + delivered.missing)
     return replace(delivered, values=delivered.values * float(offered) * 1000)
 
 
-def _last_starts_last(measures: Measures, population: Population) -> Sample:
-    begun = clients.column("first_send_us")(measures, population)
-    ended = begun + clients.column("fct_us")(measures, population)
-    runs, starts = np.unique(measures.flow_column(population, "run"), return_index=True)
-    pairs = zip(np.split(begun, starts[1:]), np.split(ended, starts[1:]), strict=True)
-    found = [float(np.argmax(b) == np.argmax(e)) if np.all(np.isfinite(e)) else np.nan for b, e in pairs]
-    return Sample.of(np.array(found), runs)
+def _last_starts_last(begun: Floats, took: Floats) -> float:
+    ended = begun + took
+    return float(np.argmax(begun) == np.argmax(ended)) if np.all(np.isfinite(ended)) else math.nan
 
 
 def _share_taken(measures: Measures, population: Population) -> Sample:
@@ -145,26 +121,27 @@ METRICS = (
     Metric("unfinished", "flows", "run", "mean", "clients with more to ask, or a request open, when the run ended",
            _column("unfinished"), "less"),
     Metric("requests_answered", "1", "run", "mean", "of the requests of all clients of a run those that were answered",
-           _of_born("answered"), "more", "requests of a run answered"),
+           clients.ratio(_column("answered"), _column("born")), "more", "requests of a run answered"),
     Metric("requests_delivered", "1", "run", "mean", "of a run's requests those that reached the far application",
-           _of_born("delivered"), "more", "requests of a run delivered"),
+           clients.ratio(_column("delivered"), _column("born")), "more", "requests of a run delivered"),
     Metric("complete_clients", "1", "run", "mean",
            "of the clients that asked something those of which every request was answered",
-           _each(_complete, _mean), "more", "clients complete", table="flows"),
+           _each(_mean, _complete), "more", "clients complete", table="flows"),
     Metric("lost_clients", "1", "run", "mean", "of the clients that asked something those of which a request failed",
-           _each(_lost, _mean), "less", "clients that lost a request", table="flows"),
+           _each(_mean, _lost), "less", "clients that lost a request", table="flows"),
     Metric("unfinished_clients", "1", "run", "mean",
            "of the clients that asked something those with more to ask, or a request open, when the run ended",
-           _each(_unfinished, _mean), "less", "clients unfinished", table="flows"),
+           _each(_mean, _unfinished), "less", "clients unfinished", table="flows"),
     Metric("fairness", "1", "run", "mean", "Jain's index of the requests answered per client",
-           _each(_ANSWERED, statistics.jain), "more", "Jain's index of answered requests", table="flows"),
+           _each(statistics.jain, _ANSWERED), "more", "Jain's index of answered requests", table="flows"),
     Metric("goodput_fairness", "1", "run", "mean", "Jain's index of the clients' goodput; of those that finished",
-           _each(clients.ratio(clients.column("body_bytes"), _FCT),
-                 lambda values: statistics.jain(values[np.isfinite(values)])), "more", "Jain's index of goodput",
+           _each(lambda values: statistics.jain(values[np.isfinite(values)]),
+                 clients.ratio(clients.column("body_bytes"), _FCT)), "more", "Jain's index of goodput",
            table="flows"),
     Metric("packet_delivery_ratio", "1", "run", "mean",
            "of all requests of a run those that reached the far application (CoCoA+, Betzler et al. 2015, section 4)",
-           _packet_delivery_ratio, "more", "requests delivered", table="flows"),
+           _each(_of_all, clients.column("delivered"), clients.column("born")), "more",
+           "requests delivered", table="flows"),
     Metric("carried_load", "bit/s", "run", "mean",
            "the same share of the load that the plan's factor offered_kbps says is offered", _carried_load, "more",
            table="flows"),
@@ -173,15 +150,15 @@ METRICS = (
            "mix; below 0 if it gets more", _share_taken, "less", "share taken from neighbours", (-math.inf, 1.0),
            table="flows"),
     Metric("timeouts_per_run", "timeouts", "run", "mean", "expiries of the server's timer for all clients of a run",
-           _each(clients.column("timeouts"), lambda values: float(np.sum(values))), "less", table="flows"),
+           _each(lambda values: float(np.sum(values)), clients.column("timeouts")), "less", table="flows"),
     Metric("spread_in_run", "1", "run", "mean", "slowest less fastest client of a run, in medians of it",
-           _each(_FCT, statistics.spread), "less", limits=AMOUNT, table="flows"),
+           _each(statistics.spread, _FCT), "less", limits=AMOUNT, table="flows"),
     Metric("one_flow_faster", "1", "run", "mean", "runs whose fastest client is 15 % ahead of the next",
-           _each(_FCT, statistics.one_ahead), table="flows"),
+           _each(statistics.one_ahead, _FCT), table="flows"),
     Metric("one_flow_slower", "1", "run", "mean", "runs whose slowest client takes 15 % longer than the next",
-           _each(_FCT, statistics.one_behind), table="flows"),
+           _each(statistics.one_behind, _FCT), table="flows"),
     Metric("alike_in_run", "1", "run", "mean", "runs whose slowest client takes at most 15 % longer than the fastest",
-           _each(_FCT, statistics.alike), table="flows"),
+           _each(statistics.alike, _FCT), table="flows"),
     Metric("last_starts_last", "1", "run", "mean", "runs whose last client to start is the last to finish",
-           _last_starts_last, table="flows"),
+           _each(_last_starts_last, clients.column("first_send_us"), _FCT), table="flows"),
 )  # fmt: skip

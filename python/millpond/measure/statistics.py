@@ -110,6 +110,12 @@ def percentile_weighted(values: Floats, weights: NDArray[np.int64], p: float) ->
     return float(values[order][int(np.searchsorted(reached, max(1, math.ceil(p * total))))])
 
 
+def ratio(top: Floats, bottom: Floats) -> Floats:
+    """One over the other, value by value; NaN where the other is not above zero."""
+    found: Floats = np.divide(top, bottom, out=np.full(len(top), np.nan), where=bottom > 0)
+    return found
+
+
 def jain(values: Floats) -> float:
     """Jain's index of fairness, from 1/n (one has all) to 1 (all have the same); NaN if nobody has anything."""
     squares = len(values) * float(np.sum(values**2))
