@@ -16,6 +16,7 @@ from millpond.results.store import write_table, write_text
 from millpond.show import html
 from millpond.show.document import Document, Listing, Picture, Plot, Rows, Section
 from millpond.show.report import style
+from millpond.show.report.figures import marks
 
 PAGE = "arena.html"
 SCORES, SUMMARIES = "scores", "summary"
@@ -181,9 +182,7 @@ def _curves(found: Sequence[Score], candidates: Sequence[str]) -> Plot:
 
 def _drawn(found: Sequence[Score], candidates: Sequence[str]) -> Figure:
     names = list(dict.fromkeys([*candidates, *(one.candidate for one in found)]))
-    with style.applied():
-        figure = Figure(figsize=(style.width(), 4.2), layout="constrained")
-        axes = figure.subplots(1, 2, sharey=True)
+    with marks.panels(4.2, 2, 2, ("% of cells", "over the best preset's"), sharey=True) as (figure, axes):
         looks = style.looks({name: name for name in names}, {name for name in names if is_own(name)})
         for axis, measure in zip(axes, ("median", "p95"), strict=True):
             for name in names:
@@ -194,8 +193,6 @@ def _drawn(found: Sequence[Score], candidates: Sequence[str]) -> Figure:
                 axis.plot(shares, ratios, color=look.colour, linestyle=look.dash, linewidth=width, label=name)
             axis.axhline(1, color="#999999", linewidth=0.7)
             axis.set_yscale("log")
-            axis.set_xlabel("% of cells")
             axis.set_title(f"completion time, {measure}")
-        axes[0].set_ylabel("over the best preset's")
         axes[1].legend(fontsize=7, ncols=2)
     return figure

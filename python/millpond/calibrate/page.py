@@ -17,6 +17,7 @@ from millpond.results.store import write_text
 from millpond.show import html, labels
 from millpond.show.document import Document, Entry, Listing, Picture, Plot, Row, Rows, Section, Tone
 from millpond.show.report import style
+from millpond.show.report.figures import marks
 
 PAGE = "report.html"
 #: Pictures side by side.
@@ -146,9 +147,8 @@ def _plot(answer: Answer) -> Plot:
 def _drawn(answer: Answer) -> Figure:
     parameters = answer.calibration.parameters
     deep = -(-len(parameters) // _BESIDE)
-    with style.applied():
-        figure = Figure(figsize=(style.width(), 2.4 * deep), layout="constrained")
-        for axes, parameter in zip(figure.subplots(deep, _BESIDE, squeeze=False).flat, parameters, strict=False):
+    with marks.panels(2.4 * deep, len(parameters), _BESIDE, ("", "distance")) as (figure, panels):
+        for axes, parameter in zip(panels, parameters, strict=True):
             places = [parameter.place(one.setting[parameter.name]) for one in answer.tried]
             heights = [one.misfit for one in answer.tried]
             axes.plot(places, heights, ".", color=style.GRID, markersize=3)
@@ -159,10 +159,6 @@ def _drawn(answer: Answer) -> Figure:
             ticks = [parameter.place(value) for value in _marks(parameter)]
             axes.set_xticks(ticks, [_value(value) for value in _marks(parameter)])
             axes.set(xlim=(-0.03, 1.03), ylim=(0, 1), xlabel=labels.with_unit(parameter.label, parameter.unit))
-        for axes in figure.axes[len(parameters) :]:
-            axes.set_axis_off()
-        for axes in figure.axes[::_BESIDE]:
-            axes.set_ylabel("distance")
     return figure
 
 

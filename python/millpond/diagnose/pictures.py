@@ -157,11 +157,9 @@ def devices(found: Diagnosis) -> Plot:
     def draw() -> Figure:
         across = min(4, len(names))
         down = -(-len(names) // across)
-        with style.applied():
-            figure = Figure(figsize=(style.width(), 0.6 + 1.15 * down), layout="constrained")
-            grid = figure.subplots(down, across, sharex=True, sharey=True, squeeze=False)
-            panels = list(grid.flat)
-            for axes, name in zip(panels, names, strict=False):
+        height = 0.6 + 1.15 * down
+        with marks.panels(height, len(names), across, ("time (s)", ""), sharex=True, sharey=True) as (figure, panels):
+            for axes, name in zip(panels, names, strict=True):
                 for word, colour in COLOURS.items():
                     these = of[name] & (verdict == word)
                     axes.plot(
@@ -170,10 +168,6 @@ def devices(found: Diagnosis) -> Plot:
                 axes.set_title(name, fontsize=8.5, loc="left")
                 axes.tick_params(labelsize=8)
             panels[0].set_ylim(0.5, 1.5 + max((n for _, _, n, _ in rows), default=1))
-            for axes in panels[len(names) :]:
-                axes.set_visible(False)
-            for axes in grid[-1]:
-                axes.set_xlabel("time (s)")
             figure.supylabel("transmission", fontsize=10)
             marks.legend_below(figure, _keys(), len(COLOURS))
         return figure
@@ -210,9 +204,7 @@ def one(found: Diagnosis, name: str | None) -> Plot:
     accepted = None if chosen["accepted_us"] is None else (chosen["accepted_us"] - begin) / 1e6
 
     def draw() -> Figure:
-        with style.applied():
-            figure = Figure(figsize=(style.width(), 2.9), layout="constrained")
-            axes = figure.subplots()
+        with marks.panels(2.9, words=("time since its first transmission was seen (s)", "")) as (figure, (axes,)):
             server, device = 0.0, 1.0
             for line in (server, device):
                 axes.axhline(line, color=style.INK, linewidth=1.2)
@@ -230,7 +222,6 @@ def one(found: Diagnosis, name: str | None) -> Plot:
             axes.set_ylim(-0.15, 1.3)
             axes.margins(x=0.04)
             axes.grid(visible=False)
-            axes.set_xlabel("time since its first transmission was seen (s)")
             lines: list[marks.Key] = [Line2D([], [], color=COLOURS[word], label=WORDS[word]) for word in COLOURS]
             lines += [Line2D([], [], color=USEFUL, label="answer that was taken"),
                       Line2D([], [], color="#b0b0b0", label="other answer")]  # fmt: skip
@@ -303,12 +294,8 @@ def _running_median(at: Floats, values: Floats) -> tuple[Floats, Floats]:
 
 
 def _axes(across: str, up: str) -> tuple[Figure, Axes]:
-    with style.applied():
-        figure = Figure(figsize=(style.width(), 2.9), layout="constrained")
-        axes = figure.subplots()
-        axes.set_xlabel(across)
-        axes.set_ylabel(up)
-    return figure, axes
+    with marks.panels(2.9, words=(across, up)) as (figure, (axes,)):
+        return figure, axes
 
 
 def _keys() -> list[marks.Key]:

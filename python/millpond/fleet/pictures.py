@@ -67,9 +67,7 @@ def edges(answer: Answer) -> Plot:
 
 
 def _edges(answer: Answer) -> Figure:
-    with style.applied():
-        figure = Figure(figsize=(style.width(), 5.6), layout="constrained")
-        above, below = figure.subplots(2, 1, sharex=True)
+    with marks.panels(5.6, 2, 1, ("devices in the fleet", ""), sharex=True) as (figure, (above, below)):
         looks = dict(zip((edge.change.title for edge in answer.edges), LOOKS, strict=False))
         for edge in answer.edges:
             look, sizes = looks[edge.change.title], _sizes(edge)
@@ -100,7 +98,6 @@ def _edges(answer: Answer) -> Figure:
         below.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         below.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
         below.xaxis.set_minor_formatter(NullFormatter())
-        below.set_xlabel("devices in the fleet")
         keys: list[marks.Key] = [marks.line_key(look, name) for name, look in looks.items()]
         marks.legend_below(figure, keys, 2)
     return figure

@@ -70,6 +70,12 @@ class Sample:
             return percentile_weighted(self.values, self.weights, p)
         return percentile(self.values, p)
 
+    def distribution(self) -> tuple[Floats, Floats]:
+        """The values in order, and of all, those that do not exist as well, the share that has at most so much."""
+        order = np.argsort(self.values)
+        weights = np.ones(len(order)) if self.weights is None else self.weights[order]
+        return self.values[order], np.cumsum(weights, dtype=np.float64) / max(1, self.n + self.missing)
+
     def shares_up_to(self, value: float) -> Floats:
         """Of the values of each run the share that is not above this one, in the order of runs."""
         names, run = np.unique(self.runs, return_inverse=True)

@@ -15,6 +15,7 @@ from millpond.results.directory import Cell
 from millpond.show import labels
 from millpond.show.document import Missing, Picture, Plot, Rows, Section
 from millpond.show.report import study, style
+from millpond.show.report.figures import marks
 from millpond.show.report.grid import Floats, Grid, only, rate
 
 _CAPTION = (
@@ -83,22 +84,20 @@ def over_time(grid: Grid, scenario: str) -> Plot:
 
 
 def _draw(grid: Grid, found: Mapping[str, Course]) -> Figure:
-    with style.applied():
-        figure = Figure(figsize=(style.width(), 0.82 * len(found) + 1.0), layout="constrained")
-        panels = figure.subplots(len(found), 3, sharex=True, sharey="col", squeeze=False)
+    height, words = 0.82 * len(found) + 1.0, ("time since the start (s)", "")
+    with marks.panels(height, 3 * len(found), 3, words, sharex=True, sharey="col") as (figure, panels):
         for row, (name, course) in enumerate(found.items()):
-            _row(list(panels[row]), grid, name, course)
+            _row(panels[3 * row : 3 * row + 3], grid, name, course)
         for column, quantity in enumerate(QUANTITIES):
-            panels[0][column].set_title(quantity, fontsize=10)
+            panels[column].set_title(quantity, fontsize=10)
             highest = max(float(np.nanmax(course.lines()[column], initial=0.0)) for course in found.values())
-            panels[0][column].set_ylim(0, highest * 1.08 or 1.0)
+            panels[column].set_ylim(0, highest * 1.08 or 1.0)
             if column == _AGAIN:
                 # From none to hundreds: below one a second it is linear.
-                panels[0][column].set_yscale("symlog", linthresh=1)
-                panels[0][column].set_ylim(0, max(highest * 1.5, 10))
-                panels[0][column].set_yticks([0, 1, 10, 100], ["0", "1", "10", "100"])
-            panels[-1][column].set_xlabel("time since the start (s)")
-        panels[0][0].set_xlim(0, max(float(course.times[-1]) for course in found.values()) + WINDOW / 2)
+                panels[column].set_yscale("symlog", linthresh=1)
+                panels[column].set_ylim(0, max(highest * 1.5, 10))
+                panels[column].set_yticks([0, 1, 10, 100], ["0", "1", "10", "100"])
+        panels[0].set_xlim(0, max(float(course.times[-1]) for course in found.values()) + WINDOW / 2)
     return figure
 
 

@@ -87,25 +87,17 @@ def delays(grid: Grid) -> Plot:
 def _draw_delays(grid: Grid, found: Sequence[Population]) -> Figure:
     topologies = [name for name in TOPOLOGIES if any(p.column("topology") == name for p in found)]
     shown = names(grid, found)
-    with style.applied():
-        figure = Figure(figsize=(style.width(), 5.4), layout="constrained")
-        panels = figure.subplots(2, len(topologies), squeeze=False, sharex=True, sharey=True)
-        for down, links in enumerate(LINKS):
-            for beside, topology in enumerate(topologies):
-                panel = panels[down][beside]
-                for p in found:
-                    if (str(p.column("ldr")), p.column("topology")) == (links, topology):
-                        times, shares = _distribution(grid, p)
-                        look = grid.looks[p.algorithm]
-                        panel.step(times, shares, where="post", color=look.colour, linestyle=look.dash, linewidth=1.4)
-                panel.set_title(f"{TOPOLOGIES[topology]}\nlinks deliver {LINKS[links]}", fontsize=9)
-                panel.set_xscale("log")
-                panel.set_xlim(0.01, LONGEST)
-                panel.set_ylim(0, 1)
-        for panel in panels[-1]:
-            panel.set_xlabel("delay (s)")
-        for panel in panels[:, 0]:
-            panel.set_ylabel("share of all messages")
+    places = [(links, topology) for links in LINKS for topology in topologies]
+    words = "delay (s)", "share of all messages"
+    with marks.panels(5.4, len(places), len(topologies), words, sharex=True, sharey=True) as (figure, panels):
+        for panel, (links, topology) in zip(panels, places, strict=True):
+            for p in found:
+                if (str(p.column("ldr")), p.column("topology")) == (links, topology):
+                    marks.steps(panel, grid.looks[p.algorithm], *_distribution(grid, p))
+            panel.set_title(f"{TOPOLOGIES[topology]}\nlinks deliver {LINKS[links]}", fontsize=9)
+            panel.set_xscale("log")
+            panel.set_xlim(0.01, LONGEST)
+            panel.set_ylim(0, 1)
         marks.legend_below(figure, marks.line_keys(grid, shown), 3)
     return figure
 
@@ -128,9 +120,8 @@ def first_waits(grid: Grid) -> Plot:
 
 def _draw_waits(grid: Grid, found: Sequence[Population]) -> Figure:
     edges = np.geomspace(0.5, 128, 49)
-    with style.applied():
-        figure = Figure(figsize=(style.width(), 2.6), layout="constrained")
-        panels = figure.subplots(1, len(found), squeeze=False, sharex=True, sharey=True)[0]
+    words = "first wait (s)", "share of exchanges"
+    with marks.panels(2.6, len(found), len(found), words, sharex=True, sharey=True) as (figure, panels):
         for panel, p in zip(panels, found, strict=True):
             sample = grid.measures.sample("first_wait", p)
             weights = np.ones(len(sample.values)) if sample.weights is None else sample.weights
@@ -142,8 +133,6 @@ def _draw_waits(grid: Grid, found: Sequence[Population]) -> Figure:
             panel.set_title(f"{grid.label(p.algorithm)}\nmean {mean:.3g} s", fontsize=9)
             panel.set_xscale("log")
             panel.set_xticks([1, 10, 100], ["1", "10", "100"])
-            panel.set_xlabel("first wait (s)")
-        panels[0].set_ylabel("share of exchanges")
     return figure
 
 
@@ -198,18 +187,14 @@ def frames(grid: Grid) -> Plot:
 def _draw(grid: Grid, shares: Mapping[Population, Mapping[str, float]]) -> Figure:
     found = list(shares)
     most = max(max(values.values()) for values in shares.values())
-    with style.applied():
-        figure = Figure(figsize=(style.width(), 2.9 * ((len(found) + 1) // 2)), layout="constrained")
-        panels = figure.subplots((len(found) + 1) // 2, min(2, len(found)), squeeze=False).ravel()
+    with marks.panels(2.9 * ((len(found) + 1) // 2), len(found), min(2, len(found))) as (figure, panels):
         shown: Any = None
-        for panel, p in zip(panels, found, strict=False):
+        for panel, p in zip(panels, found, strict=True):
             nodes = Node.of_run(grid.results, grid.measures.cell(p).first_run)
             shown = picture.paint(panel, nodes, shares[p], most)
             panel.set_title(TOPOLOGIES[str(p.column("topology"))], fontsize=9)
             panel.set_axis_off()
-        for panel in panels[len(found) :]:
-            panel.axis("off")
-        bar = figure.colorbar(shown, ax=list(panels), shrink=0.7)
+        bar = figure.colorbar(shown, ax=panels, shrink=0.7)
         bar.set_label("frames not received (%)")
         bar.ax.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.0f}")
     return figure

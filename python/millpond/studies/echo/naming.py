@@ -76,19 +76,13 @@ def _draw(found: Sequence[Answer]) -> Figure:
     losses = [loss for loss in SHOWN if loss in {answer.loss for answer in found}] or [found[0].loss]
     servers = list(dict.fromkeys(answer.server for answer in found))
     ratios = sorted({answer.ratio for answer in found})
-    with style.applied():
-        figure = Figure(figsize=(style.width(), 2.5 * len(servers) + 1.1), layout="constrained")
-        panels = figure.subplots(len(servers), len(losses), sharex=True, sharey=True, squeeze=False)
-        for row, server in enumerate(servers):
-            for column, loss in enumerate(losses):
-                here = {a.ratio: a for a in found if a.server == server and a.loss == loss}
-                panel = panels[row][column]
-                _stack(panel, [here[ratio] for ratio in ratios if ratio in here], ratios)
-                panel.set_title(f"{loss:g} % loss, {SERVERS[server]}", fontsize=9.5)
-                if column == 0:
-                    panel.set_ylabel("share of replies (%)")
-                if row == len(servers) - 1:
-                    panel.set_xlabel("first wait / round trip")
+    places = [(server, loss) for server in servers for loss in losses]
+    words, height = ("first wait / round trip", "share of replies (%)"), 2.5 * len(servers) + 1.1
+    with marks.panels(height, len(places), len(losses), words, sharex=True, sharey=True) as (figure, panels):
+        for panel, (server, loss) in zip(panels, places, strict=True):
+            here = {a.ratio: a for a in found if a.server == server and a.loss == loss}
+            _stack(panel, [here[ratio] for ratio in ratios if ratio in here], ratios)
+            panel.set_title(f"{loss:g} % loss, {SERVERS[server]}", fontsize=9.5)
         keys: list[marks.Key] = [marks.area_key(look, label) for label, look in _LOOKS.values()]
         keys.append(Line2D([], [], color=style.PUBLISHED, marker="_", markersize=13, linestyle="none", label="theory"))
         marks.legend_below(figure, keys, 3)

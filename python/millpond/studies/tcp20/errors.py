@@ -107,9 +107,8 @@ def _draw_everyone(grid: Grid, spreads: Mapping[Key, Spread]) -> Figure:
     often = {name: sum(any(key[1:] == (size, name) for key in spreads) for size in buffers) for name in controllers}
     offsets = np.linspace(-0.27, 0.27, len(buffers)) if len(buffers) > 1 else np.zeros(1)
     greys = [f"{shade:.2f}" for shade in np.linspace(0.85, 0.15, len(buffers))]
-    with style.applied():
-        figure = Figure(figsize=(style.width(), 0.36 * len(controllers) + 1.5), layout="constrained")
-        panels = figure.subplots(1, len(profiles), squeeze=False, sharex=True, sharey=True)[0]
+    abreast, height = len(profiles), 0.36 * len(controllers) + 1.5
+    with marks.panels(height, abreast, abreast, sharex=True, sharey=True) as (figure, panels):
         for panel, profile in zip(panels, profiles, strict=True):
             for b, size in enumerate(buffers):
                 here = [

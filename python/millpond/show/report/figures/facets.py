@@ -114,15 +114,12 @@ def draw(points: Sequence[Point], spec: Spec) -> Figure:
     cells = _cells(points, spec)
     few = len(cells) == 1 and len(xs) * len(series) <= 7
     abreast = _abreast(cells, spec, len(series))
-    down = -(-len(cells) // abreast)
+    height = (spec.height * -(-len(cells) // abreast) + 1.0) * style.scale()
     width = min(style.width(), max(4.2, 1.6 + 0.9 * len(xs) * len(series))) if few else style.width()
-    with style.applied():
-        figure = Figure(figsize=(width, (spec.height * down + 1.0) * style.scale()), layout="constrained")
+    sharey = _sharing(cells, abreast) if spec.shared else False
+    with marks.panels(height, len(cells), abreast, (spec.x, spec.y), width=width, sharey=sharey) as (figure, panels):
         marks.more_room(figure)
-        sharey: Any = _sharing(cells, abreast) if spec.shared else False
-        panels = figure.subplots(down, abreast, squeeze=False, sharey=sharey)
-        for index, (row, column) in enumerate(cells):
-            panel = panels.flat[index]
+        for panel, (row, column) in zip(panels, cells, strict=True):
             here = [point for point in points if (point.row, point.column) == (row, column)]
             values = _paint(panel, here, spec, xs, list(series), (row, column))
             from_zero = _upwards(panel, values, spec)
@@ -130,12 +127,6 @@ def draw(points: Sequence[Point], spec: Spec) -> Figure:
             marks.title(panel, title, from_zero)
             _along(panel, spec, xs)
             spec.further(panel, row, column)
-            if index % abreast == 0:
-                panel.set_ylabel(spec.y)
-            if index >= len(cells) - abreast and spec.x:
-                panel.set_xlabel(spec.x)
-        for panel in panels.flat[len(cells) :]:
-            panel.set_visible(False)
         if spec.shared and spec.upward != "plain":
             _shared_upwards(panels, [v for p in points for v in _values(p, spec)], spec)
         if spec.note:
@@ -262,17 +253,17 @@ def _upwards(panel: Axes, values: Sequence[float], spec: Spec) -> bool:
     return True
 
 
-def _shared_upwards(panels: Any, values: Sequence[float], spec: Spec) -> None:
+def _shared_upwards(panels: Sequence[Axes], values: Sequence[float], spec: Spec) -> None:
     finite = [value for value in values if np.isfinite(value)]
     if not finite:
         return
     if spec.upward == "zero":
-        for panel in panels.flat:
+        for panel in panels:
             panel.set_ylim(min(0.0, min(finite)), max(finite) * 1.08 or 1)
             if spec.percent:
                 panel.yaxis.set_major_formatter(lambda value, _: f"{100 * value:g}")
         return
-    for panel in panels.flat:
+    for panel in panels:
         if spec.upward == "log":
             logarithmic(panel.yaxis)
         else:

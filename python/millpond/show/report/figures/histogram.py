@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
@@ -14,11 +15,13 @@ from millpond.results.directory import Cell, Results
 from millpond.results.factor import ALGORITHM
 from millpond.show.document import Missing, Plot, Rows
 from millpond.show.report import style
+from millpond.show.report.figures import marks
 from millpond.show.report.grid import Facet, Grid, only
 
 METRIC = "exchanges_by_retransmissions"
 FLOOR = 1e-5
 """Bars stand on this share: one exchange in a hundred thousand."""
+_PUBLISHED: dict[str, Any] = {"facecolor": "white", "edgecolor": style.PUBLISHED, "linewidth": 1.2}
 
 
 @dataclass(frozen=True)
@@ -51,46 +54,23 @@ def transmissions(results: Results | Grid, comparison: Comparison | None = None,
 def _draw(grid: Grid, found: Sequence[Tally]) -> Figure:
     last = max(max((k for k, n in counts.items() if n), default=0) for t in found for counts in (t.ours, t.theirs))
     columns = min(3, len(found), max(1, int(style.width() // 2.3)))
-    rows = -(-len(found) // columns)
-    with style.applied():
-        figure = Figure(figsize=(style.width(), (2.05 * rows + 1.0) * style.scale()), layout="constrained")
-        panels = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
-        for index, (panel, tally) in enumerate(zip(panels.flat, found, strict=False)):
-            look = grid.looks[only(tally.cell)]
-            width = 0.4
+    height = (2.05 * -(-len(found) // columns) + 1.0) * style.scale()
+    words = "retransmissions of an exchange", "share of exchanges (%)"
+    with marks.panels(height, len(found), columns, words, sharex=True, sharey=True) as (figure, panels):
+        for panel, tally in zip(panels, found, strict=True):
+            look, width = grid.looks[only(tally.cell)], 0.4
             ours, theirs = _shares(tally.ours), _shares(tally.theirs)
             shift = width / 2 if theirs else 0.0
-            panel.bar(
-                [k - shift for k in ours],
-                [max(0.0, share - FLOOR) for share in ours.values()],
-                width,
-                bottom=FLOOR,
-                facecolor=look.fill,
-                edgecolor=style.INK,
-                hatch=look.hatch,
-                linewidth=0.7,
-            )
-            panel.bar(
-                [k + shift for k in theirs],
-                [max(0.0, share - FLOOR) for share in theirs.values()],
-                width,
-                bottom=FLOOR,
-                facecolor="white",
-                edgecolor=style.PUBLISHED,
-                linewidth=1.2,
-            )
+            filled: dict[str, Any] = {"facecolor": look.fill, "edgecolor": style.INK, "hatch": look.hatch}
+            for shares, by, how in ((ours, -shift, {**filled, "linewidth": 0.7}), (theirs, shift, _PUBLISHED)):
+                high = [max(0.0, share - FLOOR) for share in shares.values()]
+                panel.bar([k + by for k in shares], high, width, bottom=FLOOR, **how)
             for k, share in ours.items():
                 if share >= FLOOR:
-                    high = max(share, theirs.get(k, 0.0))
                     panel.annotate(
-                        _percent(share),
-                        (k, high),
-                        (0, 2),
-                        textcoords="offset points",
-                        ha="center",
-                        va="bottom",
-                        fontsize=7.5,
-                    )
+                        _percent(share), (k, max(share, theirs.get(k, 0.0))), (0, 2), textcoords="offset points",
+                        ha="center", va="bottom", fontsize=7.5,
+                    )  # fmt: skip
             panel.set_yscale("log")
             panel.set_ylim(FLOOR, 5)
             panel.set_yticks([1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1])
@@ -99,19 +79,11 @@ def _draw(grid: Grid, found: Sequence[Tally]) -> Figure:
             panel.set_xlim(-0.7, last + 0.7)
             panel.set_xticks(range(last + 1))
             panel.set_title(tally.title, fontsize=10)
-            if index % columns == 0:
-                panel.set_ylabel("share of exchanges (%)")
-            if index >= len(found) - columns:
-                panel.set_xlabel("retransmissions of an exchange")
-                panel.tick_params(axis="x", labelbottom=True)
-        for panel in panels.flat[len(found) :]:
-            panel.set_visible(False)
         if any(tally.theirs for tally in found):
+            ours_too = "measured here (the number above)"
             keys = [
-                Patch(
-                    facecolor="#bbbbbb", edgecolor=style.INK, linewidth=0.7, label="measured here (the number above)"
-                ),
-                Patch(facecolor="white", edgecolor=style.PUBLISHED, linewidth=1.2, label="published"),
+                Patch(facecolor="#bbbbbb", edgecolor=style.INK, linewidth=0.7, label=ours_too),
+                Patch(**_PUBLISHED, label="published"),
             ]
             figure.legend(handles=keys, loc="outside lower center", ncols=2)
     return figure

@@ -6,9 +6,11 @@ of each box would take ten times as long to draw and to open.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.collections import PatchCollection
@@ -18,7 +20,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
 from millpond.show.report import style
-from millpond.show.report.grid import Grid, Spread
+from millpond.show.report.grid import Floats, Grid, Spread
 from millpond.show.report.style import Look
 
 Point = tuple[float, float]
@@ -35,6 +37,40 @@ PUBLISHED_MARK: dict[str, Any] = {
     "fillstyle": "none",
 }
 """How a published figure is marked: an empty diamond around the place where ours should be."""
+
+POINTS = 400
+"""At most so many points a line; more would not be seen."""
+
+
+@contextmanager
+def panels(
+    height: float, count: int = 1, abreast: int = 1, words: tuple[str, str] = ("", ""), *, width: float = 0.0,
+    **further: Any,
+) -> Iterator[tuple[Figure, list[Axes]]]:  # fmt: skip
+    """A figure of so many inches and its panels, some abreast, with words below the last ones and at its left."""
+    with style.applied():
+        figure = Figure(figsize=(width or style.width(), height), layout="constrained")
+        every = figure.subplots(-(-count // abreast), abreast, squeeze=False, **further)
+        for place, panel in enumerate(every.flat):
+            panel.set_visible(place < count)
+            if place % abreast == 0:
+                panel.set_ylabel(words[1])
+            if count - abreast <= place < count:
+                panel.set_xlabel(words[0])
+                panel.tick_params(axis="x", labelbottom=True)
+        yield figure, list(every.flat)[:count]
+
+
+def thinned(*columns: Floats) -> list[Floats]:
+    """Columns of so many rows as can be seen, evenly chosen."""
+    rows = len(columns[0])
+    kept = np.unique(np.linspace(0, rows - 1, POINTS).astype(np.int64)) if rows > POINTS else slice(None)
+    return [column[kept] for column in columns]
+
+
+def steps(axes: Axes, look: Look, values: Floats, shares: Floats) -> None:
+    """How values are distributed: the share of all that has at most so much."""
+    axes.step(values, shares, where="post", color=look.colour, linestyle=look.dash)
 
 
 def boxes(axes: Axes, look: Look, at: Sequence[float], spreads: Sequence[Spread], width: float) -> None:

@@ -165,23 +165,22 @@ def over_time(
     found = {name: course for _, members in shown for name, course in members.items()}
     longest = max((float(course.times[-1]) for course in found.values() if course.times.size), default=0.0)
     clock = Clock.of([longest])
-    with style.applied():
-        figure = Figure(figsize=(style.width(), 6.0 * style.scale()), layout="constrained")
-        panels = figure.subplots(2, len(shown), sharex=True, sharey="row", squeeze=False, height_ratios=(3, 2))
-        for column, (title, members) in enumerate(shown):
-            above, below = panels[0][column], panels[1][column]
+    beside = len(shown)
+    how: dict[str, Any] = {"sharex": True, "sharey": "row", "height_ratios": (3, 2)}
+    with marks.panels(6.0 * style.scale(), 2 * beside, beside, **how) as (figure, panels):
+        for (title, members), above, below in zip(shown, panels, panels[beside:], strict=False):
             panel_pair(above, below, members, {name: look for name, (_, look) in looks.items()})
             above.set_title(title)
             clock.mark(below.xaxis, longest)
             below.set_xlabel(time or clock.label("time since the start"))
             above.tick_params(axis="x", labelbottom=False)
-        panels[0][0].set_ylabel(axis)
-        panels[1][0].set_ylabel("goodput ratio")
-        panels[0][0].set_ylim(bottom=0)
-        panels[0][0].set_xlim(left=0)
-        panels[1][0].set_ylim(0, 1.03)
-        panels[1][0].yaxis.set_major_formatter(PercentFormatter(1.0))
-        waiting_axis(panels[0][-1], next(iter(found.values())))
+        panels[0].set_ylabel(axis)
+        panels[beside].set_ylabel("goodput ratio")
+        panels[0].set_ylim(bottom=0)
+        panels[0].set_xlim(left=0)
+        panels[beside].set_ylim(0, 1.03)
+        panels[beside].yaxis.set_major_formatter(PercentFormatter(1.0))
+        waiting_axis(panels[beside - 1], next(iter(found.values())))
         keys = [marks.line_key(look, label) for name, (label, look) in looks.items() if label and name in found]
         if keys:
             marks.legend_below(figure, keys, max(1, int(style.width() // (3.3 if len(shown) > 1 else 2.6))))

@@ -18,10 +18,8 @@ from millpond.show.document import Missing, Plot, Rows
 from millpond.show.report import style
 from millpond.show.report.figures import marks
 from millpond.show.report.figures.clock import Clock
-from millpond.show.report.grid import Facet, Floats, Grid, only
+from millpond.show.report.grid import Facet, Grid, only
 
-POINTS = 400
-"""At most so many points a line; more would not be seen."""
 STRETCHED = 20.0
 """The axis of time is logarithmic where the last client is done so many times later than the first tenth."""
 NOBODY = "not one ever had all its answers"
@@ -145,25 +143,21 @@ def draw(panels: Sequence[Panel], looks: Mapping[str, style.Look], since: str = 
     columns = min(2, len(panels), max(1, int(style.width() // 3)))
     rows = -(-len(panels) // columns)
     clock = Clock.of(_longest(panel) for panel in panels)
-    with style.applied():
-        width = style.width() if columns > 1 else min(style.width(), 8.4)
-        figure = Figure(
-            figsize=(width, ((2.5 if rows > 1 else 3.1) * rows + 1.0) * style.scale()), layout="constrained"
-        )
+    width = style.width() if columns > 1 else min(style.width(), 8.4)
+    height = ((2.5 if rows > 1 else 3.1) * rows + 1.0) * style.scale()
+    with marks.panels(height, len(panels), columns, ("", "share of clients done"), width=width, sharey=True) as (
+        figure,
+        drawn,
+    ):
         marks.more_room(figure)
-        drawn = figure.subplots(rows, columns, sharey=True, squeeze=False)
-        for index, (axes, panel) in enumerate(zip(drawn.flat, panels, strict=False)):
+        for index, (axes, panel) in enumerate(zip(drawn, panels, strict=True)):
             _paint(axes, panel, clock)
             if panel.is_flat:
                 axes.text(0.5, 0.4, NOBODY, transform=axes.transAxes, ha="center", va="center", color=style.INK)
             axes.set_title(panel.title)
-            if index % columns == 0:
-                axes.set_ylabel("share of clients done")
             if index >= len(panels) - columns:
                 words = f"time since {since if not panel.title.startswith('event') else 'the event'}"
                 axes.set_xlabel(clock.label(words, axes.get_xscale() == "log"))
-        for axes in drawn.flat[len(panels) :]:
-            axes.set_visible(False)
         keys = [marks.line_key(look, name) for name, look in looks.items()]
         marks.legend_below(figure, keys, max(1, int(width // 2.6)) if columns > 1 else 2)
     return figure
@@ -181,7 +175,7 @@ def _paint(axes: Axes, panel: Panel, clock: Clock) -> None:
     begin = min(early) / 3 if stretched else 0.0
     for place, (name, course) in enumerate(panel.lines.items()):
         look = panel.looks[name]
-        times, share = _thinned(course)
+        times, share = marks.thinned(course.times, course.share)
         end = longest * (1.15 if stretched else 1.03)
         # what is never done is a line that stays below the top to the end
         times, share = np.append(times, end), np.append(share, course.end)
@@ -205,16 +199,9 @@ def _paint(axes: Axes, panel: Panel, clock: Clock) -> None:
         axes.axhline(line, color=style.GRID, linewidth=0.8, linestyle=(0, (2, 2)), zorder=0)
 
 
-def _thinned(course: Course) -> tuple[Floats, Floats]:
-    if course.times.size <= POINTS:
-        return course.times, course.share
-    kept = np.unique(np.linspace(0, course.times.size - 1, POINTS).astype(np.int64))
-    return course.times[kept], course.share[kept]
-
-
 def _rows(header: tuple[str, ...], lines: Sequence[tuple[tuple[object, ...], Course]]) -> Rows:
     rows = []
     for told, course in lines:
-        times, share = _thinned(course)
+        times, share = marks.thinned(course.times, course.share)
         rows += [(*told, float(t), float(s), course.of) for t, s in zip(times, share, strict=True)]
     return Rows((*header, "time_s", "share_of_clients", "clients"), tuple(rows))

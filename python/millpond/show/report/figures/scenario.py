@@ -71,30 +71,22 @@ def delays_by_group(results: Results | Grid) -> Plot:
         sample = measures.sample("answer_delay", population)
         if not sample.n:
             continue
-        order = np.argsort(sample.values)
-        weights = np.ones(len(order)) if sample.weights is None else sample.weights[order]
-        shares = np.cumsum(weights) / (sample.n + sample.missing)
-        lines.append((population.algorithm, sample.values[order], shares))
-        points += [
-            (population.algorithm, float(t), float(s)) for t, s in zip(sample.values[order], shares, strict=True)
-        ]
+        values, shares = sample.distribution()
+        lines.append((population.algorithm, values, shares))
+        points += [(population.algorithm, float(t), float(s)) for t, s in zip(values, shares, strict=True)]
     if not lines:
         raise Missing("Not drawn: no request was answered.")
 
     def draw() -> Figure:
-        with style.applied():
-            figure = Figure(figsize=(min(style.width(), 7.0), 3.6 * style.scale()), layout="constrained")
-            panel = figure.subplots()
+        words = "arrival to answer (s)", "share of all requests"
+        with marks.panels(3.6 * style.scale(), words=words, width=min(style.width(), 7.0)) as (figure, (panel,)):
             for name, times, shares in lines:
-                look = grid.looks[name]
-                panel.step(times, shares, where="post", color=look.colour, linestyle=look.dash, label=grid.label(name))
+                marks.steps(panel, grid.looks[name], times, shares)
             panel.set_xscale("log")
             panel.set_ylim(0, 1.02)
             panel.yaxis.set_major_formatter(PercentFormatter(1.0))
-            panel.set_ylabel("share of all requests")
-            panel.set_xlabel("arrival to answer (s)")
             panel.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
-            marks.legend_below(figure, [marks.line_key(grid.looks[n], grid.label(n)) for n, *_ in lines], 2)
+            marks.legend_below(figure, marks.line_keys(grid, [name for name, *_ in lines]), 2)
         return figure
 
     return Plot(Rows(("controller", "delay_s", "share_of_requests"), tuple(points)), draw)
@@ -111,9 +103,8 @@ def transmissions_by_group(results: Results | Grid) -> Plot:
     last = max(k for histogram in counts.values() for k in histogram)
 
     def draw() -> Figure:
-        with style.applied():
-            figure = Figure(figsize=(min(style.width(), 8.4), 3.6 * style.scale()), layout="constrained")
-            panel = figure.subplots()
+        words = "retransmissions of an exchange", "share of exchanges (%)"
+        with marks.panels(3.6 * style.scale(), words=words, width=min(style.width(), 8.4)) as (figure, (panel,)):
             width = 0.8 / len(counts)
             for place, (group, histogram) in enumerate(counts.items()):
                 shift, total = (place - (len(counts) - 1) / 2) * width, sum(histogram.values())
@@ -121,8 +112,6 @@ def transmissions_by_group(results: Results | Grid) -> Plot:
                 marks.areas(panel, bodies, grid.looks[group.algorithm])
             panel.set_xticks(range(last + 1))
             panel.set_xlim(-0.7, max(last, 3) + 0.7)
-            panel.set_xlabel("retransmissions of an exchange")
-            panel.set_ylabel("share of exchanges (%)")
             panel.set_ylim(0, 105)
             names = [(grid.looks[g.algorithm], f"{labels.clients(g.count)} {grid.label(g.algorithm)}") for g in counts]
             marks.legend_below(figure, [marks.area_key(*one) for one in names], 2)

@@ -87,22 +87,15 @@ def flows_side_by_side(found: Sequence[Transfer]) -> Plot:
 def _side_by_side(found: Sequence[Transfer]) -> Figure:
     columns = 1 if len(found) == 1 else 2
     rows = -(-len(found) // columns)
-    with style.applied():
-        figure = Figure(figsize=(style.width(), (3.9 if rows == 1 else 2.7 * rows) + 0.7), layout="constrained")
-        panels = figure.subplots(rows, columns, squeeze=False, sharey=True, sharex=True)
-        for index, (panel, transfer) in enumerate(zip(panels.flat, found, strict=False)):
+    height = (3.9 if rows == 1 else 2.7 * rows) + 0.7
+    words = "time since the start (s)", "byte sent (kB)"
+    with marks.panels(height, len(found), columns, words, sharey=True, sharex=True) as (figure, panels):
+        for panel, transfer in zip(panels, found, strict=True):
             paint(panel, transfer, 1.0 if columns == 1 else 0.8)
             panel.set_title(transfer.name if len(found) == 1 else f"flow {transfer.flow + 1}, {transfer.name}")
             panel.set_xlim(0, max(one.end for one in found) * 1.02)
             panel.set_ylim(0, max(one.size for one in found) * 1.05e-3)
             panel.grid(axis="x")
-            if index % columns == 0:
-                panel.set_ylabel("byte sent (kB)")
-            if index >= len(found) - columns:
-                panel.set_xlabel("time since the start (s)")
-                panel.tick_params(axis="x", labelbottom=True)
-        for panel in panels.flat[len(found) :]:
-            panel.set_visible(False)
         marks.legend_below(figure, keys(found), COLUMNS)
     return figure
 
@@ -115,14 +108,13 @@ def grid(found: Sequence[Transfer]) -> Plot:
 def _grid(found: Sequence[Transfer]) -> Figure:
     rows = list(dict.fromkeys(transfer.name for transfer in found))
     columns = sorted({_queue(transfer.cell) for transfer in found}, key=_size)
-    with style.applied():
-        figure = Figure(figsize=(style.width(), 2.25 * len(rows) + 0.9), layout="constrained")
-        panels = figure.subplots(len(rows), len(columns), squeeze=False, sharey=True, sharex="row")
-        for panel in panels.flat:
+    shape = len(rows) * len(columns), len(columns)
+    with marks.panels(2.25 * len(rows) + 0.9, *shape, sharey=True, sharex="row") as (figure, panels):
+        for panel in panels:
             panel.set_visible(False)
         for transfer in found:
             row, column = rows.index(transfer.name), columns.index(_queue(transfer.cell))
-            panel = panels[row][column]
+            panel = panels[row * len(columns) + column]
             panel.set_visible(True)
             paint(panel, transfer, 0.62)
             panel.set_title(f"{transfer.name}, {columns[column]}", fontsize=9)
@@ -146,12 +138,11 @@ def together(found: Sequence[Transfer]) -> Plot:
 def _together(found: Sequence[Transfer]) -> Figure:
     buffers = sorted({_queue(transfer.cell) for transfer in found}, key=_size)
     columns = min(2, len(buffers))
-    rows = -(-len(buffers) // columns)
+    height = 2.7 * -(-len(buffers) // columns) + 0.9
     most = max(len([one for one in found if _queue(one.cell) == buffer]) for buffer in buffers)
-    with style.applied():
-        figure = Figure(figsize=(style.width(), 2.7 * rows + 0.9), layout="constrained")
-        panels = figure.subplots(rows, columns, squeeze=False, sharey=True)
-        for index, (panel, buffer) in enumerate(zip(panels.flat, buffers, strict=False)):
+    words = "time since the start (s)", "byte (kB)"
+    with marks.panels(height, len(buffers), columns, words, sharey=True) as (figure, panels):
+        for panel, buffer in zip(panels, buffers, strict=True):
             here = [transfer for transfer in found if _queue(transfer.cell) == buffer]
             for place, transfer in enumerate(here):
                 colour, dash = FLOWS[place % len(FLOWS)]
@@ -165,12 +156,6 @@ def _together(found: Sequence[Transfer]) -> Figure:
             panel.set_xlim(left=0)
             panel.set_ylim(0, max(one.size for one in found) * 1.05e-3)
             panel.grid(axis="x")
-            if index % columns == 0:
-                panel.set_ylabel("byte (kB)")
-            if index >= len(buffers) - columns:
-                panel.set_xlabel("time since the start (s)")
-        for panel in panels.flat[len(buffers) :]:
-            panel.set_visible(False)
         drawn: list[marks.Key] = [
             Line2D([], [], color=colour, linestyle=dash, linewidth=1.4, label=f"flow {place + 1}")
             for place, (colour, dash) in enumerate(FLOWS[:most])

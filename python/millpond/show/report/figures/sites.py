@@ -10,18 +10,16 @@ from matplotlib.patches import Rectangle
 
 from millpond.measure.metric import UNITS
 from millpond.measure.metrics import METRICS
+from millpond.measure.sample import Sample
 from millpond.measure.sites import Number, Sites
 from millpond.show.document import Missing, Plot, Rows
 from millpond.show.report import style
 from millpond.show.report.figures import marks
-from millpond.show.report.grid import Floats
 
 #: So many of the worst sites are framed on a map.
 FRAMED = 10
 #: At most so many numbers have a map.
 MAPS = 3
-#: At most so many points a line has: nobody sees more of them.
-POINTS = 400
 #: White is as good as any, this as bad as any.
 _SHADES = "Oranges"
 
@@ -38,21 +36,16 @@ def distributions(sites: Sites) -> Plot:
 def _distributions(sites: Sites) -> Figure:
     numbers, looks = sites.numbers, _looks(sites)
     columns = min(3, len(numbers), max(1, int(style.width() // 2.3)))
-    with style.applied():
-        rows = math.ceil(len(numbers) / columns)
-        figure = Figure(figsize=(style.width(), 2.6 * rows + 0.7), layout="constrained")
+    height = 2.6 * math.ceil(len(numbers) / columns) + 0.7
+    with marks.panels(height, len(numbers), columns, ("", "share of sites"), sharey=True) as (figure, panels):
         marks.more_room(figure)
-        panels = figure.subplots(rows, columns, sharey=True, squeeze=False)
-        for panel, number in zip(panels.flat, numbers, strict=False):
+        for panel, number in zip(panels, numbers, strict=True):
             for kind, look in zip(sites.kinds, looks, strict=True):
-                values, shares = _steps(kind.values[number.name])
-                panel.step(values * _scale(number), shares, where="post", color=look.colour, linestyle=look.dash)
+                values = kind.values[number.name]
+                found, shares = marks.thinned(*Sample.of(values, np.empty_like(values)).distribution())
+                marks.steps(panel, look, found * _scale(number), shares)
             panel.set_xlabel(_axis(number))
             panel.set_ylim(0, 1.02)
-        for panel in panels[:, 0]:
-            panel.set_ylabel("share of sites")
-        for panel in list(panels.flat)[len(numbers) :]:
-            panel.set_visible(False)
         named = zip(sites.kinds, looks, strict=True)
         marks.legend_below(figure, [marks.line_key(look, sites.place_in_words(kind)) for kind, look in named], 2)
     return figure
@@ -85,9 +78,7 @@ def _site_map(sites: Sites, number: Number) -> Figure:
     high = math.ceil(len(values) / wide)
     grid = np.full(wide * high, np.nan)
     grid[: len(values)] = values
-    with style.applied():
-        figure = Figure(figsize=(style.width(), style.width() * high / wide * 0.86 + 0.5), layout="constrained")
-        panel = figure.subplots()
+    with marks.panels(style.width() * high / wide * 0.86 + 0.5) as (figure, (panel,)):
         shades = f"{_SHADES}_r" if number.better == "more" else _SHADES
         drawn = panel.imshow(grid.reshape(high, wide), cmap=shades, interpolation="nearest")
         figure.colorbar(drawn, ax=panel, label=_axis(number), fraction=0.03)
@@ -112,16 +103,6 @@ def _site_map(sites: Sites, number: Number) -> Figure:
 def _looks(sites: Sites) -> list[style.Look]:
     given = list(style.PRESETS.values())
     return [given[place % len(given)] for place in range(len(sites.kinds))]
-
-
-def _steps(values: Floats) -> tuple[Floats, Floats]:
-    """The values in order, and the share of sites that have at most so much; thinned out evenly."""
-    known = np.sort(values[np.isfinite(values)])
-    shares = np.arange(1, len(known) + 1) / max(1, len(values))
-    if len(known) > POINTS:
-        chosen = np.unique(np.linspace(0, len(known) - 1, POINTS).astype(np.int64))
-        known, shares = known[chosen], shares[chosen]
-    return known, shares
 
 
 def _scale(number: Number) -> float:

@@ -132,9 +132,8 @@ def _draw(
     heights += [1.7] if sender is not None else []
     heights += [1.3] if sender is not None or timers is not None else []
     heights += [1.3] if queue is not None else []
-    with style.applied():
-        figure = Figure(figsize=(style.width(), sum(heights) + 1.5), layout="constrained")
-        panels = list(figure.subplots(len(heights), 1, sharex=True, squeeze=False, height_ratios=heights)[:, 0])
+    words, height = ("time since the start (s)", ""), sum(heights) + 1.5
+    with marks.panels(height, len(heights), 1, words, sharex=True, height_ratios=heights) as (figure, panels):
         keys = sequence.keys([transfer])
         rest = iter(panels)
         top = next(rest)
@@ -153,7 +152,6 @@ def _draw(
         for panel in panels:
             panel.grid(axis="x")
         panels[-1].set_xlim(0, transfer.end * 1.02)
-        panels[-1].set_xlabel("time since the start (s)")
         figure.align_ylabels()
         marks.legend_below(figure, keys, 4)
     return figure
