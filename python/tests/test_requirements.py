@@ -14,7 +14,6 @@ import millpond
 from millpond.controllers.catalogue import Choice, names
 from millpond.controllers.own import watched
 from millpond.controllers.peer import HIGHEST, LOWEST, SECOND, Make, Peer
-from millpond.controllers.probes import PROBES
 from millpond.controllers.requirements import MARKS, REQUIREMENTS, Judgement, judge
 
 ROOT = Path(__file__).parents[2]
@@ -415,7 +414,8 @@ def test_the_guides_controller_has_no_vice() -> None:
 
 @pytest.mark.parametrize(("controller", "key", "verdict"), VICES, ids=lambda value: getattr(value, "__name__", value))
 def test_one_vice_costs_one_verdict(controller: type, key: str, verdict: str) -> None:
-    found, evidence = PROBES[key](making(controller))
+    probe = next(requirement.probe for requirement in REQUIREMENTS if requirement.id == key)
+    found, evidence = probe(making(controller))
     assert found == verdict, evidence
 
 

@@ -5,7 +5,6 @@ A probe knows no algorithm. It compares what the controller answers after pasts 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import pairwise
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -373,26 +372,6 @@ def ageing(make: Make) -> Found:
     if not stale:
         return "met", told
     return ("partly" if fresh else "not met"), told
-
-
-PROBES: dict[str, Callable[[Make], Found]] = {
-    "C1": initial_wait,
-    "C2": samples_and_variance,
-    "C3": every_exchange,
-    "C4": ambiguous_samples,
-    "C5": congestion_signal,
-    "C6": backoff,
-    "C7": kept_backoff,
-    "C8": caps,
-    "C9": own_estimate,
-    "C10": plain_messages,
-    "C11": both_directions,
-    "C12": spread,
-    "C13": standard_limits,
-    "C14": first_and_many,
-    "C15": ageing,
-}
-"""By the id of the requirement."""
 
 
 # ----------------------------------------------------------------------------------------------- helpers
