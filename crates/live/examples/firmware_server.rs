@@ -35,7 +35,7 @@ pub(crate) fn firmware(path: PathBuf) -> Resource {
     let path: Arc<Path> = path.into();
     let to = Arc::clone(&path);
     let store = move |request: Request| store(request, Arc::clone(&to));
-    let fetch = move |_| {
+    let fetch = move || {
         let from = Arc::clone(&path);
         async move {
             let Ok(image) = File::open(&*from).await else { return Err(Response::not_found()) };

@@ -8,7 +8,7 @@ use millpond_live::{ContentFormat, Error, Observable, Request, Resource, Respons
 async fn main() -> Result<(), Error> {
     let ticks = Observable::new();
     let time = Resource::new().title("Seconds since 1970").content_format(ContentFormat::TEXT).observable(&ticks).get(
-        |_| async {
+        || async {
             #[allow(clippy::disallowed_methods, reason = "the time of day is what this resource is about")]
             let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
             Response::content(now.as_secs().to_string()).with_content_format(ContentFormat::TEXT).with_max_age(2)

@@ -9,8 +9,8 @@ use crate::{ContentFormat, Error, Options, RequestBuilder, Response, Why};
 macro_rules! formats {
     ($($feature:literal: $Name:ident, $name:ident, $format:ident = $module:ident, $rfc:literal;)*) => {
         $(
-            #[doc = concat!("A value as a body in ", stringify!($format), " (", $rfc, "), for handlers to return: 2.05, or 5.00 if ")]
-            /// it has no such form.
+            #[doc = concat!("A value as a body in ", stringify!($format), " (", $rfc, "), for handlers to take and to return: 2.05, or ")]
+            /// 5.00 if it has no such form.
             #[cfg(feature = $feature)]
             #[derive(Clone, Copy, Debug, PartialEq, Eq)]
             pub struct $Name<T>(pub T);
@@ -58,6 +58,13 @@ macro_rules! formats {
                     }
                     read(ContentFormat::$format, self.options(), self.payload(), $module::read)
                         .map_err(|(_, why)| Error::not_decoded(why))
+                }
+            }
+
+            #[cfg(all(feature = $feature, feature = "server"))]
+            impl<T: DeserializeOwned> crate::FromRequest for $Name<T> {
+                fn from_request(request: &crate::Request) -> Result<Self, crate::HandlerError> {
+                    request.$name().map(Self)
                 }
             }
 

@@ -19,7 +19,7 @@ use socket2::{Domain, Socket, Type};
 #[tokio::test]
 async fn without_descriptors_there_is_one_clear_error_and_what_runs_goes_on() {
     let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    let resource = Resource::new().get(|_| async { Response::content("x") });
+    let resource = Resource::new().get(|| async { Response::content("x") });
     let server = Server::builder().bind(any).bind_tcp(any).route("/", resource).start().await.unwrap();
     let uri = format!("coap://{}/", server.local_addr());
     let old = Client::new().await.unwrap();

@@ -60,7 +60,7 @@ async fn a_subscriber_is_told_every_transmission_and_what_goes_wrong() {
         panic!("on purpose")
     }
     let panicking = Resource::new().get(broken);
-    let working = Resource::new().get(|_| async { Response::content("x") });
+    let working = Resource::new().get(|| async { Response::content("x") });
     let server = Server::builder().bind(ANY).route("/ok", working).route("/bad", panicking).start().await.unwrap();
     let client = Client::new().await.unwrap();
     for path in ["ok", "bad"] {

@@ -309,7 +309,7 @@ mod tests {
         let server = Server::builder()
             .bind(([127, 0, 0, 1], 0).into())
             .verify_addresses(AddressRule::LargeAnswersEverywhere)
-            .conditional_fallback(move |request| Arc::clone(&files).answer(request))
+            .conditional_fallback(move |request: Request| Arc::clone(&files).answer(request))
             .start()
             .await
             .expect("it starts");
@@ -355,7 +355,7 @@ mod tests {
         let serving = Arc::clone(&files);
         let server = Server::builder()
             .bind(([127, 0, 0, 1], 0).into())
-            .conditional_fallback(move |request| Arc::clone(&serving).answer(request))
+            .conditional_fallback(move |request: Request| Arc::clone(&serving).answer(request))
             .start()
             .await
             .expect("it starts");

@@ -14,7 +14,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use millpond_live::{Code, Duplicates, Interface, Policy, Rule, Server, ServerBuilder, Transport, Who};
+use millpond_live::{Code, Duplicates, Interface, Policy, Request, Rule, Server, ServerBuilder, Transport, Who};
 
 pub use directory::{Directory, Stored};
 pub use tags::FileBody;
@@ -100,7 +100,7 @@ pub async fn serve(flags: Serve, interrupt: &mut Interrupt) -> Result<(), Failur
     let files = flags.directory.as_deref().map(|path| files_of(path, flags.write)).transpose()?;
     builder = match files {
         files if flags.unasked => unasked::taken(builder, files),
-        Some(files) => builder.conditional_fallback(move |request| Arc::clone(&files).answer(request)),
+        Some(files) => builder.conditional_fallback(move |request: Request| Arc::clone(&files).answer(request)),
         None => builder,
     };
     if !flags.quiet {

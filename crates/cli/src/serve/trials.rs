@@ -36,10 +36,10 @@ pub(super) struct Changing {
 
 pub(super) fn routes(builder: ServerBuilder, changing: &Changing) -> ServerBuilder {
     let Changing { clock, counted, count } = changing.clone();
-    let hello = |_| async { "Hello from Millpond.\n" };
-    let time = |_| async { time() };
+    let hello = || async { "Hello from Millpond.\n" };
+    let time = || async { time() };
     let large = |request: Request| async move { large(&request) };
-    let count = move |_| {
+    let count = move || {
         let count = count.load(Ordering::Relaxed);
         async move { text(format!("{count}\n")).with_max_age(1) }
     };

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use millpond_live::{Code, Options, Response, ServerBuilder, Unasked};
+use millpond_live::{Code, Options, Request, Response, ServerBuilder, Unasked};
 use serde::Serialize;
 
 use super::files::Files;
@@ -27,7 +27,7 @@ pub(super) fn taken(builder: ServerBuilder, files: Option<Arc<Files>>) -> Server
         let Unasked { peer, code, options, payload, .. } = unasked;
         print(*peer, None, *code, options, payload.to_vec());
     });
-    builder.conditional_fallback(move |request| {
+    builder.conditional_fallback(move |request: Request| {
         let files = files.clone();
         async move {
             match (is_method(request.method()), files) {

@@ -38,7 +38,7 @@ fn address(server: &Server, transport: Transport) -> SocketAddr {
 
 /// A device that nobody can begin a session or connection with.
 async fn device(transport: Transport, identity: &str) -> (Server, Client) {
-    let reading = Resource::new().resource_type("t").get(|_| async { "21.5" });
+    let reading = Resource::new().resource_type("t").get(|| async { "21.5" });
     let builder = Server::builder().route("/reading", reading);
     let device = match transport {
         Transport::Dtls => builder.bind_dtls_client(ANY).client_security(keyed(identity)),

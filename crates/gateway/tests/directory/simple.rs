@@ -92,7 +92,7 @@ async fn links_are_fetched_from_one_peer_once_at_a_time() {
     let bench = Bench::start().await;
     let (gate, begun) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
     let waiting = (Arc::clone(&gate), Arc::clone(&begun));
-    let core = Resource::new().get(move |_| {
+    let core = Resource::new().get(move || {
         let (gate, begun) = waiting.clone();
         async move {
             begun.add_permits(1);

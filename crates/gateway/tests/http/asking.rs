@@ -116,19 +116,19 @@ async fn what_is_kept_says_its_age_and_is_kept_for_coap_too() {
 
 #[tokio::test]
 async fn answers_are_told_as_http_has_them() {
-    let made = |_| async {
+    let made = || async {
         let made = Response::created().with_option(number::LOCATION_PATH, "jobs");
         made.with_option(number::LOCATION_PATH, "a b/\r\nSet-Cookie: x").with_option(number::LOCATION_QUERY, "q=\u{e9}")
     };
-    let full = |_| async { Response::new(Code::SERVICE_UNAVAILABLE).with_max_age(7).with_payload("later") };
-    let odd = |_| async { Response::content("<html>").with_content_format(65_000) };
+    let full = || async { Response::new(Code::SERVICE_UNAVAILABLE).with_max_age(7).with_payload("later") };
+    let odd = || async { Response::content("<html>").with_content_format(65_000) };
     let device = device(|server| {
         let server = server.route("/jobs", Resource::new().post(made)).route("/full", Resource::new().get(full));
         let server = server.route("/odd", Resource::new().get(odd));
         server
-            .route("/gone", Resource::new().delete(|_| async { Response::deleted() }))
-            .route("/bare", Resource::new().get(|_| async { Response::content("<script>") }))
-            .route("/deflated", Resource::new().get(|_| async { Response::content("x").with_content_format(11_050) }))
+            .route("/gone", Resource::new().delete(|| async { Response::deleted() }))
+            .route("/bare", Resource::new().get(|| async { Response::content("<script>") }))
+            .route("/deflated", Resource::new().get(|| async { Response::content("x").with_content_format(11_050) }))
     })
     .await;
     let lines = format!(

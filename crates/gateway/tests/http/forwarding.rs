@@ -305,7 +305,7 @@ async fn https_leads_to_whom_a_certificate_is_of() {
     let other = rcgen::generate_simple_self_signed(vec!["localhost".into()]).unwrap();
     std::fs::write(folder.join("other.pem"), other.cert.pem()).unwrap();
     let read = |text: &str| millpond_gateway::Config::from_toml(text, "gateway.toml", &folder).unwrap();
-    let device = device(|server| server.route("/a", millpond_live::Resource::new().get(|_| async { "seen" }))).await;
+    let device = device(|server| server.route("/a", millpond_live::Resource::new().get(|| async { "seen" }))).await;
     let listens = "[listen]\ncoap = [\"127.0.0.1:0\"]\nhttps = [\"127.0.0.1:0\"]\n";
     let credentials = "[credentials]\ncertificate = \"cert.pem\"\nkey = \"key.pem\"\n";
     let secure = read(&format!("{listens}{credentials}{}", all_to(&device)));

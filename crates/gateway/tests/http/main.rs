@@ -117,7 +117,7 @@ async fn raw(at: SocketAddr, bytes: &[u8]) -> String {
 fn counting() -> (Resource, Observable) {
     let (count, changed) = (Arc::new(std::sync::atomic::AtomicUsize::new(0)), Observable::new());
     let resource =
-        Resource::new().observable(&changed).get(move |_| {
+        Resource::new().observable(&changed).get(move || {
             let count = count.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1;
             async move {
                 Response::content(count.to_string()).with_content_format(0).with_max_age(30).with_etag(vec![0xab, 7])

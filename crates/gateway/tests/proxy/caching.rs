@@ -22,7 +22,7 @@ async fn what_is_fresh_is_not_asked_for_again_and_its_age_is_told() {
 
 #[tokio::test]
 async fn equal_requests_that_are_open_together_are_asked_once() {
-    let slow = |_| async {
+    let slow = || async {
         tokio::time::sleep(Duration::from_millis(300)).await;
         Response::content("slow").with_max_age(0)
     };
@@ -45,7 +45,7 @@ async fn equal_requests_that_are_open_together_are_asked_once() {
 
 #[tokio::test]
 async fn tags_save_the_body_on_both_sides() {
-    let tagged = |_| async { Response::content("long").with_etag("7").with_max_age(0) };
+    let tagged = || async { Response::content("long").with_etag("7").with_max_age(0) };
     let upstream = Upstream::start(|server| server.route("/tagged", Resource::new().get(tagged))).await;
     let (_gateway, at) = gateway(&all_to(upstream.at())).await;
     let (client, uri) = (client().await, format!("{at}/tagged"));
@@ -61,7 +61,7 @@ async fn tags_save_the_body_on_both_sides() {
 #[tokio::test]
 async fn what_is_not_fresh_stands_in_for_an_answer_that_does_not_come() {
     for (lines, code) in [("[cache]\nstale-if-error = \"1 h\"\n", Code::CONTENT), ("", Code::GATEWAY_TIMEOUT)] {
-        let fresh = |_| async { Response::content("state").with_max_age(1) };
+        let fresh = || async { Response::content("state").with_max_age(1) };
         let upstream = Upstream::start(|server| server.route("/state", Resource::new().get(fresh))).await;
         let rule =
             format!("[[rule]]\npath = \"/state\"\nto = \"coap://{}/state\"\ntimeout = \"500 ms\"\n", upstream.at());

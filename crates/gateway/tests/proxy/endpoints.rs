@@ -8,7 +8,7 @@ use super::{any, client, gateway};
 const LINES: &str = "[directory]\n[[rule]]\npath = \"/ep/{name}/{*rest}\"\nto = \"endpoint://{name}/{*rest}\"\n";
 
 fn device(changed: &Observable) -> ServerBuilder {
-    Server::builder().route("/reading", Resource::new().observable(changed).get(|_| async { "21.5" }))
+    Server::builder().route("/reading", Resource::new().observable(changed).get(|| async { "21.5" }))
 }
 
 #[tokio::test]

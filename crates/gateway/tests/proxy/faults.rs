@@ -20,20 +20,20 @@ async fn upstream(at: SocketAddr, changed: &Observable) -> Server {
     let (count, observed) = (Arc::new(AtomicUsize::new(0)), changed.clone());
     let body = {
         let count = Arc::clone(&count);
-        move |_| {
+        move || {
             let count = count.fetch_add(1, Ordering::Relaxed);
             async move { Response::content(vec![count as u8; 3_000]).with_max_age(0) }
         }
     };
-    let late = |_| async {
+    let late = || async {
         tokio::time::sleep(Duration::from_millis(400)).await;
         Response::content("late").with_max_age(0)
     };
-    let never = |_| async {
+    let never = || async {
         std::future::pending::<()>().await;
         Response::content("never")
     };
-    let state = move |_| {
+    let state = move || {
         let count = count.load(Ordering::Relaxed);
         async move { Response::content(count.to_string()).with_max_age(1) }
     };

@@ -29,7 +29,7 @@ async fn long_bodies_go_both_ways_in_blocks_of_their_own() {
 
 #[tokio::test]
 async fn locations_lead_there_through_the_gateway() {
-    let created = |_| async {
+    let created = || async {
         Response::created().with_option(number::LOCATION_PATH, "jobs").with_option(number::LOCATION_PATH, "3")
     };
     let upstream = Upstream::start(|server| server.route("/jobs", Resource::new().post(created))).await;
@@ -106,7 +106,7 @@ async fn each_transport_leads_to_each() {
         .bind_dtls(super::any())
         .bind_tls(super::any())
         .security(security())
-        .route("/a", Resource::new().get(|_| async { Response::content("a").with_max_age(0) }))
+        .route("/a", Resource::new().get(|| async { Response::content("a").with_max_age(0) }))
         .start()
         .await
         .unwrap();

@@ -36,7 +36,7 @@ impl Upstream {
             next.run(request)
         });
         let counter = Arc::clone(&asked);
-        let count = Resource::new().observable(&changed).get(move |_| {
+        let count = Resource::new().observable(&changed).get(move || {
             let counter = Arc::clone(&counter);
             async move { Response::content(counter.load(Ordering::Relaxed).to_string()).with_max_age(30) }
         });

@@ -54,7 +54,7 @@ async fn an_observation_survives_a_restart_of_who_is_observed() {
     let serve = |at| {
         let state = Arc::clone(&state);
         let changed = millpond_live::Observable::new();
-        let resource = Resource::new().observable(&changed).get(move |_| {
+        let resource = Resource::new().observable(&changed).get(move || {
             let state = state.load(Ordering::Relaxed);
             async move { Response::content(state.to_string()).with_max_age(2) }
         });
@@ -80,7 +80,7 @@ async fn an_observation_survives_a_restart_of_who_is_observed() {
 async fn who_cannot_be_observed_is_asked_again_and_again() {
     let asked = Arc::new(AtomicUsize::new(0));
     let counting = Arc::clone(&asked);
-    let resource = Resource::new().get(move |_| {
+    let resource = Resource::new().get(move || {
         let count = counting.fetch_add(1, Ordering::Relaxed);
         async move { Response::content(count.to_string()).with_max_age(1) }
     });

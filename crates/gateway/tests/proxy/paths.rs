@@ -15,7 +15,7 @@ use super::{Upstream, client, gateway};
 async fn devices_behind_one_link_take_turns() {
     let (open, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let (opened, highest) = (Arc::clone(&open), Arc::clone(&most));
-    let slow = Resource::new().get(move |_| {
+    let slow = Resource::new().get(move || {
         let (open, most) = (Arc::clone(&opened), Arc::clone(&highest));
         async move {
             most.fetch_max(open.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);

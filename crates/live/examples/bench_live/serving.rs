@@ -16,15 +16,15 @@ pub(crate) fn ours(host: Ipv4Addr, port: u16, is_protected: bool) -> Result<(), 
     static ASKED: AtomicU64 = AtomicU64::new(0);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
-        let bench = Resource::new().get(|_| async { Response::content(PAYLOAD) });
+        let bench = Resource::new().get(|| async { Response::content(PAYLOAD) });
         let tally = Resource::new()
-            .get(|_| async { Response::content((ASKED.fetch_add(1, Ordering::Relaxed) + 1).to_string()) });
-        let state = Resource::new().observable(&Observable::new()).get(|_| async { Response::content(PAYLOAD) });
-        let slow = Resource::new().get(|_| async {
+            .get(|| async { Response::content((ASKED.fetch_add(1, Ordering::Relaxed) + 1).to_string()) });
+        let state = Resource::new().observable(&Observable::new()).get(|| async { Response::content(PAYLOAD) });
+        let slow = Resource::new().get(|| async {
             tokio::time::sleep(Duration::from_secs(60)).await;
             Response::content(PAYLOAD)
         });
-        let large = Resource::new().get(|_| async { Response::content(vec![b'.'; 16 << 20]) });
+        let large = Resource::new().get(|| async { Response::content(vec![b'.'; 16 << 20]) });
         let address = SocketAddr::from((host, port));
         let builder = match is_protected {
             true => {

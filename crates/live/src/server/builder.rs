@@ -13,13 +13,13 @@ use ipnet::IpNet;
 use millpond_coap::{Duplicates, Limits, Transmission};
 
 use super::{
-    AccessRecord, AddressRule, IntoResponse, Next, Policy, Request, Resource,
+    AccessRecord, AddressRule, Handler, IntoResponse, Next, Policy, Request, Resource,
     access::AccessHook,
+    handler::Handling,
     layer::{Layer, layer},
     memberships::Membership,
     metrics::MetricsBeside,
     request::Shared,
-    resource::Handling,
     unasked::{Unasked, UnaskedHook},
 };
 use crate::{
@@ -234,11 +234,7 @@ impl ServerBuilder {
 
     /// Answers whatever no route matches, with any method; otherwise that is 4.04.
     #[must_use]
-    pub fn fallback<F, R>(mut self, handler: F) -> Self
-    where
-        F: Fn(Request) -> R + Send + Sync + 'static,
-        R: Future<Output: IntoResponse> + Send + 'static,
-    {
+    pub fn fallback<A: 'static>(mut self, handler: impl Handler<A>) -> Self {
         self.fallback = Some(Handling::new(handler));
         self.is_fallback_conditional = false;
         self
@@ -247,11 +243,7 @@ impl ServerBuilder {
     /// The same by a handler that keeps to If-Match and If-None-Match, as with
     /// [`Resource::conditional`](crate::Resource::conditional).
     #[must_use]
-    pub fn conditional_fallback<F, R>(self, handler: F) -> Self
-    where
-        F: Fn(Request) -> R + Send + Sync + 'static,
-        R: Future<Output: IntoResponse> + Send + 'static,
-    {
+    pub fn conditional_fallback<A: 'static>(self, handler: impl Handler<A>) -> Self {
         Self { is_fallback_conditional: true, ..self.fallback(handler) }
     }
 

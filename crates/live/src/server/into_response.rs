@@ -22,7 +22,7 @@ use crate::{ContentFormat, Response};
 ///     Ok(Code::CHANGED)
 /// }
 ///
-/// let level = Resource::new().put(set).get(|_| async { "21.5" });
+/// let level = Resource::new().put(set).get(|| async { "21.5" });
 /// # drop(level);
 /// ```
 pub trait IntoResponse {

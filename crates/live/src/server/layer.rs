@@ -4,7 +4,7 @@ use std::{future::Future, sync::Arc};
 
 use super::{
     IntoResponse, Request,
-    resource::{Answering, Handler},
+    handler::{Answering, AnyHandler},
 };
 use crate::Response;
 
@@ -24,7 +24,7 @@ where
 }
 
 /// What a layer stands around: the next layer, or the handler.
-pub struct Next(pub(super) Arc<dyn Handler>);
+pub struct Next(pub(super) Arc<dyn AnyHandler>);
 
 impl Next {
     /// What it answers.

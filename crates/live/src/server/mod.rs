@@ -6,6 +6,8 @@ mod bodies;
 mod body;
 mod builder;
 mod desk;
+mod extract;
+mod handler;
 mod into_response;
 mod layer;
 mod links;
@@ -42,6 +44,8 @@ use tokio::{
 pub use access::{AccessOutcome, AccessRecord};
 pub use body::RequestBody;
 pub use builder::ServerBuilder;
+pub use extract::{FromRequest, Offered, Path, Query, State};
+pub use handler::Handler;
 pub use into_response::{HandlerError, IntoResponse};
 pub use layer::Next;
 pub use metrics::serve_metrics;
@@ -75,7 +79,7 @@ use crate::{Client, Error, Stats, Transport, client::Settings, security::ServerS
 /// use millpond_live::{Resource, Server};
 ///
 /// # async fn run() -> Result<(), millpond_live::Error> {
-/// let hello = Resource::new().get(|_| async { "world" });
+/// let hello = Resource::new().get(|| async { "world" });
 /// let server = Server::builder().route("/hello", hello).start().await?;
 /// println!("listening on {}", server.local_addr());
 /// # Ok(())
@@ -204,7 +208,7 @@ impl Server {
     ///
     /// # async fn run() -> Result<(), millpond_live::Error> {
     /// // A device behind a NAT: it registers, and is asked by way of the port that it registered from.
-    /// let reading = Resource::new().get(|_| async { "21.5" });
+    /// let reading = Resource::new().get(|| async { "21.5" });
     /// let device = Server::builder().bind("0.0.0.0:0".parse().unwrap()).route("/reading", reading).start().await?;
     /// let client = device.client(device.local_addr())?;
     /// client.post("coap://192.0.2.1/rd?ep=device").await?;

@@ -373,7 +373,7 @@ mod tests {
     /// One resource that is observed.
     fn router_of(changed: &Observable) -> Router {
         let mut router = Router::default();
-        router.add("/", Resource::new().observable(changed).get(|_| async { Response::content("") })).unwrap();
+        router.add("/", Resource::new().observable(changed).get(|| async { Response::content("") })).unwrap();
         router
     }
 

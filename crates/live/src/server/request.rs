@@ -38,7 +38,7 @@ struct Inner {
     transport: Transport,
     identity: Option<Arc<PeerIdentity>>,
     parameters: Vec<(Arc<str>, String)>,
-    state: State,
+    state: States,
 }
 
 /// Options as they stood in their message. A few take no memory of their own.
@@ -73,20 +73,25 @@ impl Written {
 
 /// What handlers of a server share.
 #[derive(Clone, Default)]
-pub(crate) struct State(Option<Arc<Vec<Shared>>>);
+pub(crate) struct States(Option<Arc<Vec<Shared>>>);
 
 /// A value of whatever type.
 pub(crate) type Shared = Box<dyn Any + Send + Sync>;
 
-impl State {
+impl States {
     pub(crate) fn of(shared: Vec<Shared>) -> Self {
         Self((!shared.is_empty()).then(|| Arc::new(shared)))
     }
+
+    /// The last of this type.
+    pub(super) fn get<T: 'static>(&self) -> Option<&T> {
+        self.0.iter().flat_map(|all| all.iter()).rev().find_map(|value| value.downcast_ref())
+    }
 }
 
-impl fmt::Debug for State {
+impl fmt::Debug for States {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("State")
+        f.write_str("States")
     }
 }
 
@@ -103,13 +108,13 @@ impl Request {
             transport,
             identity: None,
             parameters: Vec::new(),
-            state: State::default(),
+            state: States::default(),
         };
         Self { inner: Arc::new(inner), is_address_proved: false, body: None, fit: None }
     }
 
     /// With what its route found in its path. Nobody has it yet.
-    pub(crate) fn route(&mut self, parameters: Vec<(Arc<str>, String)>, state: &State) {
+    pub(crate) fn route(&mut self, parameters: Vec<(Arc<str>, String)>, state: &States) {
         if let Some(inner) = Arc::get_mut(&mut self.inner).filter(|_| state.0.is_some() || !parameters.is_empty()) {
             (inner.parameters, inner.state) = (parameters, state.clone());
         }
@@ -161,6 +166,11 @@ impl Request {
     #[must_use]
     pub fn parameter(&self, name: &str) -> Option<&str> {
         self.inner.parameters.iter().find(|(known, _)| **known == *name).map(|(_, value)| value.as_str())
+    }
+
+    /// All that stands in its path for the parameters of the route, by their names.
+    pub(super) fn parameters(&self) -> &[(Arc<str>, String)] {
+        &self.inner.parameters
     }
 
     /// The parts of its query, decoded.
@@ -218,13 +228,13 @@ impl Request {
         self.value(number).and_then(ContentFormat::read)
     }
 
-    /// What the server was given by [`state`](crate::ServerBuilder::state), by its type.
+    /// What the server was given by [`state`](crate::ServerBuilder::state), by its type; handlers take it as
+    /// [`State`](crate::State), too.
     ///
     /// # Errors
     /// It was given nothing of this type, which is 5.00.
     pub fn state<T: Send + Sync + 'static>(&self) -> Result<&T, HandlerError> {
-        let shared = self.inner.state.0.iter().flat_map(|all| all.iter());
-        shared.rev().find_map(|value| value.downcast_ref()).ok_or_else(|| {
+        self.inner.state.get().ok_or_else(|| {
             let name = std::any::type_name::<T>();
             tracing::error!(target: "millpond_live", "the server has no state {name}; give it one with ServerBuilder::state");
             Response::new(Code::INTERNAL_SERVER_ERROR).into()

@@ -1,131 +1,16 @@
 //! What stands at a path.
 
-use std::{
-    any::Any,
-    cell::Cell,
-    fmt,
-    future::{Future, poll_fn},
-    pin::Pin,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    task::{Context, Poll, Waker},
-};
+use std::{fmt, sync::Arc};
 
 use millpond_coap::message::Code;
 
 use super::{
-    IntoResponse, Next, Observable, Request,
+    Handler, IntoResponse, Next, Observable, Offered, Request,
+    handler::Handling,
     layer::{Layer, layer},
+    request::States,
 };
-use crate::{ContentFormat, Response};
-
-/// A handler's answer on its way.
-pub(crate) type Answering = Pin<Box<dyn Future<Output = Response> + Send>>;
-
-/// A handler, whatever it was written as.
-pub(crate) trait Handler: Send + Sync {
-    /// Asks it.
-    fn ask(&self, request: Request) -> Answering;
-
-    /// Asks it, and looks once whether it has its answer at hand.
-    fn ask_once(&self, request: Request) -> Result<Response, Answering> {
-        let mut answering = self.ask(request);
-        match answering.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(response) => Ok(response),
-            Poll::Pending => Err(answering),
-        }
-    }
-}
-
-/// A handler as it was written.
-struct Plain<F>(F);
-
-thread_local! {
-    /// Where handlers had what they had under way when they were asked last, to be filled again: several handlers share one.
-    static PLACES: [Cell<Option<Box<dyn Any>>>; 16] = const { [const { Cell::new(None) }; 16] };
-}
-
-impl<F, R> Handler for Plain<F>
-where
-    F: Fn(Request) -> R + Send + Sync + 'static,
-    R: Future<Output: IntoResponse> + Send + 'static,
-{
-    fn ask(&self, request: Request) -> Answering {
-        let answering = (self.0)(request);
-        Box::pin(async move { answering.await.into_response() })
-    }
-
-    /// What is under way cannot be moved, and takes memory of its own only as long as it waits.
-    fn ask_once(&self, request: Request) -> Result<Response, Answering> {
-        let number = (std::ptr::from_ref(self).addr() >> 5) % 16;
-        let kept = PLACES.with(|places| places.get(number).and_then(Cell::take));
-        let kept = kept.and_then(|place| place.downcast::<Pin<Box<Option<R>>>>().ok());
-        let mut place = kept.unwrap_or_else(|| Box::new(Box::pin(None)));
-        place.set(Some((self.0)(request)));
-        let polled = place.as_mut().as_mut().as_pin_mut().map(|it| it.poll(&mut Context::from_waker(Waker::noop())));
-        let Some(Poll::Ready(response)) = polled else {
-            return Err(Box::pin(async move {
-                let answer = poll_fn(|cx| place.as_mut().as_mut().as_pin_mut().map_or(Poll::Pending, |it| it.poll(cx)));
-                answer.await.into_response()
-            }));
-        };
-        place.set(None);
-        PLACES.with(|places| places.get(number).map(|free| free.set(Some(place))));
-        Ok(response.into_response())
-    }
-}
-
-/// A handler with a layer around it.
-struct Layered(Layer, Arc<dyn Handler>);
-
-impl Handler for Layered {
-    fn ask(&self, request: Request) -> Answering {
-        (self.0)(request, Next(Arc::clone(&self.1)))
-    }
-}
-
-/// A handler, and how it behaves.
-pub(crate) struct Handling {
-    handler: Arc<dyn Handler>,
-    /// It did not always have its answer at hand.
-    waits: AtomicBool,
-}
-
-impl Handling {
-    pub(crate) fn new<F, R>(handler: F) -> Self
-    where
-        F: Fn(Request) -> R + Send + Sync + 'static,
-        R: Future<Output: IntoResponse> + Send + 'static,
-    {
-        Self { handler: Arc::new(Plain(handler)), waits: AtomicBool::new(false) }
-    }
-
-    /// Puts layers around it, the first one outermost.
-    pub(crate) fn put_within<'l>(&mut self, layers: impl DoubleEndedIterator<Item = &'l Layer>) {
-        for layer in layers.rev() {
-            self.handler = Arc::new(Layered(Arc::clone(layer), Arc::clone(&self.handler)));
-        }
-    }
-
-    /// Asks it, and looks once whether it has its answer at hand.
-    pub(crate) fn ask(&self, request: Request) -> Result<Response, Answering> {
-        self.handler.ask_once(request)
-    }
-
-    /// It may have to wait for its answer.
-    pub(crate) fn waits(&self) -> bool {
-        self.waits.load(Ordering::Relaxed)
-    }
-
-    /// It had to.
-    pub(crate) fn has_waited(&self) {
-        if !self.waits() {
-            self.waits.store(true, Ordering::Relaxed);
-        }
-    }
-}
+use crate::ContentFormat;
 
 /// What stands at a path: a handler for each method, and what `/.well-known/core` says of it.
 ///
@@ -154,11 +39,7 @@ macro_rules! methods {
         $(
             #[doc = concat!("Answers ", $text, " with this handler.")]
             #[must_use]
-            pub fn $name<F, R>(self, handler: F) -> Self
-            where
-                F: Fn(Request) -> R + Send + Sync + 'static,
-                R: Future<Output: IntoResponse> + Send + 'static,
-            {
+            pub fn $name<A: 'static>(self, handler: impl Handler<A>) -> Self {
                 self.method(Code::$code, handler)
             }
         )*
@@ -184,11 +65,7 @@ impl Resource {
 
     /// Answers a method with this handler.
     #[must_use]
-    pub fn method<F, R>(mut self, method: Code, handler: F) -> Self
-    where
-        F: Fn(Request) -> R + Send + Sync + 'static,
-        R: Future<Output: IntoResponse> + Send + 'static,
-    {
+    pub fn method<A: 'static>(mut self, method: Code, handler: impl Handler<A>) -> Self {
         self.methods.retain(|(known, _)| *known != method);
         self.methods.push((method, Handling::new(handler)));
         self
@@ -196,11 +73,7 @@ impl Resource {
 
     /// Answers each method that has no handler of its own with this one.
     #[must_use]
-    pub fn any<F, R>(mut self, handler: F) -> Self
-    where
-        F: Fn(Request) -> R + Send + Sync + 'static,
-        R: Future<Output: IntoResponse> + Send + 'static,
-    {
+    pub fn any<A: 'static>(mut self, handler: impl Handler<A>) -> Self {
         self.any = Some(Handling::new(handler));
         self
     }
@@ -218,7 +91,7 @@ impl Resource {
     ///     }
     /// }
     ///
-    /// let valve = Resource::new().put(|_| async { Code::CHANGED }).layer(known_alone);
+    /// let valve = Resource::new().put(|| async { Code::CHANGED }).layer(known_alone);
     /// # drop(valve);
     /// ```
     #[must_use]
@@ -345,6 +218,17 @@ impl Resource {
         for handling in self.methods.iter_mut().map(|(_, handling)| handling).chain(&mut self.any) {
             handling.put_within(outer.iter().chain(&own));
         }
+    }
+
+    /// Whether a server with these states has what its handlers want of it and of a route with these parameters.
+    ///
+    /// # Errors
+    /// Which handler wants what, and what to do.
+    pub(super) fn check(&self, states: &States, parameters: &[Arc<str>]) -> Result<(), String> {
+        let offered = Offered { states, parameters };
+        let named = self.methods.iter().map(|(method, handling)| (method.to_string(), handling));
+        let mut all = named.chain(self.any.iter().map(|any| ("any method".into(), any)));
+        all.try_for_each(|(method, it)| it.check(&offered).map_err(|why| format!("the handler of {method} {why}")))
     }
 
     pub(crate) fn handling(&self, method: Code) -> Option<&Handling> {

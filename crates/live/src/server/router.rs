@@ -4,10 +4,7 @@ use std::{collections::HashMap, hash::BuildHasherDefault, sync::Arc};
 
 use rustc_hash::FxHasher;
 
-use super::{
-    request::State,
-    resource::{Handling, Resource},
-};
+use super::{handler::Handling, request::States, resource::Resource};
 use crate::{Error, transfer::TakesPieces};
 
 /// All resources of a server.
@@ -22,7 +19,7 @@ pub(crate) struct Router {
     pub(crate) proxy: Option<usize>,
     pub(crate) fallback: Option<Handling>,
     pub(crate) is_fallback_conditional: bool,
-    pub(crate) state: State,
+    pub(crate) state: States,
 }
 
 impl std::fmt::Debug for Router {
@@ -38,6 +35,16 @@ enum Piece {
     Rest(Arc<str>),
 }
 
+impl Piece {
+    /// The name of what stands here in paths.
+    const fn parameter(&self) -> Option<&Arc<str>> {
+        match self {
+            Self::Literal(_) => None,
+            Self::One(name) | Self::Rest(name) => Some(name),
+        }
+    }
+}
+
 /// What a path led to.
 pub(crate) struct Found {
     pub(crate) resource: usize,
@@ -48,7 +55,7 @@ impl Router {
     /// Adds a resource.
     ///
     /// # Errors
-    /// A path that makes no route, or one that is taken.
+    /// A path that makes no route, one that is taken, or handlers that want what this server and this path do not have.
     pub(crate) fn add(&mut self, path: &str, resource: Resource) -> Result<(), Error> {
         let wrong = |reason: &str| Err(Error::Setting { name: "route", reason: format!("{path:?} {reason}") });
         let Some(rest) = path.strip_prefix('/') else { return wrong("does not begin with a slash") };
@@ -72,6 +79,10 @@ impl Router {
         }
         if resource.is_streaming && resource.observable.is_some() {
             return wrong("streams and can be observed; choose one of the two");
+        }
+        let parameters: Vec<_> = pieces.iter().filter_map(Piece::parameter).cloned().collect();
+        if let Err(reason) = resource.check(&self.state, &parameters) {
+            return wrong(&format!("does not fit its handlers: {reason}"));
         }
         let number = self.resources.len();
         self.resources.push((path.into(), resource));
@@ -105,12 +116,13 @@ impl Router {
     /// Adds the resource that is asked for what is not of this server.
     ///
     /// # Errors
-    /// One that streams.
+    /// One that streams, or that wants what this server does not have.
     pub(crate) fn add_proxy(&mut self, resource: Resource) -> Result<(), Error> {
         if resource.is_streaming {
             let reason = "streams, and what it forwards is whole; leave out streaming".into();
             return Err(Error::Setting { name: "proxy", reason });
         }
+        resource.check(&self.state, &[]).map_err(|reason| Error::Setting { name: "proxy", reason })?;
         self.proxy = Some(self.resources.len());
         self.resources.push((String::new(), resource));
         Ok(())

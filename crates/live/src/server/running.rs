@@ -15,7 +15,7 @@ use std::{
 use millpond_coap::message::Code;
 use tokio::sync::watch;
 
-use super::resource::Answering;
+use super::handler::Answering;
 use crate::Response;
 
 /// A future that may panic: then that is its output, and nobody else is harmed.

@@ -10,14 +10,14 @@ use millpond_control::{ChanceSeed, least_wait::LEAST_WAIT};
 use tokio::sync::mpsc;
 
 use super::{
-    Running, Server, ServerBuilder,
+    Offered, Running, Server, ServerBuilder,
     admission::{Admission, AdmissionLimits},
     desk::{Desk, DeskLimits},
     memberships::{Joined, join_all},
     metrics,
     policy::Policing,
     reachability::Reachability,
-    request::State,
+    request::States,
     router::Router,
 };
 #[cfg(feature = "tcp")]
@@ -71,12 +71,14 @@ impl ServerBuilder {
             self.udp = vec![(Ipv4Addr::UNSPECIFIED, port).into(), (Ipv6Addr::UNSPECIFIED, port).into()];
         }
         let mut router = Router::default();
-        router.fallback = self.fallback.take();
+        router.state = States::of(std::mem::take(&mut self.state));
         router.is_fallback_conditional = self.is_fallback_conditional;
-        if let Some(fallback) = &mut router.fallback {
+        if let Some(mut fallback) = self.fallback.take() {
+            let offered = Offered { states: &router.state, parameters: &[] };
+            fallback.check(&offered).map_err(|reason| Error::Setting { name: "fallback", reason })?;
             fallback.put_within(self.layers.iter());
+            router.fallback = Some(fallback);
         }
-        router.state = State::of(std::mem::take(&mut self.state));
         for (path, mut resource) in std::mem::take(&mut self.routes) {
             resource.put_within(&self.layers);
             router.add(&path, resource)?;

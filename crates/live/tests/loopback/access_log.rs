@@ -51,9 +51,9 @@ fn line(access: &AccessRecord) -> String {
 
 fn resources() -> ServerBuilder {
     let hello = Resource::new()
-        .get(|_| async { "hello" })
+        .get(|| async { "hello" })
         .put(|request: Request| async move { Response::changed().with_payload(request.payload().len().to_string()) });
-    let long = Resource::new().get(|_| async { Response::content(vec![b'x'; 3_000]) });
+    let long = Resource::new().get(|| async { Response::content(vec![b'x'; 3_000]) });
     Server::builder().longest_body(4_000).route("/regular", hello).route("/long", long)
 }
 
@@ -175,7 +175,7 @@ async fn a_body_in_blocks_is_told_once() {
 #[tokio::test]
 async fn what_comes_over_a_connection_is_told_as_well() {
     let (builder, log) = Log::of(resources());
-    let waits = Resource::new().get(|_| std::future::pending::<Response>());
+    let waits = Resource::new().get(|| std::future::pending::<Response>());
     let server = builder.bind_tcp(ANY).route("/waits", waits).start().await.unwrap();
     let mut stream = TcpStream::connect(server.local_addr()).await.unwrap();
     // Settings; Accept twice; a method that the resource does not take; and one that is never answered.

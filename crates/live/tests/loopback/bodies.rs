@@ -54,7 +54,7 @@ async fn many_bodies_travel_at_the_same_time() {
 #[tokio::test]
 async fn bodies_over_the_limits_are_refused_on_either_side() {
     let resource =
-        Resource::new().get(|_| async { Response::content(body(5_000)) }).put(|_| async { Response::changed() });
+        Resource::new().get(|| async { Response::content(body(5_000)) }).put(|| async { Response::changed() });
     let server = Server::builder().bind(ANY).longest_body(4_000).route("/", resource).start().await.unwrap();
     let client = Client::builder().longest_body(4_999).build().await.unwrap();
     let uri = format!("coap://{}/", server.local_addr());
@@ -71,7 +71,7 @@ async fn the_longest_body_is_made_once() {
     let made = Arc::new(AtomicUsize::new(0));
     let resource = Resource::new().get({
         let made = made.clone();
-        move |_| {
+        move || {
             made.fetch_add(1, Ordering::Relaxed);
             async { Response::content(vec![b'.'; LENGTH]) }
         }
@@ -93,7 +93,7 @@ async fn the_longest_body_is_made_once() {
 
 #[tokio::test]
 async fn a_representation_that_the_client_has_is_not_sent_again() {
-    let resource = Resource::new().get(|_| async { Response::content("state").with_etag("tag").with_max_age(9) });
+    let resource = Resource::new().get(|| async { Response::content("state").with_etag("tag").with_max_age(9) });
     let server = Server::builder().bind(ANY).route("/", resource).start().await.unwrap();
     let client = Client::new().await.unwrap();
     let uri = format!("coap://{}/", server.local_addr());

@@ -29,7 +29,7 @@ fn store() -> Resource {
         let is_whole = request.payload() == &body(100_000);
         if is_whole { Response::changed() } else { Response::bad_request("another body") }
     };
-    Resource::new().fetch(echo).get(|_| async { Response::content(body(100_000)) }).put(put)
+    Resource::new().fetch(echo).get(|| async { Response::content(body(100_000)) }).put(put)
 }
 
 /// A client, and how many requests it has sent.
@@ -142,7 +142,7 @@ async fn what_is_lost_of_a_burst_is_sent_again() {
 
 #[tokio::test]
 async fn a_deadline_ends_a_burst() {
-    let slow = Resource::new().get(|_| std::future::pending::<Response>());
+    let slow = Resource::new().get(|| std::future::pending::<Response>());
     let server = Server::builder().bind(ANY).q_block(true).route("/", slow).start().await.unwrap();
     let client = Client::new().await.unwrap();
     let after = Duration::from_millis(50);

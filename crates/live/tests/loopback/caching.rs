@@ -18,7 +18,7 @@ async fn fresh_answers_are_not_asked_for_and_stale_ones_are_asked_about() {
         let max_age = request.query_value("age").and_then(|age| age.parse().ok()).unwrap_or(60);
         async move { Response::content(vec![7; 3_000]).with_etag("v1").with_max_age(max_age) }
     };
-    let resource = Resource::new().get(read).put(|_| async { Code::CHANGED });
+    let resource = Resource::new().get(read).put(|| async { Code::CHANGED });
     let server = Server::builder().bind(ANY).bind_tcp(ANY).route("/r", resource).start().await.unwrap();
     let client = Client::builder().cache(1 << 20).build().await.unwrap();
     for (transport, address) in server.local_addrs() {

@@ -41,7 +41,7 @@ async fn of_a_certificate_that_is_not_trusted_what_it_was_checked_with_said() {
         .bind_tls(ANY)
         .bind_dtls(ANY)
         .security(stranger.server(&["127.0.0.1"]))
-        .route("/", Resource::new().get(|_| async { "hello" }))
+        .route("/", Resource::new().get(|| async { "hello" }))
         .start()
         .await
         .unwrap();

@@ -19,7 +19,7 @@ async fn conditional(request: Request) -> Response {
 async fn conditions_reach_handlers_that_keep_to_them_and_are_refused_elsewhere() {
     let changed = Arc::new(AtomicUsize::new(0));
     let changing = Arc::clone(&changed);
-    let plain = Resource::new().put(move |_| {
+    let plain = Resource::new().put(move || {
         changing.fetch_add(1, Ordering::Relaxed);
         async { Response::changed() }
     });
@@ -55,7 +55,7 @@ async fn conditions_reach_handlers_that_keep_to_them_and_are_refused_elsewhere()
 async fn parts_of_a_body_in_a_burst_are_not_taken_for_whole_bodies() {
     let taken = Arc::new(AtomicUsize::new(0));
     let taking = Arc::clone(&taken);
-    let put = Resource::new().put(move |_| {
+    let put = Resource::new().put(move || {
         taking.fetch_add(1, Ordering::Relaxed);
         async { Response::changed() }
     });

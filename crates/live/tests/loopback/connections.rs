@@ -16,7 +16,7 @@ fn uri(server: &Server, path: &str) -> String {
 }
 
 fn reading() -> Resource {
-    Resource::new().get(|_| async { Response::content("x") })
+    Resource::new().get(|| async { Response::content("x") })
 }
 
 /// Everything until the server closes.
@@ -104,7 +104,7 @@ async fn who_is_silent_for_long_is_closed_and_who_observes_is_asked_first() {
 
 #[tokio::test]
 async fn what_connections_hold_is_told() {
-    let large = Resource::new().get(|_| async { Response::content(vec![b'.'; 900_000]) });
+    let large = Resource::new().get(|| async { Response::content(vec![b'.'; 900_000]) });
     let server = Server::builder().bind_tcp(ANY).route("/large", large).start().await.unwrap();
     let client = Client::new().await.unwrap();
     assert!(server.stats().await.memory < 100_000);
@@ -121,7 +121,7 @@ async fn what_connections_hold_is_told() {
 
 #[tokio::test]
 async fn handlers_are_counted_over_all_connections() {
-    let slow = Resource::new().get(|_| std::future::pending::<Response>());
+    let slow = Resource::new().get(|| std::future::pending::<Response>());
     let server = Server::builder().bind_tcp(ANY).most_running(2).route("/slow", slow).route("/", reading());
     let server = server.start().await.unwrap();
     let mut clients = Vec::new();
@@ -172,7 +172,7 @@ async fn asks(server: &Server, path: u8) -> TcpStream {
 async fn who_heeds_no_release_is_left_once_it_has_answered_a_ping_and_is_owed_nothing() {
     let (asked, go) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let told = (Arc::clone(&asked), Arc::clone(&go));
-    let slow = move |_| {
+    let slow = move || {
         let (asked, go) = told.clone();
         async move {
             asked.notify_one();

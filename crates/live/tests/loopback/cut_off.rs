@@ -48,7 +48,7 @@ async fn a_connection_cut_off_in_the_middle_of_a_body_is_told_and_leaves_nothing
     let body = Bytes::from(vec![b'.'; 900_000]);
     let whole = body.clone();
     let large = Resource::new()
-        .get(move |_| std::future::ready(Response::content(whole.clone())))
+        .get(move || std::future::ready(Response::content(whole.clone())))
         .fetch(|request: Request| async move { Response::content(request.payload().len().to_string()) });
     let server = Server::builder().bind_tcp(ANY).bind_tls(ANY).security(authority.server(&["127.0.0.1"]));
     let server = server.longest_body(1 << 20).route("/large", large).start().await.unwrap();
@@ -84,7 +84,7 @@ async fn long_and_deep_chains_of_certificates_are_counted_or_refused() {
     let (authority, others) = (Authority::new(), Authority::new());
     let security = authority.server(&["127.0.0.1"]).demand_client_certificates(authority.anchors());
     let server = Server::builder().bind_tls(ANY).bind_dtls(ANY).security(security);
-    let server = server.route("/", Resource::new().get(|_| async { Response::content("x") })).start().await.unwrap();
+    let server = server.route("/", Resource::new().get(|| async { Response::content("x") })).start().await.unwrap();
     let ours = authority.issue(&["me"], |_| {});
     let mut long = ours.certificate.clone();
     for _ in 0..100 {

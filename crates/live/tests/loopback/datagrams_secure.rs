@@ -90,7 +90,7 @@ async fn observers_are_told_and_gone_with_their_session() {
     let changed = Observable::new();
     let (asked, count) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let counting = Arc::clone(&count);
-    let resource = Resource::new().observable(&changed).get(move |_| {
+    let resource = Resource::new().observable(&changed).get(move || {
         let state = counting.load(Ordering::Relaxed);
         async move { Response::content(state.to_string()) }
     });
@@ -116,7 +116,7 @@ async fn observers_are_told_and_gone_with_their_session() {
 /// The places of peers are for those that may still say something.
 #[tokio::test]
 async fn sessions_that_are_over_leave_no_peer_behind() {
-    let resource = Resource::new().observable(&Observable::new()).get(async |_| "state");
+    let resource = Resource::new().observable(&Observable::new()).get(async || "state");
     let server = server(serving("a", "b")).route("/state", resource).start().await.unwrap();
     let mut held = Vec::new();
     for round in 0..2 {
@@ -138,7 +138,7 @@ async fn sessions_that_are_over_leave_no_peer_behind() {
 
 #[tokio::test]
 async fn a_slow_answer_comes_as_a_separate_response() {
-    let slow = Resource::new().get(|_| async {
+    let slow = Resource::new().get(|| async {
         tokio::time::sleep(Duration::from_millis(80)).await;
         Response::content("at last")
     });
@@ -230,7 +230,7 @@ async fn a_server_that_ends_says_so_and_another_one_is_asked_anew() {
     let first = server(serving("a", "b")).start().await.unwrap();
     let address = first.local_addr();
     let client = client(shared("a", "b")).await;
-    let forever = Resource::new().get(|_| std::future::pending::<Response>());
+    let forever = Resource::new().get(|| std::future::pending::<Response>());
     assert!(client.get(uri(&first, "/a")).await.unwrap().is_success());
     first.shutdown().await;
     while client.stats().await.unwrap().sessions > 0 {

@@ -31,7 +31,7 @@ impl Running {
     /// A handler that never answers.
     fn resource(&self) -> Resource {
         let running = self.clone();
-        Resource::new().get(move |_| {
+        Resource::new().get(move || {
             running.0.fetch_add(1, Ordering::Relaxed);
             let one = One(running.clone());
             async move {
@@ -112,7 +112,7 @@ impl Controller for Breaks {
 
 #[tokio::test]
 async fn a_worker_that_panics_is_followed_by_another_one() {
-    let slow = Resource::new().get(|_| async {
+    let slow = Resource::new().get(|| async {
         tokio::time::sleep(Duration::from_millis(20)).await;
         Response::content("at last")
     });
@@ -141,7 +141,7 @@ async fn a_worker_that_panics_is_followed_by_another_one() {
 
 #[tokio::test]
 async fn a_trace_that_panics_harms_nobody() {
-    let resource = Resource::new().get(|_| async { Response::content("x") });
+    let resource = Resource::new().get(|| async { Response::content("x") });
     let server = Server::builder().bind(ANY).trace(|_| panic!("it breaks")).route("/", resource).start().await.unwrap();
     let client = Client::new().await.unwrap();
     let uri = format!("coap://{}/", server.local_addr());
@@ -156,7 +156,7 @@ async fn a_search_for_keys_that_panics_knows_no_key() {
         assert_eq!(identity, b"known", "it breaks");
         Some(b"secret".to_vec())
     });
-    let resource = Resource::new().get(|_| async { Response::content("x") });
+    let resource = Resource::new().get(|| async { Response::content("x") });
     let security = ServerSecurity::new().pre_shared_keys(keys);
     let server = Server::builder().bind_dtls(ANY).security(security).route("/", resource).start().await.unwrap();
     let uri = format!("coaps://{}/", server.local_addr());

@@ -69,7 +69,7 @@ impl Nat {
 async fn a_client_whose_address_changes_in_the_middle_of_an_exchange_gets_its_answer_by_asking_again() {
     let (started, open, times) = (Arc::new(Notify::new()), Arc::new(Notify::new()), Arc::new(AtomicU32::new(0)));
     let handler = (Arc::clone(&started), Arc::clone(&open), Arc::clone(&times));
-    let resource = Resource::new().get(move |_| {
+    let resource = Resource::new().get(move || {
         let (started, open, times) = handler.clone();
         async move {
             if times.fetch_add(1, Ordering::Relaxed) == 0 {
@@ -95,7 +95,7 @@ async fn a_client_whose_address_changes_in_the_middle_of_an_exchange_gets_its_an
 #[tokio::test]
 async fn a_client_whose_address_changes_in_the_middle_of_a_body_goes_on_with_it() {
     let resource = Resource::new()
-        .get(|_| async { Response::content(vec![b'x'; 20_000]).with_etag("same") })
+        .get(|| async { Response::content(vec![b'x'; 20_000]).with_etag("same") })
         .put(|request: Request| async move { Response::changed().with_payload(request.payload().len().to_string()) });
     let server = Server::builder().bind(ANY).route("/", resource).start().await.unwrap();
     for is_put in [false, true] {
@@ -125,7 +125,7 @@ async fn an_observer_whose_address_changes_registers_again_and_its_old_self_is_f
     let changed = Observable::confirmable();
     let state = Arc::new(AtomicU32::new(0));
     let told = Arc::clone(&state);
-    let resource = Resource::new().observable(&changed).get(move |_| {
+    let resource = Resource::new().observable(&changed).get(move || {
         let text = told.load(Ordering::Relaxed).to_string();
         async move { Response::content(text).with_max_age(1) }
     });
@@ -171,11 +171,11 @@ async fn a_server_over_tcp_that_goes_in_the_middle_is_one_error_and_the_next_req
     let serve = || {
         let started = Arc::new(Notify::new());
         let starting = Arc::clone(&started);
-        let slow = Resource::new().get(move |_| {
+        let slow = Resource::new().get(move || {
             starting.notify_one();
             std::future::pending::<Response>()
         });
-        let fast = Resource::new().observable(&changed).get(|_| async { Response::content("x") });
+        let fast = Resource::new().observable(&changed).get(|| async { Response::content("x") });
         (Server::builder().route("/slow", slow).route("/fast", fast), started)
     };
     let (builder, started) = serve();
@@ -225,7 +225,7 @@ async fn a_clock_that_jumps_sends_no_burst() {
 /// Who asks and does not read the answers is read no further; others are served.
 #[tokio::test]
 async fn a_peer_over_tcp_that_does_not_read_is_not_listened_to() {
-    let resource = Resource::new().get(|_| async { Response::content(vec![b'x'; 60_000]) });
+    let resource = Resource::new().get(|| async { Response::content(vec![b'x'; 60_000]) });
     let server = Server::builder().bind_tcp(ANY).route("/", resource).start().await.unwrap();
     let mut greedy = TcpStream::connect(server.local_addr()).await.unwrap();
     // Settings that allow long messages, and then requests, each with a token of its own.

@@ -54,7 +54,7 @@ fn uri(server: &Server, path: &str) -> String {
 async fn slow_handlers_asked_by_unvalidated_peers_leave_the_others_their_answers_and_their_places() {
     let (gate, started) = (Arc::new(Semaphore::new(0)), Arc::new(AtomicUsize::new(0)));
     let waiting = (Arc::clone(&gate), Arc::clone(&started));
-    let slow = Resource::new().get(move |_| {
+    let slow = Resource::new().get(move || {
         let (gate, started) = waiting.clone();
         async move {
             started.fetch_add(1, Ordering::Relaxed);
@@ -62,7 +62,7 @@ async fn slow_handlers_asked_by_unvalidated_peers_leave_the_others_their_answers
             Response::content("at last")
         }
     });
-    let fast = Resource::new().get(|_| async { Response::content("x") });
+    let fast = Resource::new().get(|| async { Response::content("x") });
     let server = Server::builder().bind(ANY).most_running(64).ack_delay(Duration::from_millis(5));
     let server = server.route("/slow", slow).route("/fast", fast).start().await.unwrap();
     let forger = Forger::of(&server);
@@ -90,11 +90,11 @@ async fn slow_handlers_asked_by_unvalidated_peers_leave_the_others_their_answers
 async fn ports_of_one_machine_do_not_take_every_place() {
     let started = Arc::new(AtomicUsize::new(0));
     let starting = Arc::clone(&started);
-    let slow = Resource::new().get(move |_| {
+    let slow = Resource::new().get(move || {
         starting.fetch_add(1, Ordering::Relaxed);
         std::future::pending::<Response>()
     });
-    let fast = Resource::new().get(|_| async { Response::content("x") });
+    let fast = Resource::new().get(|| async { Response::content("x") });
     let server = Server::builder().bind(ANY).most_running(256).route("/slow", slow).route("/fast", fast);
     let server = server.start().await.unwrap();
     for _ in 0..70 {
@@ -115,7 +115,7 @@ async fn ports_of_one_machine_do_not_take_every_place() {
 async fn an_expensive_handler_is_asked_once_the_address_is_proved() {
     let asked = Arc::new(AtomicUsize::new(0));
     let (said, asks) = (Arc::clone(&asked), Arc::clone(&asked));
-    let said = Resource::new().get(move |_| {
+    let said = Resource::new().get(move || {
         said.fetch_add(1, Ordering::Relaxed);
         async { Response::content("dear") }
     });
@@ -175,7 +175,7 @@ impl Drop for Body {
 async fn of_the_large_bodies_that_a_burst_of_forged_requests_asks_for_a_quarter_of_the_room_is_held() {
     let alive = Arc::default();
     let making = Arc::clone(&alive);
-    let large = Resource::new().get(move |_| {
+    let large = Resource::new().get(move || {
         let body = Body::bytes(&making, 1 << 20);
         async move { Response::content(body) }
     });
@@ -194,7 +194,7 @@ async fn of_the_large_bodies_that_a_burst_of_forged_requests_asks_for_a_quarter_
 async fn large_bodies_that_many_handlers_make_at_once_are_bounded_and_beyond_is_5_03() {
     let (alive, gate) = (Arc::default(), Arc::new(Semaphore::new(0)));
     let making = (Arc::clone(&alive), Arc::clone(&gate));
-    let large = Resource::new().get(move |_| {
+    let large = Resource::new().get(move || {
         let (alive, gate) = making.clone();
         async move {
             gate.acquire().await.unwrap().forget();
@@ -222,7 +222,7 @@ async fn large_bodies_that_many_handlers_make_at_once_are_bounded_and_beyond_is_
 /// Each answer to a non-confirmable request wants a place for its peer. When there is none left, others go on.
 #[tokio::test]
 async fn unvalidated_peers_that_ask_non_confirmably_make_nobody_deaf() {
-    let resource = Resource::new().get(|_| async { Response::content("x") });
+    let resource = Resource::new().get(|| async { Response::content("x") });
     let server = Server::builder().bind(ANY).route("/", resource).start().await.unwrap();
     let known = Client::new().await.unwrap();
     known.get(uri(&server, "")).await.unwrap();
@@ -250,7 +250,7 @@ async fn unvalidated_peers_that_ask_non_confirmably_make_nobody_deaf() {
 async fn what_a_client_is_reading_is_kept_whatever_unvalidated_peers_ask_for() {
     let asked = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&asked);
-    let resource = Resource::new().get(move |_| {
+    let resource = Resource::new().get(move || {
         let count = counted.fetch_add(1, Ordering::Relaxed);
         async move { Response::content(count.to_be_bytes().repeat(8_192)) }
     });
@@ -283,7 +283,7 @@ async fn what_a_client_is_reading_is_kept_whatever_unvalidated_peers_ask_for() {
 
 #[tokio::test]
 async fn what_a_client_that_cannot_prove_its_address_gets_beside_unvalidated_peers_is_4_01() {
-    let slow = Resource::new().get(|_| std::future::pending::<Response>());
+    let slow = Resource::new().get(|| std::future::pending::<Response>());
     let server = Server::builder().bind(ANY).most_running(4).route("/slow", slow).start().await.unwrap();
     let (socket, mut bytes) = (UdpSocket::bind(ANY).await.unwrap(), [0; 100]);
     for id in 0..2 {
@@ -298,7 +298,7 @@ async fn what_a_client_that_cannot_prove_its_address_gets_beside_unvalidated_pee
 #[tokio::test]
 async fn forged_addresses_make_no_series_of_metrics() {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    let slow = Resource::new().get(|_| async {
+    let slow = Resource::new().get(|| async {
         tokio::time::sleep(Duration::from_millis(20)).await;
         Response::content("at last")
     });

@@ -14,9 +14,9 @@ const GROUP: Ipv4Addr = Ipv4Addr::new(239, 255, 17, 3);
 
 /// One that listens on all addresses, as a member of a group must.
 fn member() -> ServerBuilder {
-    let hello = Resource::new().title("A greeting").get(|_| async { Response::content("hello") });
-    let large = Resource::new().get(|_| async { Response::content(vec![b'.'; 3_000]) });
-    let put = Resource::new().put(|_| async { Response::changed() });
+    let hello = Resource::new().title("A greeting").get(|| async { Response::content("hello") });
+    let large = Resource::new().get(|| async { Response::content(vec![b'.'; 3_000]) });
+    let put = Resource::new().put(|| async { Response::changed() });
     Server::builder()
         .bind((Ipv4Addr::UNSPECIFIED, 0).into())
         .join(GROUP.into(), Some(Interface::Address(Ipv4Addr::LOCALHOST)))

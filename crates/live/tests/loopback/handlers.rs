@@ -33,7 +33,7 @@ async fn failing(_: Request) -> Result<String, HandlerError> {
 
 #[tokio::test]
 async fn handlers_return_whatever_is_a_response() {
-    let level = Resource::new().get(|_| async { "21.5" }).put(set).delete(failing);
+    let level = Resource::new().get(|| async { "21.5" }).put(set).delete(failing);
     let server = Server::builder().bind(ANY).route("/level", level).start().await.unwrap();
     let client = Client::new().await.unwrap();
     let uri = format!("coap://{}/level", server.local_addr());
@@ -72,7 +72,7 @@ async fn inner(request: Request, next: Next) -> Result<Response, HandlerError> {
 async fn layers_stand_around_handlers_in_their_order_and_may_answer_themselves() {
     let (passed, asked) = (Arc::new(Passed::default()), Arc::new(AtomicU32::new(0)));
     let asking = Arc::clone(&asked);
-    let handler = move |_| {
+    let handler = move || {
         asking.fetch_add(1, Ordering::Relaxed);
         async { Code::CHANGED }
     };
@@ -82,7 +82,7 @@ async fn layers_stand_around_handlers_in_their_order_and_may_answer_themselves()
         .state(Arc::clone(&passed))
         .layer(outer)
         .route("/guarded", guarded)
-        .fallback(|_| async { "anything" });
+        .fallback(|| async { "anything" });
     let server = server.start().await.unwrap();
     let client = Client::new().await.unwrap();
     let uri = |path: &str| format!("coap://{}{path}", server.local_addr());

@@ -19,7 +19,7 @@ async fn answer(socket: &UdpSocket, server: &Server, datagram: &[u8]) -> Vec<u8>
 /// Californium's CVE-2022-2576 and its like: little is asked from a forged address, and much is sent there.
 #[tokio::test]
 async fn cve_2022_2576_no_address_gets_much_before_it_is_proved() {
-    let large = || Resource::new().get(|_| async { Response::content(vec![b'.'; 100_000]) });
+    let large = || Resource::new().get(|| async { Response::content(vec![b'.'; 100_000]) });
     let mut builder = Server::builder().bind(ANY).verify_addresses(AddressRule::LargeAnswersEverywhere);
     for number in 0..100 {
         builder = builder.route(&format!("/{number}-with-a-long-name-that-fills-the-list-of-links"), large());
@@ -40,7 +40,7 @@ async fn cve_2022_2576_no_address_gets_much_before_it_is_proved() {
 async fn cve_2026_27703_a_list_of_links_of_any_length_and_any_filter() {
     let mut builder = Server::builder().bind(ANY);
     for number in 0..500 {
-        let resource = Resource::new().resource_type("x").get(|_| async { Response::content("") });
+        let resource = Resource::new().resource_type("x").get(|| async { Response::content("") });
         builder = builder.route(&format!("/{number}/{}", "segment".repeat(10)), resource);
     }
     let server = builder.start().await.unwrap();

@@ -29,7 +29,7 @@ async fn serving(at: SocketAddr, number: u64) -> (Server, Observable) {
 
 fn numbered(number: u64) -> (Resource, Observable) {
     let (changed, number) = (Observable::confirmable(), Arc::new(AtomicU64::new(number)));
-    let resource = Resource::new().observable(&changed).get(move |_| {
+    let resource = Resource::new().observable(&changed).get(move || {
         let text = number.load(Ordering::Relaxed).to_string();
         async move { Response::content(text).with_max_age(10) }
     });
@@ -78,7 +78,7 @@ async fn after_5_03_an_observation_registers_again_once_max_age_is_over() {
 async fn a_resource_that_is_gone_and_comes_back_is_observed_again() {
     let (is_there, changed) = (Arc::new(AtomicU64::new(1)), Observable::confirmable());
     let there = Arc::clone(&is_there);
-    let resource = Resource::new().observable(&changed).get(move |_| {
+    let resource = Resource::new().observable(&changed).get(move || {
         let number = there.load(Ordering::Relaxed);
         async move { if number > 0 { Response::content(number.to_string()) } else { Response::not_found() } }
     });
@@ -105,7 +105,7 @@ async fn an_observation_is_given_up_after_the_time_that_was_set_with_what_interr
     let changed = Observable::confirmable();
     let states = Arc::new(AtomicU64::new(1));
     let left = Arc::clone(&states);
-    let resource = Resource::new().observable(&changed).get(move |_| {
+    let resource = Resource::new().observable(&changed).get(move || {
         let is_there = left.load(Ordering::Relaxed) > 0;
         async move { if is_there { Response::content("1") } else { Response::not_found() } }
     });

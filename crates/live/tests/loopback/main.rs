@@ -15,6 +15,7 @@ mod cut_off;
 mod datagrams_secure;
 mod endings;
 mod examples;
+mod extracting;
 mod faults;
 mod forged_addresses;
 mod groups;

@@ -59,7 +59,7 @@ async fn what_is_not_there_is_answered_by_itself() {
 
 #[tokio::test]
 async fn a_slow_answer_comes_as_a_separate_response() {
-    let slow = Resource::new().get(|_| async {
+    let slow = Resource::new().get(|| async {
         tokio::time::sleep(Duration::from_millis(80)).await;
         Response::content("at last")
     });

@@ -48,10 +48,10 @@ fn device(changed: &Observable) -> ServerBuilder {
             }
             Ok::<_, millpond_live::HandlerError>(Response::new(Code::CHANGED).with_payload(body.received().to_string()))
         })
-        .get(|_| async { Response::stream(tokio::io::repeat(7).take(300_000)) })
+        .get(|| async { Response::stream(tokio::io::repeat(7).take(300_000)) })
         .streaming();
-    let never = Resource::new().get(|_| std::future::pending::<Response>());
-    let state = Resource::new().get(|_| async { "state" }).observable(changed);
+    let never = Resource::new().get(|| std::future::pending::<Response>());
+    let state = Resource::new().get(|| async { "state" }).observable(changed);
     let builder = Server::builder().route("/reading", reading).route("/echo", echo).route("/image", image);
     builder.route("/never", never).route("/state", state)
 }

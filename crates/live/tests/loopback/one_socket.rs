@@ -13,7 +13,7 @@ use crate::ANY;
 fn builder(changed: &Observable) -> ServerBuilder {
     let who = Resource::new().get(|request: Request| async move { request.peer().to_string() });
     let echo = Resource::new().post(|request: Request| async move { Response::content(request.payload().clone()) });
-    let state = Resource::new().get(|_| async { "state" }).observable(changed);
+    let state = Resource::new().get(|| async { "state" }).observable(changed);
     Server::builder().route("/who", who).route("/echo", echo).route("/state", state)
 }
 

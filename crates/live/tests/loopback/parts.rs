@@ -92,7 +92,7 @@ async fn a_part_that_was_not_asked_for_is_no_answer() {
         |_| Response::content(bytes(0..10)).with_part(u64::MAX, LENGTH),
     ];
     for handler in handlers {
-        let resource = Resource::new().get(move |request| ready(handler(request)));
+        let resource = Resource::new().get(move |request: Request| ready(handler(request)));
         let (server, client) = started(Server::builder(), resource).await;
         let uri = format!("coap://{}/parts", server.local_addr());
         assert_eq!(client.get(&uri).await.unwrap().code(), Code::INTERNAL_SERVER_ERROR);

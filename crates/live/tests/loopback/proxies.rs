@@ -17,7 +17,7 @@ async fn a_proxy_gets_what_is_for_others_and_what_no_route_matches() {
         let numbers: Vec<u16> = request.options().iter().map(|(number, _)| number).collect();
         Response::content(format!("{} {numbers:?}", request.path_text()))
     };
-    let own = Resource::new().get(|_| async { "own" });
+    let own = Resource::new().get(|| async { "own" });
     let server = Server::builder().bind(any()).route("/own", own).proxy(Resource::new().any(told));
     let server = server.start().await.unwrap();
     let (client, at) = (Client::new().await.unwrap(), format!("coap://{}", server.local_addr()));
@@ -68,7 +68,7 @@ async fn interest_begins_and_ends_and_is_notified_by_itself() {
     });
     let count = {
         let asked = Arc::clone(&asked);
-        move |_| {
+        move || {
             let count = asked.fetch_add(1, Ordering::SeqCst);
             async move { count.to_string() }
         }

@@ -13,7 +13,7 @@ async fn sessions_go_on_and_new_ones_see_the_new_certificate() {
     let (before, after) = (Authority::new(), Authority::new());
     let names = ["127.0.0.1"];
     let server = Server::builder().bind_dtls(ANY).bind_tls(ANY).security(before.server(&names));
-    let server = server.route("/", Resource::new().get(|_| async { "there" })).start().await.unwrap();
+    let server = server.route("/", Resource::new().get(|| async { "there" })).start().await.unwrap();
     let uris: Vec<String> =
         server.local_addrs().iter().map(|(transport, address)| format!("{transport}://{address}/")).collect();
     let known = client(before.client()).await;
@@ -34,7 +34,7 @@ async fn sessions_go_on_and_new_ones_see_the_new_certificate() {
 async fn what_cannot_be_used_changes_nothing() {
     let authority = Authority::new();
     let server = Server::builder().bind_tls(ANY).security(authority.server(&["127.0.0.1"]));
-    let server = server.route("/", Resource::new().get(|_| async { "there" })).start().await.unwrap();
+    let server = server.route("/", Resource::new().get(|| async { "there" })).start().await.unwrap();
     assert!(matches!(server.set_security(ServerSecurity::new()).await, Err(Error::Setting { .. })));
     let uri = format!("coaps+tcp://{}/", server.local_addr());
     assert_eq!(client(authority.client()).await.get(uri).await.unwrap().text(), Ok("there"));

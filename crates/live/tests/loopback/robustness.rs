@@ -9,7 +9,7 @@ use crate::ANY;
 async fn a_dropped_request_is_cancelled() {
     let started = Arc::new(Notify::new());
     let starting = Arc::clone(&started);
-    let resource = Resource::new().get(move |_| {
+    let resource = Resource::new().get(move || {
         starting.notify_one();
         std::future::pending::<Response>()
     });
@@ -55,7 +55,7 @@ async fn relay(to: Arc<std::sync::Mutex<SocketAddr>>) -> (SocketAddr, tokio::tas
 
 fn large() -> Resource {
     Resource::new()
-        .get(|_| async { Response::content(vec![b'x'; 60_000]).with_etag("same") })
+        .get(|| async { Response::content(vec![b'x'; 60_000]).with_etag("same") })
         .put(|request: Request| async move { Response::changed().with_payload(request.payload().len().to_string()) })
 }
 
@@ -87,7 +87,7 @@ async fn an_observer_that_a_restarted_server_does_not_know_registers_again() {
         let changed = Observable::confirmable();
         // Fresh for a second; then the client asks again (RFC 7641 §3.3.1).
         let resource =
-            Resource::new().observable(&changed).get(move |_| async move { Response::content(state).with_max_age(1) });
+            Resource::new().observable(&changed).get(move || async move { Response::content(state).with_max_age(1) });
         Server::builder().bind(ANY).route("/n", resource).start()
     };
     let first = serve("first").await.unwrap();
@@ -120,7 +120,7 @@ async fn a_client_that_changes_its_address_is_another_one() {
 
 #[tokio::test]
 async fn a_flood_from_forged_addresses_does_not_outgrow_the_bounds() {
-    let resource = Resource::new().get(|_| async { Response::content("x") });
+    let resource = Resource::new().get(|| async { Response::content("x") });
     let server = Server::builder().bind(ANY).route("/", resource).start().await.unwrap();
     let state_of = |socket: &std::net::UdpSocket| quinn_udp::UdpSocketState::new(socket.into()).unwrap();
     let socket = std::net::UdpSocket::bind("0.0.0.0:0").unwrap();
@@ -151,7 +151,7 @@ async fn a_flood_from_forged_addresses_does_not_outgrow_the_bounds() {
 
 #[tokio::test]
 async fn workers_share_a_port_and_their_figures_are_told_together() {
-    let resource = Resource::new().get(|_| async { Response::content("x") });
+    let resource = Resource::new().get(|| async { Response::content("x") });
     let server = Server::builder().bind(ANY).workers(3).route("/", resource).start().await.unwrap();
     assert_eq!(server.local_addrs().len(), 1);
     for _ in 0..12 {
@@ -175,7 +175,7 @@ async fn a_ping_is_answered() {
 /// 65,536 message IDs are for one source port; then requests go on from another, without a stall.
 #[tokio::test]
 async fn message_ids_do_not_run_out() {
-    let resource = Resource::new().get(|_| async { Response::content("x") });
+    let resource = Resource::new().get(|| async { Response::content("x") });
     let server = Server::builder().bind(ANY).route("/", resource).start().await.unwrap();
     let moved = Arc::new(std::sync::atomic::AtomicU32::new(0));
     let count = Arc::clone(&moved);
@@ -220,14 +220,14 @@ async fn message_ids_do_not_run_out() {
 async fn who_asks_when_no_message_id_is_free_is_told_so() {
     let released = Arc::new(tokio::sync::Semaphore::new(0));
     let waiting = Arc::clone(&released);
-    let slow = Resource::new().get(move |_| {
+    let slow = Resource::new().get(move || {
         let waiting = Arc::clone(&waiting);
         async move {
             let _ = waiting.acquire().await;
             Response::content("late")
         }
     });
-    let quick = Resource::new().get(|_| async { Response::content("x") });
+    let quick = Resource::new().get(|| async { Response::content("x") });
     let builder = Server::builder().bind(ANY).route("/", quick).route("/slow", slow);
     let server = builder.start().await.unwrap();
     let client = Client::builder().nstart(32).most_sockets(1).build().await.unwrap();

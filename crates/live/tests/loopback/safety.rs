@@ -18,7 +18,7 @@ pub(crate) async fn proving(resource: Resource) -> Server {
 
 #[tokio::test]
 async fn a_large_answer_begins_small_until_the_address_is_validated_which_clients_do_by_themselves() {
-    let resource = Resource::new().get(|_| async { Response::content(vec![b'.'; 3_000]) });
+    let resource = Resource::new().get(|| async { Response::content(vec![b'.'; 3_000]) });
     let server = proving(resource).await;
     let client = Client::new().await.unwrap();
     let uri = format!("coap://{}/large", server.local_addr());
@@ -37,7 +37,7 @@ async fn a_large_answer_begins_small_until_the_address_is_validated_which_client
 async fn who_asks_too_much_at_a_time_is_told_when_to_come_again() {
     let gate = Arc::new(Semaphore::new(0));
     let waiting = Arc::clone(&gate);
-    let resource = Resource::new().get(move |_| {
+    let resource = Resource::new().get(move || {
         let waiting = Arc::clone(&waiting);
         async move {
             waiting.acquire().await.unwrap().forget();
@@ -141,11 +141,11 @@ async fn a_controller_can_be_chosen_for_each_peer() {
 /// Handlers that never end would keep all places, and nobody would ever be answered again.
 #[tokio::test]
 async fn a_handler_that_never_ends_gives_its_place_back() {
-    let stuck = Resource::new().get(|_| std::future::pending::<Response>());
+    let stuck = Resource::new().get(|| std::future::pending::<Response>());
     let state = Arc::new(Semaphore::new(1));
     let changed = millpond_live::Observable::confirmable();
     let taken = Arc::clone(&state);
-    let once = Resource::new().observable(&changed).get(move |_| {
+    let once = Resource::new().observable(&changed).get(move || {
         let taken = Arc::clone(&taken);
         async move {
             taken.acquire().await.unwrap().forget();

@@ -75,7 +75,7 @@ fn firmware(taken: &Taken, length: usize) -> Resource {
             Ok::<_, HandlerError>(Code::CHANGED)
         }
     };
-    let fetch = move |_| async move { Response::stream(std::io::Cursor::new(image(length))) };
+    let fetch = move || async move { Response::stream(std::io::Cursor::new(image(length))) };
     Resource::new().put(store).get(fetch).streaming()
 }
 
@@ -143,7 +143,7 @@ async fn a_stream_is_read_as_it_is_asked_for_and_told_how_far_it_has_come() {
     let reads = Arc::new(Mutex::new(Vec::new()));
     let told = Arc::new(Mutex::new(Vec::new()));
     let (reading, telling) = (Arc::clone(&reads), Arc::clone(&told));
-    let fetch = move |_| {
+    let fetch = move || {
         let (reader, read) = Counted::new(image(30_001));
         reading.lock().unwrap().push(Arc::clone(&read));
         let telling = Arc::clone(&telling);
@@ -184,7 +184,7 @@ async fn a_handler_may_answer_before_the_end_and_its_panic_harms_nobody() {
         }
         Ok::<_, HandlerError>(Code::CHANGED)
     };
-    let at_once = |_| async { Code::FORBIDDEN };
+    let at_once = || async { Code::FORBIDDEN };
     let server = builder()
         .route("/limited", Resource::new().put(limited).streaming())
         .route("/closed", Resource::new().put(at_once).streaming())
@@ -236,7 +236,7 @@ async fn blocks_that_do_not_follow_are_refused_and_who_lost_its_place_finds_it_a
             }
         }
     };
-    let fetch = |_| async { Response::stream(std::io::Cursor::new(image(100))).with_etag("v1") };
+    let fetch = || async { Response::stream(std::io::Cursor::new(image(100))).with_etag("v1") };
     let server = builder().route("/f", Resource::new().put(store).get(fetch).streaming()).start().await.unwrap();
     let socket = UdpSocket::bind(ANY).await.unwrap();
     socket.connect(server.local_addr()).await.unwrap();
@@ -296,9 +296,9 @@ async fn bodies_go_on_for_proved_addresses_alone() {
 /// Their handlers have answered at once, and never waited for a place.
 #[tokio::test]
 async fn streams_of_one_host_leave_places_and_bytes_for_the_handlers_of_others() {
-    let endless = Resource::new().streaming().get(|_| async { Response::stream(tokio::io::repeat(7)) });
-    let long = Resource::new().streaming().get(|_| async { image(1 << 20) });
-    let slow = Resource::new().get(|_| async {
+    let endless = Resource::new().streaming().get(|| async { Response::stream(tokio::io::repeat(7)) });
+    let long = Resource::new().streaming().get(|| async { image(1 << 20) });
+    let slow = Resource::new().get(|| async {
         tokio::task::yield_now().await;
         "x"
     });
@@ -382,13 +382,13 @@ impl AsyncRead for Endless {
 async fn who_asks_for_the_end_of_a_long_stream_holds_nobody_up() {
     let read = Arc::new(AtomicUsize::new(0));
     let reading = Arc::clone(&read);
-    let endless = move |_| {
+    let endless = move || {
         let reading = Arc::clone(&reading);
         async move { Response::stream(Endless(reading)) }
     };
     let server = builder()
         .route("/endless", Resource::new().streaming().get(endless))
-        .route("/fast", Resource::new().get(|_| async { "x" }));
+        .route("/fast", Resource::new().get(|| async { "x" }));
     let server = server.start().await.unwrap();
     let socket = UdpSocket::bind(ANY).await.unwrap();
     socket.connect(server.local_addr()).await.unwrap();
@@ -408,12 +408,12 @@ async fn who_asks_for_the_end_of_a_long_stream_holds_nobody_up() {
 /// What takes the place of another request reports the other, so that it is not under way for ever.
 #[tokio::test]
 async fn a_request_whose_stream_is_begun_anew_before_it_came_is_answered() {
-    let silent = |_| async {
+    let silent = || async {
         let (silent, more) = tokio::io::duplex(1);
         std::mem::forget(more);
         Response::stream(silent)
     };
-    let deaf = |_| std::future::pending::<Response>();
+    let deaf = || std::future::pending::<Response>();
     let server = builder().route("/s", Resource::new().streaming().get(silent).put(deaf)).start().await.unwrap();
     for (method, rest) in [(1, &b"\xb1s"[..]), (3, b"\xb1s\xd1\x03\x08\xff0123456789abcdef")] {
         let socket = UdpSocket::bind(ANY).await.unwrap();
@@ -438,10 +438,10 @@ async fn a_request_whose_stream_is_begun_anew_before_it_came_is_answered() {
 #[tokio::test]
 async fn a_stream_without_a_resource_that_streams_is_told() {
     let seen = Observable::new();
-    let both = Resource::new().get(|_| async { "x" }).observable(&seen).streaming();
+    let both = Resource::new().get(|| async { "x" }).observable(&seen).streaming();
     let refused = builder().route("/both", both).start().await.unwrap_err();
     assert!(matches!(&refused, Error::Setting { reason, .. } if reason.contains("streams and can be observed")));
-    let plain = Resource::new().get(|_| async { Response::stream(tokio::io::empty()) });
+    let plain = Resource::new().get(|| async { Response::stream(tokio::io::empty()) });
     let server = builder().route("/plain", plain).start().await.unwrap();
     let client = Client::new().await.unwrap();
     let answer = client.get(format!("coap://{}/plain", server.local_addr())).await.unwrap();

@@ -65,7 +65,7 @@ fn keyed(identity: &str, key: &str) -> ClientSecurity {
 
 /// Its answers come on their own, so that the client acknowledges them.
 fn slow(security: ServerSecurity) -> ServerBuilder {
-    let resource = Resource::new().get(async |_| {
+    let resource = Resource::new().get(async || {
         tokio::time::sleep(Duration::from_millis(30)).await;
         "at last"
     });

@@ -12,7 +12,7 @@ use tokio::net::UdpSocket;
 /// than was asked does not reach a socket that is connected.
 #[tokio::test]
 async fn answers_in_one_batch_leave_each_from_the_address_that_was_asked() {
-    let hello = Resource::new().get(|_| async { "hello" });
+    let hello = Resource::new().get(|| async { "hello" });
     let all = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
     let server = Server::builder().bind(all).route("/hello", hello).start().await.unwrap();
     let mut sockets = Vec::new();

@@ -70,11 +70,11 @@ impl AsyncRead for Drips {
 async fn a_long_body_is_written_block_by_block_and_told_on_its_way() {
     let body = Bytes::from(image(100_001));
     let read = body.clone();
-    let firmware = Resource::new().get(move |_| {
+    let firmware = Resource::new().get(move || {
         let read = read.clone();
         async move { Response::content(read).with_etag("v1") }
     });
-    let empty = Resource::new().get(|_| async { "" });
+    let empty = Resource::new().get(|| async { "" });
     let server = Server::builder().bind(ANY).route("/firmware", firmware).route("/empty", empty).start().await.unwrap();
     // It would not take so much at once.
     let client = Client::builder().longest_body(2_000).build().await.unwrap();

@@ -45,9 +45,9 @@ async fn firmware() -> (Server, Arc<Mutex<Vec<Bytes>>>, Client) {
             }
         }
     };
-    let whole = Resource::new().put(put(&taken)).get(|_| async { Response::content(image(LENGTH)).with_etag("v1") });
+    let whole = Resource::new().put(put(&taken)).get(|| async { Response::content(image(LENGTH)).with_etag("v1") });
     let streamed = Resource::new().put(put(&taken));
-    let streamed = streamed.get(|_| async { Response::stream(std::io::Cursor::new(image(LENGTH))) }).streaming();
+    let streamed = streamed.get(|| async { Response::stream(std::io::Cursor::new(image(LENGTH))) }).streaming();
     let authority = Authority::new();
     let server = Server::builder().bind_tcp(ANY).bind_tls(ANY).security(authority.server(&["127.0.0.1"]));
     let server = server.route("/whole", whole).route("/streamed", streamed).start().await.unwrap();
@@ -105,7 +105,7 @@ async fn a_long_body_is_read_as_it_is_sent() {
         }
     }
     let limited = Server::builder().bind_tcp(ANY).longest_body(100_000);
-    let limited = limited.route("/whole", Resource::new().put(|_| async { Code::CHANGED })).start().await.unwrap();
+    let limited = limited.route("/whole", Resource::new().put(|| async { Code::CHANGED })).start().await.unwrap();
     let mut reader = Drips { left: image(LENGTH), next: 500, read: Arc::default() };
     let refused = client.put(format!("coap+tcp://{}/whole", limited.local_addr())).upload(&mut reader).await.unwrap();
     assert_eq!(refused.code(), Code::REQUEST_ENTITY_TOO_LARGE);

@@ -123,7 +123,7 @@ async fn what_only_udp_has_is_refused_over_tcp() {
 
 #[tokio::test]
 async fn an_answer_that_may_not_be_taken_is_told_as_one() {
-    let odd = Resource::new().get(|_| async { Response::content("x").with_option(65_001, vec![1]) });
+    let odd = Resource::new().get(|| async { Response::content("x").with_option(65_001, vec![1]) });
     let server = Server::builder().bind(ANY).bind_tcp(ANY).route("/odd", odd).start().await.unwrap();
     let client = Client::new().await.unwrap();
     for (transport, address) in server.local_addrs() {

@@ -37,7 +37,7 @@ fn put(kind: u8, id: u8, path: u8, no_response: Option<u8>) -> Vec<u8> {
 async fn a_response_that_nobody_wants_does_not_leave_and_the_request_is_carried_out_once() {
     let taken = Arc::new(AtomicUsize::new(0));
     let taking = Arc::clone(&taken);
-    let sink = Resource::new().put(move |_| {
+    let sink = Resource::new().put(move || {
         taking.fetch_add(1, Ordering::Relaxed);
         async { Code::CHANGED }
     });
@@ -241,7 +241,7 @@ async fn what_wants_no_response_is_carried_out_though_its_connection_has_ended()
     let (begun, mut begins) = mpsc::unbounded_channel();
     let go_on = Arc::new(Notify::new());
     let waiting = Arc::clone(&go_on);
-    let slow = Resource::new().put(move |_| {
+    let slow = Resource::new().put(move || {
         let (end, waiting) = (End(telling.clone(), "cut off"), Arc::clone(&waiting));
         begun.send(()).unwrap();
         async move {
@@ -288,7 +288,7 @@ async fn what_streams_is_not_read_for_who_does_not_want_it_and_a_body_is_taken_i
     let (read, taken) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let (reading, taking) = (Arc::clone(&read), Arc::clone(&taken));
     let endless = Resource::new()
-        .get(move |_| {
+        .get(move || {
             let reader = Read(Arc::clone(&reading));
             async move { Response::stream(reader) }
         })

@@ -294,7 +294,7 @@ async fn tokens_of_more_than_8_bytes_are_sent_and_taken() {
             .longest_token(300)
             .route(
                 "/",
-                Resource::new().get(move |_| {
+                Resource::new().get(move || {
                     let body = body.clone();
                     async move { Response::content(body) }
                 }),
@@ -315,7 +315,7 @@ async fn tokens_of_more_than_8_bytes_are_sent_and_taken() {
 /// A server that does not know them rejects the request, or says so in its settings.
 #[tokio::test]
 async fn a_server_without_long_tokens_is_told_as_such() {
-    let hello = Resource::new().get(|_| async { Response::content("hello") });
+    let hello = Resource::new().get(|| async { Response::content("hello") });
     let server = Server::builder().bind(ANY).bind_tcp(ANY).route("/", hello);
     let server = server.start().await.unwrap();
     let client = Client::builder().token_length(9).build().await.unwrap();

@@ -28,7 +28,7 @@ fn link_local() -> Vec<(Ipv6Addr, u32, String)> {
 #[tokio::test]
 async fn a_zone_is_the_name_of_an_interface_or_its_number() {
     for (ip, index, name) in link_local() {
-        let resource = Resource::new().get(|_| async { Response::content("on this link") });
+        let resource = Resource::new().get(|| async { Response::content("on this link") });
         let here = SocketAddrV6::new(ip, 0, 0, index);
         let server =
             Server::builder().bind(here.into()).bind_tcp(here.into()).route("/", resource).start().await.unwrap();

@@ -75,7 +75,7 @@ pub(crate) async fn serve() -> Server {
             .get(any("get", || Response::content("")))
             .put(any("put", Response::changed))
             .delete(any("delete", Response::deleted))
-            .post(|_| async {
+            .post(|| async {
                 ["location1", "location2", "location3"]
                     .into_iter()
                     .fold(Response::created(), |response, segment| response.with_option(number::LOCATION_PATH, segment))
@@ -83,19 +83,19 @@ pub(crate) async fn serve() -> Server {
     );
     server = server.route(
         "/separate",
-        Resource::new().get(|_| async {
+        Resource::new().get(|| async {
             tokio::time::sleep(Duration::from_secs(1)).await;
             text("separate")
         }),
     );
-    server = server.route("/seg1/seg2/seg3", Resource::new().get(|_| async { text("segments") }));
+    server = server.route("/seg1/seg2/seg3", Resource::new().get(|| async { text("segments") }));
     server = server.route(
         "/query",
         Resource::new().get(|request: Request| async move { text(request.query().collect::<Vec<_>>().join(";")) }),
     );
     server = server.route(
         "/location-query",
-        Resource::new().post(|_| async {
+        Resource::new().post(|| async {
             Response::created()
                 .with_option(number::LOCATION_QUERY, "first=1")
                 .with_option(number::LOCATION_QUERY, "second=2")
@@ -149,7 +149,7 @@ fn blocks(server: millpond_live::ServerBuilder) -> millpond_live::ServerBuilder 
     let kept = Arc::new(Mutex::new(Vec::new()));
     let (get, put) = (Arc::clone(&kept), kept);
     let update = Resource::new()
-        .get(move |_| {
+        .get(move || {
             let payload = get.lock().unwrap().clone();
             async move { text(payload) }
         })
@@ -158,11 +158,11 @@ fn blocks(server: millpond_live::ServerBuilder) -> millpond_live::ServerBuilder 
             async { Response::changed() }
         });
     server
-        .route("/large", Resource::new().get(|_| async { text(large()) }))
+        .route("/large", Resource::new().get(|| async { text(large()) }))
         .route("/large-update", update)
         .route(
             "/large-create",
-            Resource::new().post(|_| async {
+            Resource::new().post(|| async {
                 Response::created()
                     .with_option(number::LOCATION_PATH, "large-create")
                     .with_option(number::LOCATION_PATH, "1")
@@ -198,7 +198,7 @@ fn observed(server: millpond_live::ServerBuilder) -> millpond_live::ServerBuilde
         server = server.route(
             path,
             Resource::new()
-                .get(move |_| {
+                .get(move || {
                     let payload = get.lock().unwrap().clone();
                     async move { text(payload) }
                 })
@@ -211,7 +211,7 @@ fn observed(server: millpond_live::ServerBuilder) -> millpond_live::ServerBuilde
                     }
                     async { Response::changed() }
                 })
-                .delete(move |_| {
+                .delete(move || {
                     deleted.end(Response::not_found());
                     async { Response::deleted() }
                 })
@@ -222,7 +222,7 @@ fn observed(server: millpond_live::ServerBuilder) -> millpond_live::ServerBuilde
 }
 
 fn links(server: millpond_live::ServerBuilder) -> millpond_live::ServerBuilder {
-    let plain = |payload: &'static str| Resource::new().get(move |_| async move { text(payload) });
+    let plain = |payload: &'static str| Resource::new().get(move || async move { text(payload) });
     server
         .route("/link1", plain("1").resource_type("Type1 Type2").interface("If1"))
         .route("/link2", plain("2").resource_type("Type2 Type3").interface("If2"))
@@ -232,7 +232,7 @@ fn links(server: millpond_live::ServerBuilder) -> millpond_live::ServerBuilder {
             "/path",
             Resource::new()
                 .content_format(LINK_FORMAT)
-                .get(|_| async { Response::content("</path/sub1>,</path/sub2>").with_content_format(LINK_FORMAT) }),
+                .get(|| async { Response::content("</path/sub1>,</path/sub2>").with_content_format(LINK_FORMAT) }),
         )
         .route("/path/sub1", plain("/path/sub1"))
         .route("/path/sub2", plain("/path/sub2"))

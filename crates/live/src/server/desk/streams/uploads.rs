@@ -24,7 +24,7 @@ use crate::{
             answering::{held, wants_none},
             start, within,
         },
-        resource::Handling,
+        handler::Handling,
     },
 };
 
