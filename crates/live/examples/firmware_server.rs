@@ -24,8 +24,7 @@ const LONGEST: usize = 64 << 20;
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
     let path = std::env::args().nth(1).unwrap_or_else(|| "image.bin".into());
-    let local = ([127, 0, 0, 1], 5_683).into();
-    let mut server = Server::builder().bind(local).route("/firmware", firmware(path.into())).start().await?;
+    let mut server = Server::builder().bind("127.0.0.1:5683").route("/firmware", firmware(path.into())).start().await?;
     println!("listening on {}", server.local_addr());
     server.wait().await
 }

@@ -113,7 +113,7 @@ pub use structured::Json;
 #[cfg(feature = "tls")]
 pub use tcp::{TlsConnector, TlsListener};
 pub use trace::{Happened, TraceEvent};
-pub use udp::{Interface, network_of};
+pub use udp::{Interface, IntoAddress, network_of};
 pub use uri::{DEFAULT_PORT, DEFAULT_SECURE_PORT, Host, Transport, Uri, UriError, percent_encoded};
 
 /// For the fuzzer alone.

@@ -150,6 +150,35 @@ impl Uri {
         &self.query
     }
 
+    /// The URI that a reference means beside this one (RFC 3986 §5.2): a path from here (`level`, `../level`) or from the root (`/level`),
+    /// a query (`?unit=C`), another host (`//[::1]/level`), or a whole URI.
+    ///
+    /// ```
+    /// use millpond_live::Uri;
+    ///
+    /// let base: Uri = "coap://device.example/v1/now?unit=C".parse()?;
+    /// assert_eq!(base.join("level")?.to_string(), "coap://device.example/v1/level");
+    /// assert_eq!(base.join("?unit=K")?.to_string(), "coap://device.example/v1/now?unit=K");
+    /// # Ok::<(), millpond_live::UriError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// It means none that can be asked for.
+    pub fn join(&self, reference: &str) -> Result<Self, UriError> {
+        let text = self.to_string();
+        let without_query = text.split_once('?').map_or(&*text, |(before, _)| before);
+        let before_path = text.len() - text.splitn(4, '/').last().map_or(0, |path| path.len() + 1);
+        let cut = |end: usize| without_query.get(..end).unwrap_or(without_query);
+        match reference.split(['/', '?', '#']).next().unwrap_or_default() {
+            scheme if scheme.contains(':') => reference.parse(),
+            _ if reference.is_empty() => Ok(self.clone()),
+            _ if reference.starts_with("//") => format!("{}:{reference}", self.transport).parse(),
+            _ if reference.starts_with('/') => format!("{}{reference}", cut(before_path)).parse(),
+            "" => format!("{without_query}{reference}").parse(),
+            _ => format!("{}/{reference}", cut(without_query.rfind('/').unwrap_or(before_path))).parse(),
+        }
+    }
+
     /// The options that a request for this URI carries, in ascending order of their numbers: Uri-Host if a name was
     /// given, Uri-Path and Uri-Query (RFC 7252 §6.4). Uri-Port is never needed: the request goes to that very port.
     #[must_use]

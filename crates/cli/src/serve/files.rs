@@ -307,7 +307,7 @@ mod tests {
         std::fs::write(root.join("long"), vec![0; 100_000]).expect("written");
         let files = Arc::new(Files::of(Directory::open(&root).expect("it is there"), true));
         let server = Server::builder()
-            .bind(([127, 0, 0, 1], 0).into())
+            .bind(([127, 0, 0, 1], 0))
             .verify_addresses(AddressRule::LargeAnswersEverywhere)
             .conditional_fallback(move |request: Request| Arc::clone(&files).answer(request))
             .start()
@@ -354,7 +354,7 @@ mod tests {
         let taken = files.long.acquire(([192, 0, 2, 1], 1).into(), usize::MAX).await;
         let serving = Arc::clone(&files);
         let server = Server::builder()
-            .bind(([127, 0, 0, 1], 0).into())
+            .bind(([127, 0, 0, 1], 0))
             .conditional_fallback(move |request: Request| Arc::clone(&serving).answer(request))
             .start()
             .await

@@ -274,7 +274,7 @@ fn announce(server: &Server, flags: &Serve) -> Result<(), Failure> {
         };
         writeln!(anstream::stderr().lock(), "WARNING: not in the group {group}: {reason} (--interface, --bind)")?;
     }
-    let serves = |wanted: Transport| server.local_addrs().iter().any(|(transport, _)| *transport == wanted);
+    let serves = |wanted: Transport| server.local_addr_of(wanted).is_some();
     if serves(Transport::Tls) && !serves(Transport::Dtls) {
         writeln!(out, "no coaps: the certificate's key serves coaps+tcp alone; one of ECDSA serves both")?;
     }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, SystemTime};
 
-use millpond_live::{Bytes, Code, Next, Observable, Request, Resource, Response, ServerBuilder};
+use millpond_live::{Bytes, Code, METHODS, Next, Observable, Request, Resource, Response, ServerBuilder};
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use crate::content_format::{self, TEXT};
@@ -22,9 +22,6 @@ const SLOWEST: Duration = Duration::from_secs(60);
 
 /// Bytes of `/large` that are had before the client's address is validated.
 const UNPROVED: usize = 64 << 10;
-
-/// Every way to ask `/echo`.
-const METHODS: [Code; 7] = [Code::GET, Code::POST, Code::PUT, Code::DELETE, Code::FETCH, Code::PATCH, Code::IPATCH];
 
 /// What changes by itself.
 #[derive(Clone, Debug, Default)]
@@ -44,7 +41,7 @@ pub(super) fn routes(builder: ServerBuilder, changing: &Changing) -> ServerBuild
         async move { text(format!("{count}\n")).with_max_age(1) }
     };
     let mut echo = Resource::new().title("What was sent").content_format(TEXT);
-    for method in METHODS {
+    for (_, method) in METHODS {
         echo = echo.method(method, |request: Request| async move { self::echo(&request) });
     }
     let routes = [

@@ -46,7 +46,7 @@ async fn a_network_that_floods_leaves_room_for_others() {
     let everywhere = SocketAddr::from(([0, 0, 0, 0], 0));
     let server = routes(Server::builder().bind(everywhere), &directory).start().await.unwrap();
     let rd = format!("coap://127.0.0.1:{}/rd", server.local_addr().port());
-    let from = async |ip: [u8; 4]| Client::builder().bind((ip, 0).into()).build().await.unwrap();
+    let from = async |ip: [u8; 4]| Client::builder().bind((ip, 0)).build().await.unwrap();
     let links = format!("</{}>", "x".repeat(10_000));
     let flooder = from([127, 0, 9, 1]).await;
     let mut refused = None;

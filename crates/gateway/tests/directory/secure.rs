@@ -33,7 +33,7 @@ async fn directory() -> (Directory, Server) {
 }
 
 fn address(server: &Server, transport: Transport) -> SocketAddr {
-    server.local_addrs().iter().find(|(known, _)| *known == transport).unwrap().1
+    server.local_addr_of(transport).unwrap()
 }
 
 /// A device that nobody can begin a session or connection with.

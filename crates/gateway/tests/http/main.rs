@@ -19,7 +19,7 @@ use tokio::{
 
 /// A device.
 async fn device(routes: impl FnOnce(ServerBuilder) -> ServerBuilder) -> Server {
-    routes(Server::builder().bind("127.0.0.1:0".parse().unwrap())).start().await.unwrap()
+    routes(Server::builder().bind("127.0.0.1:0")).start().await.unwrap()
 }
 
 /// A device that says what it was asked.

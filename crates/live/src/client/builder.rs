@@ -9,9 +9,9 @@ use millpond_coap::{
 };
 use millpond_control::{Span, least_wait::LEAST_WAIT};
 
-use super::{Client, block_size};
+use super::{Client, IntoUri, block_size};
 use crate::{
-    ControllerChoice, Error, Interface, PathKey, TraceEvent,
+    ControllerChoice, Error, Interface, IntoAddress, PathKey, TraceEvent, Uri,
     clock::span,
     security::{ClientSecurity, Protecting},
     trace::Hook,
@@ -24,6 +24,8 @@ use crate::{
 pub struct ClientBuilder {
     settings: Settings,
     block_size: Option<u16>,
+    /// What the first address or URI that is none was refused with.
+    refused: Option<Error>,
 }
 
 /// Who gives peers their controllers.
@@ -32,6 +34,7 @@ pub(crate) type Chooser = Arc<dyn Fn(SocketAddr) -> Option<ControllerChoice> + S
 /// A client's settings.
 #[derive(Clone)]
 pub(crate) struct Settings {
+    pub(crate) base: Option<Uri>,
     pub(crate) bind: Option<SocketAddr>,
     pub(crate) bind_dtls: Option<SocketAddr>,
     pub(crate) controller: ControllerChoice,
@@ -108,6 +111,7 @@ pub(crate) fn datagram_with(token: u16) -> u16 {
 impl Default for Settings {
     fn default() -> Self {
         Self {
+            base: None,
             bind: None,
             bind_dtls: None,
             controller: ControllerChoice::default(),
@@ -136,6 +140,19 @@ impl Default for Settings {
 }
 
 impl ClientBuilder {
+    /// A setting, unless it was refused, with which no client is built.
+    fn unless_refused<T>(&mut self, setting: Result<T, Error>) -> Option<T> {
+        setting.map_err(|error| self.refused.get_or_insert(error)).ok()
+    }
+
+    /// What requests ask is named beside this, as a link is on a page (RFC 3986 §5.2): with a base of `coap://[2001:db8::1]/v1/`,
+    /// `get("level")` asks for `/v1/level` there, `get("/time")` for `/time`, and a whole URI for itself.
+    #[must_use]
+    pub fn base(mut self, uri: impl IntoUri) -> Self {
+        self.settings.base = self.unless_refused(uri.into_uri(None).map_err(Error::from));
+        self
+    }
+
     /// All requests are protected by the first of these contexts (RFC 8613), over whatever transport, and nothing but responses that
     /// are is taken. Requests to groups are refused then, and nothing is sent in bursts.
     #[cfg(feature = "oscore")]
@@ -149,8 +166,8 @@ impl ClientBuilder {
     /// The further sockets of [`most_sockets`](Self::most_sockets) and those of `coaps` have other ports in any case; that of `coaps`
     /// is given by [`bind_dtls`](Self::bind_dtls).
     #[must_use]
-    pub fn bind(mut self, local: SocketAddr) -> Self {
-        self.settings.bind = Some(canonical(local));
+    pub fn bind(mut self, local: impl IntoAddress) -> Self {
+        self.settings.bind = self.unless_refused(local.into_address("bind"));
         self
     }
 
@@ -158,8 +175,8 @@ impl ClientBuilder {
     /// any port of the address of [`bind`](Self::bind).
     #[cfg(feature = "dtls")]
     #[must_use]
-    pub fn bind_dtls(mut self, local: SocketAddr) -> Self {
-        self.settings.bind_dtls = Some(canonical(local));
+    pub fn bind_dtls(mut self, local: impl IntoAddress) -> Self {
+        self.settings.bind_dtls = self.unless_refused(local.into_address("bind_dtls"));
         self
     }
 
@@ -364,7 +381,10 @@ impl ClientBuilder {
     /// # Errors
     /// A setting that cannot be used; no random bytes from the operating system; a local address that cannot be bound.
     pub async fn build(self) -> Result<Client, Error> {
-        let Self { mut settings, block_size: size } = self;
+        let Self { mut settings, block_size: size, refused } = self;
+        if let Some(refused) = refused {
+            return Err(refused);
+        }
         if let Some(bytes) = size {
             settings.block = block_size(bytes)?;
         }

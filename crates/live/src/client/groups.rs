@@ -46,8 +46,8 @@ pub struct GroupRequest {
 impl GroupRequest {
     pub(crate) fn new(client: Client, method: Code, uri: impl IntoUri, discovers: bool) -> Self {
         Self {
+            uri: uri.into_uri(client.settings.base.as_ref()),
             client,
-            uri: uri.into_uri(),
             method,
             options: Options::new(),
             payload: Bytes::new(),

@@ -23,40 +23,40 @@ use crate::{
 
 /// What a URI can be given as.
 pub trait IntoUri {
-    /// The URI.
+    /// The URI, if it is one; text may be [relative](Uri::join) to a base.
     ///
     /// # Errors
     /// It is none, or none that can be asked for.
-    fn into_uri(self) -> Result<Uri, UriError>;
+    fn into_uri(self, base: Option<&Uri>) -> Result<Uri, UriError>;
 }
 
 impl IntoUri for Uri {
-    fn into_uri(self) -> Result<Uri, UriError> {
+    fn into_uri(self, _: Option<&Uri>) -> Result<Uri, UriError> {
         Ok(self)
     }
 }
 
 impl IntoUri for &Uri {
-    fn into_uri(self) -> Result<Uri, UriError> {
+    fn into_uri(self, _: Option<&Uri>) -> Result<Uri, UriError> {
         Ok(self.clone())
     }
 }
 
 impl IntoUri for &str {
-    fn into_uri(self) -> Result<Uri, UriError> {
-        self.parse()
+    fn into_uri(self, base: Option<&Uri>) -> Result<Uri, UriError> {
+        base.map_or_else(|| self.parse(), |base| base.join(self))
     }
 }
 
 impl IntoUri for String {
-    fn into_uri(self) -> Result<Uri, UriError> {
-        self.parse()
+    fn into_uri(self, base: Option<&Uri>) -> Result<Uri, UriError> {
+        self.as_str().into_uri(base)
     }
 }
 
 impl IntoUri for &String {
-    fn into_uri(self) -> Result<Uri, UriError> {
-        self.parse()
+    fn into_uri(self, base: Option<&Uri>) -> Result<Uri, UriError> {
+        self.as_str().into_uri(base)
     }
 }
 

@@ -67,8 +67,8 @@ impl RequestBuilder {
         Self {
             deadline: client.settings.deadline,
             q_block: client.settings.q_block,
+            uri: uri.into_uri(client.settings.base.as_ref()),
             client,
-            uri: uri.into_uri(),
             method,
             options: Options::new(),
             payload: Ok(Bytes::new()),

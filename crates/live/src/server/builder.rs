@@ -23,10 +23,10 @@ use super::{
     unasked::{Unasked, UnaskedHook},
 };
 use crate::{
-    ControllerChoice, PathKey, TraceEvent,
+    ControllerChoice, Error, PathKey, TraceEvent,
     security::{ClientSecurity, Protecting, ServerSecurity},
     trace::Hook,
-    udp::{ALL_COAP_NODES, Interface, canonical},
+    udp::{ALL_COAP_NODES, Interface, IntoAddress, canonical},
 };
 
 /// Peers that have metrics of their own. A judgement: some five series each.
@@ -34,6 +34,8 @@ const METRICS_PEERS: usize = 100;
 
 /// Sets up a [`Server`](super::Server).
 pub struct ServerBuilder {
+    /// What the first address that is none was refused with.
+    pub(super) refused: Option<Error>,
     pub(super) udp: Vec<SocketAddr>,
     pub(super) tcp: Vec<SocketAddr>,
     pub(super) tcp_clients: Vec<SocketAddr>,
@@ -90,6 +92,7 @@ impl fmt::Debug for ServerBuilder {
 impl Default for ServerBuilder {
     fn default() -> Self {
         Self {
+            refused: None,
             udp: Vec::new(),
             tcp: Vec::new(),
             tcp_clients: Vec::new(),
@@ -140,19 +143,26 @@ impl Default for ServerBuilder {
 }
 
 impl ServerBuilder {
+    /// The address, unless it is none, with which the server will not start.
+    fn address(&mut self, setting: &'static str, address: impl IntoAddress) -> Option<SocketAddr> {
+        address.into_address(setting).map_err(|error| self.refused.get_or_insert(error)).ok()
+    }
+
     /// Listens on this address for datagrams. Repeatable; without any, and without another listener, on port 5683
     /// of all addresses.
     #[must_use]
-    pub fn bind(mut self, address: SocketAddr) -> Self {
-        self.udp.push(canonical(address));
+    pub fn bind(mut self, address: impl IntoAddress) -> Self {
+        let address = self.address("bind", address);
+        self.udp.extend(address);
         self
     }
 
     /// Listens on this address for connections (RFC 8323). Repeatable.
     #[cfg(feature = "tcp")]
     #[must_use]
-    pub fn bind_tcp(mut self, address: SocketAddr) -> Self {
-        self.tcp.push(canonical(address));
+    pub fn bind_tcp(mut self, address: impl IntoAddress) -> Self {
+        let address = self.address("bind_tcp", address);
+        self.tcp.extend(address);
         self
     }
 
@@ -160,8 +170,9 @@ impl ServerBuilder {
     /// [`security`](Self::security). Repeatable.
     #[cfg(feature = "tls")]
     #[must_use]
-    pub fn bind_tls(mut self, address: SocketAddr) -> Self {
-        self.tls.push(canonical(address));
+    pub fn bind_tls(mut self, address: impl IntoAddress) -> Self {
+        let address = self.address("bind_tls", address);
+        self.tls.extend(address);
         self
     }
 
@@ -169,8 +180,9 @@ impl ServerBuilder {
     /// [`security`](Self::security) with a certificate or pre-shared keys.
     #[cfg(feature = "dtls")]
     #[must_use]
-    pub fn bind_dtls(mut self, address: SocketAddr) -> Self {
-        self.dtls.push(canonical(address));
+    pub fn bind_dtls(mut self, address: impl IntoAddress) -> Self {
+        let address = self.address("bind_dtls", address);
+        self.dtls.extend(address);
         self
     }
 
@@ -179,8 +191,9 @@ impl ServerBuilder {
     /// registers with. Nobody can begin a session with it. Repeatable.
     #[cfg(feature = "dtls")]
     #[must_use]
-    pub fn bind_dtls_client(mut self, address: SocketAddr) -> Self {
-        self.dtls_clients.push(canonical(address));
+    pub fn bind_dtls_client(mut self, address: impl IntoAddress) -> Self {
+        let address = self.address("bind_dtls_client", address);
+        self.dtls_clients.extend(address);
         self
     }
 
@@ -189,16 +202,18 @@ impl ServerBuilder {
     /// Port 0 is another one for each connection; one that is given can have one to a peer, and for a while after that none. Repeatable.
     #[cfg(feature = "tcp")]
     #[must_use]
-    pub fn bind_tcp_client(mut self, address: SocketAddr) -> Self {
-        self.tcp_clients.push(canonical(address));
+    pub fn bind_tcp_client(mut self, address: impl IntoAddress) -> Self {
+        let address = self.address("bind_tcp_client", address);
+        self.tcp_clients.extend(address);
         self
     }
 
     /// The same under TLS, with [`client_security`](Self::client_security). Repeatable.
     #[cfg(feature = "tls")]
     #[must_use]
-    pub fn bind_tls_client(mut self, address: SocketAddr) -> Self {
-        self.tls_clients.push(canonical(address));
+    pub fn bind_tls_client(mut self, address: impl IntoAddress) -> Self {
+        let address = self.address("bind_tls_client", address);
+        self.tls_clients.extend(address);
         self
     }
 

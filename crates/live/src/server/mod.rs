@@ -126,6 +126,12 @@ impl Server {
         &self.addresses
     }
 
+    /// The first address on which it listens by this transport.
+    #[must_use]
+    pub fn local_addr_of(&self, transport: Transport) -> Option<SocketAddr> {
+        self.addresses.iter().find(|(known, _)| *known == transport).map(|(_, address)| *address)
+    }
+
     /// The groups that it has joined.
     #[must_use]
     pub fn groups(&self) -> &[SocketAddr] {
@@ -209,7 +215,7 @@ impl Server {
     /// # async fn run() -> Result<(), millpond_live::Error> {
     /// // A device behind a NAT: it registers, and is asked by way of the port that it registered from.
     /// let reading = Resource::new().get(|| async { "21.5" });
-    /// let device = Server::builder().bind("0.0.0.0:0".parse().unwrap()).route("/reading", reading).start().await?;
+    /// let device = Server::builder().bind("0.0.0.0:0").route("/reading", reading).start().await?;
     /// let client = device.client(device.local_addr())?;
     /// client.post("coap://192.0.2.1/rd?ep=device").await?;
     /// # Ok(())

@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc};
 use millpond_coap::message::Code;
 
 use super::{
-    Handler, IntoResponse, Next, Observable, Offered, Request,
+    Handler, IntoResponse, METHODS, Next, Observable, Offered, Request,
     handler::Handling,
     layer::{Layer, layer},
     request::States,
@@ -226,7 +226,7 @@ impl Resource {
     /// Which handler wants what, and what to do.
     pub(super) fn check(&self, states: &States, parameters: &[Arc<str>]) -> Result<(), String> {
         let offered = Offered { states, parameters };
-        let named = self.methods.iter().map(|(method, handling)| (method.to_string(), handling));
+        let named = self.methods.iter().map(|(method, handling)| (name(*method), handling));
         let mut all = named.chain(self.any.iter().map(|any| ("any method".into(), any)));
         all.try_for_each(|(method, it)| it.check(&offered).map_err(|why| format!("the handler of {method} {why}")))
     }
@@ -235,4 +235,9 @@ impl Resource {
         let own = self.methods.iter().find(|(known, _)| *known == method).map(|(_, handling)| handling);
         own.or(self.any.as_ref())
     }
+}
+
+/// What a method is called.
+fn name(method: Code) -> String {
+    METHODS.iter().find(|(_, known)| *known == method).map_or_else(|| method.to_string(), |(name, _)| (*name).into())
 }

@@ -60,6 +60,9 @@ impl ServerBuilder {
     /// A setting or a route that cannot be used; an address that cannot be bound; no random bytes from the operating
     /// system.
     pub async fn start(mut self) -> Result<Server, Error> {
+        if let Some(refused) = self.refused.take() {
+            return Err(refused);
+        }
         if self.workers == 0 {
             return Err(Error::Setting { name: "workers", reason: "is 0; use 1 or more".into() });
         }

@@ -304,4 +304,24 @@ mod tests {
             assert!(!error.contains('\n'), "{error}");
         }
     }
+
+    #[test]
+    fn references_are_read_beside_a_base() {
+        let base = parsed("coap://host:5700/a/b;x/c?d=1");
+        for (reference, means) in [
+            ("g", "coap://host:5700/a/b;x/g"),
+            ("./g/", "coap://host:5700/a/b;x/g/"),
+            ("..", "coap://host:5700/a/"),
+            ("../../../g?y=/", "coap://host:5700/g?y=/"),
+            ("/g", "coap://host:5700/g"),
+            ("?y", "coap://host:5700/a/b;x/c?y"),
+            ("", "coap://host:5700/a/b;x/c?d=1"),
+            ("//[::1]/g", "coap://[::1]/g"),
+            ("coaps+tcp://other", "coaps+tcp://other/"),
+        ] {
+            assert_eq!(base.join(reference).unwrap().to_string(), means, "{reference}");
+        }
+        assert_eq!(parsed("coap://host").join("g").unwrap().to_string(), "coap://host/g");
+        assert!(base.join("g#there").unwrap_err().to_string().contains("fragment"));
+    }
 }

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use millpond_live::{Bytes, Cbor, Client, Code, Error, Json, Path, Query, Request, Resource, Response, Server, State};
+use millpond_live::{
+    Bytes, Cbor, Client, Code, Error, Json, Path, Query, Request, Resource, Response, Server, State, Transport,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::ANY;
@@ -113,4 +115,31 @@ async fn a_server_without_what_its_handlers_want_does_not_start() {
     assert!(fallback.start().await.unwrap_err().to_string().starts_with("fallback: wants a state of u16"));
     let fits = Resource::new().get(|State(seven): State<u8>, Path(_): Path<u8>| async move { seven.to_string() });
     Server::builder().bind(ANY).state(7_u8).route("/a/{id}", fits).start().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_client_with_a_base_asks_beside_it_and_addresses_may_be_text() {
+    let server = Server::builder()
+        .bind("127.0.0.1:0")
+        .bind_tcp("127.0.0.1:0")
+        .route("/v1/{*rest}", Resource::new().get(|request: Request| async move { request.path_text() }))
+        .route("/", Resource::new().get(|Query(asked): Query<Vec<(String, u8)>>| async move { format!("{asked:?}") }))
+        .start()
+        .await
+        .unwrap();
+    let tcp = format!("coap+tcp://{}/v1/", server.local_addr_of(Transport::Tcp).unwrap());
+    let client = Client::builder().base(tcp).bind("127.0.0.1:0").build().await.unwrap();
+    for (asked, answered) in [("level", "/v1/level"), ("a/./b/../c", "/v1/a/c"), ("/?n=3", "[(\"n\", 3)]")] {
+        assert_eq!(client.get(asked).await.unwrap().text().unwrap(), answered, "{asked}");
+    }
+    let whole = format!("coap://{}/v1/udp", server.local_addr());
+    assert_eq!(client.get(whole).await.unwrap().text().unwrap(), "/v1/udp");
+    assert_eq!(server.local_addr_of(Transport::Dtls), None);
+    let refused = Server::builder().bind("localhost:5683").bind("also none").start().await.unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "bind: \"localhost:5683\" is no address with a port; write one as in 127.0.0.1:5683 or [::1]:5683"
+    );
+    let refused = Client::builder().base("/v1").build().await.unwrap_err();
+    assert!(refused.to_string().contains("coap:///v1"), "{refused}");
 }

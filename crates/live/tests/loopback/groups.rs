@@ -18,7 +18,7 @@ fn member() -> ServerBuilder {
     let large = Resource::new().get(|| async { Response::content(vec![b'.'; 3_000]) });
     let put = Resource::new().put(|| async { Response::changed() });
     Server::builder()
-        .bind((Ipv4Addr::UNSPECIFIED, 0).into())
+        .bind((Ipv4Addr::UNSPECIFIED, 0))
         .join(GROUP.into(), Some(Interface::Address(Ipv4Addr::LOCALHOST)))
         .leisure(Duration::from_millis(50))
         .route("/hello", hello)

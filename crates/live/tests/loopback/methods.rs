@@ -93,7 +93,7 @@ async fn a_handler_that_panics_harms_nobody_else() {
 async fn both_families_are_spoken() {
     let server = Server::builder()
         .bind(ANY)
-        .bind("[::1]:0".parse().unwrap())
+        .bind("[::1]:0")
         .route(
             "/",
             Resource::new().get(|request: Request| async move { Response::content(request.peer().ip().to_string()) }),
@@ -111,12 +111,7 @@ async fn both_families_are_spoken() {
 
 #[tokio::test]
 async fn a_server_on_all_addresses_answers_from_the_one_that_was_asked() {
-    let server = Server::builder()
-        .bind("0.0.0.0:0".parse().unwrap())
-        .route("/", Resource::new().get(described))
-        .start()
-        .await
-        .unwrap();
+    let server = Server::builder().bind("0.0.0.0:0").route("/", Resource::new().get(described)).start().await.unwrap();
     let client = Client::new().await.unwrap();
     let uri = format!("coap://127.0.0.77:{}/", server.local_addr().port());
     let response = client.get(uri).deadline(Duration::from_secs(30)).await.unwrap();

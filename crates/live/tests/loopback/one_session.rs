@@ -192,7 +192,7 @@ async fn who_has_no_session_is_not_asked_and_that_is_told() {
 }
 
 fn secure_port(server: &Server) -> SocketAddr {
-    server.local_addrs().iter().find(|(transport, _)| *transport == Transport::Dtls).unwrap().1
+    server.local_addr_of(Transport::Dtls).unwrap()
 }
 
 #[tokio::test]

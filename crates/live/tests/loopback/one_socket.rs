@@ -24,7 +24,7 @@ fn at(port: u16) -> SocketAddr {
 #[tokio::test]
 async fn what_a_server_asks_leaves_from_the_port_at_which_it_is_asked() {
     let changed = Observable::new();
-    let (one, other) = (builder(&changed).bind(ANY), builder(&changed).bind((Ipv4Addr::UNSPECIFIED, 0).into()));
+    let (one, other) = (builder(&changed).bind(ANY), builder(&changed).bind((Ipv4Addr::UNSPECIFIED, 0)));
     let (one, other) = (one.start().await.unwrap(), other.start().await.unwrap());
     let ends = [(&one, &other), (&other, &one), (&one, &other)];
     for (asker, asked) in ends {

@@ -181,7 +181,7 @@ async fn what_cannot_go_without_a_response_is_refused_with_the_mend() {
 #[tokio::test]
 async fn over_a_connection_a_response_that_nobody_wants_does_not_leave() {
     let (server, mut told) = sink().await;
-    let (_, address) = server.local_addrs().iter().find(|(transport, _)| *transport == Transport::Tcp).unwrap();
+    let address = server.local_addr_of(Transport::Tcp).unwrap();
     let mut stream = TcpStream::connect(address).await.unwrap();
     // Settings; PUT with the token 1 and No-Response 26; the same with the token 2 and without it.
     stream.write_all(&[0, 0xe1]).await.unwrap();

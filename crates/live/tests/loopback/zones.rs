@@ -30,8 +30,7 @@ async fn a_zone_is_the_name_of_an_interface_or_its_number() {
     for (ip, index, name) in link_local() {
         let resource = Resource::new().get(|| async { Response::content("on this link") });
         let here = SocketAddrV6::new(ip, 0, 0, index);
-        let server =
-            Server::builder().bind(here.into()).bind_tcp(here.into()).route("/", resource).start().await.unwrap();
+        let server = Server::builder().bind(here).bind_tcp(here).route("/", resource).start().await.unwrap();
         let client = Client::new().await.unwrap();
         for (scheme, (_, local)) in ["coap", "coap+tcp"].into_iter().zip(server.local_addrs()) {
             for zone in [format!("%25{name}"), format!("%{name}"), format!("%25{index}"), format!("%{index}")] {

@@ -62,7 +62,7 @@ impl Versions {
 
 /// Serves everything on a port of the loopback.
 pub(crate) async fn serve() -> Server {
-    let mut server = Server::builder().bind((Ipv4Addr::LOCALHOST, 0).into());
+    let mut server = Server::builder().bind((Ipv4Addr::LOCALHOST, 0));
     let any = |method: &'static str, response: fn() -> Response| {
         move |request: Request| async move {
             drop(request);
