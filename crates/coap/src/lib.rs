@@ -4,7 +4,8 @@
 //! [`endpoint`] is what speaks with them: a client and server without clock and socket, driven by code that has both.
 //! [`stream`] is the same over TCP, with the frames and signals of RFC 8323. [`block`] carries over either of them what
 //! does not fit one message, and [`transfer`] is client and server of whole bodies and observations, over whichever
-//! [`layer`]. `oscore`, a feature, protects single messages from end to end.
+//! [`layer`]. `oscore`, a feature, protects single messages from end to end. [`proxy`] is what one decides that stands
+//! between two such.
 //!
 //! # Words
 //!
@@ -61,6 +62,7 @@ mod newest;
 pub mod oscore;
 mod output;
 mod protection;
+pub mod proxy;
 pub mod quota;
 pub mod stream;
 pub mod transfer;

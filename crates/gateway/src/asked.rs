@@ -3,7 +3,8 @@
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use millpond_live::{
-    Bytes, CacheKey, Code, Options, PeerIdentity, Request, Response, Transport, Uri, is_unsafe_to_forward, number,
+    Bytes, CacheKey, Code, Options, PeerIdentity, Request, Response, Transport, Uri, cache_key, is_unsafe_to_forward,
+    number,
 };
 
 use crate::{
@@ -166,7 +167,7 @@ impl Rules {
         }
         let is_shared = is_safe && forwarded.get(number::OSCORE).is_none();
         let key_uri = key_uri.unwrap_or_else(|| target.key());
-        let key = CacheKey::of(wanted.method, &key_uri, &forwarded, wanted.payload);
+        let key = cache_key(wanted.method, &key_uri, &forwarded, wanted.payload);
         Ok(Asked {
             method: wanted.method,
             target,

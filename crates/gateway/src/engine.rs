@@ -3,15 +3,16 @@
 use std::{
     collections::BTreeMap,
     net::SocketAddr,
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
     time::Duration,
 };
 
 use millpond_live::{
-    Cache, CacheKey, Client, Code, Error, Interest, Kept, Observable, Request, RequestBuilder, Response, number,
+    Cache, CacheKey, Client, Clock, Code, Error, Interest, Kept, Observable, Request, RequestBuilder, Response, number,
+    proxy::{Flights, NoRoom},
 };
 use tokio::{
-    sync::{OnceCell, watch},
+    sync::{oneshot, watch},
     time::{Instant, timeout_at},
 };
 
@@ -21,7 +22,7 @@ use crate::{
     directory::Directory,
     http::Asking,
     metrics::Answers,
-    paths::{NoRoom, Paths, Turn, Way},
+    paths::{Paths, Turn, Way},
     ports,
     refusal::Refusal,
     watched::Watched,
@@ -41,8 +42,9 @@ pub(crate) struct Engine {
     /// How long an observation goes on without observers: who registers again after a gap, or was asked for its first state and is an
     /// observer in a moment, finds it.
     pub(crate) lingers: Duration,
-    /// What is being asked for.
-    flights: Mutex<BTreeMap<Alike, Weak<OnceCell<Response>>>>,
+    /// What is being asked for, and who waits for it.
+    flights: Arc<Mutex<Waiting>>,
+    clock: Clock,
     pub(crate) answers: Answers,
     /// What has been asked and is not answered, and how many proxies each may still pass.
     open: Mutex<BTreeMap<CacheKey, Vec<u8>>>,
@@ -101,7 +103,8 @@ impl Engine {
             cache: Mutex::new(Cache::new(config.cache.bytes)),
             lingers,
             stale_if_error: config.cache.stale_if_error,
-            flights: Mutex::default(),
+            flights: Arc::default(),
+            clock: Clock::start(),
             open: Mutex::default(),
             answers: Answers::new(),
             watched: Mutex::default(),
@@ -152,13 +155,13 @@ impl Engine {
 
     /// For how long the answer to a request has been kept.
     pub(crate) fn age(&self, asked: &Asked) -> Option<Duration> {
-        locked(&self.cache).age(Instant::now(), &asked.key)
+        locked(&self.cache).age(self.clock.now(), &asked.key)
     }
 
     /// Keeps a state that somebody told.
     pub(crate) fn keep(&self, asked: &Asked, state: &Response) {
         if asked.is_shared {
-            locked(&self.cache).take(Instant::now(), &asked.key, None, state.clone());
+            locked(&self.cache).take(self.clock.now(), &asked.key, None, state.clone());
         }
     }
 
@@ -201,41 +204,39 @@ impl Engine {
                 Err(refusal) => (refusal.response(), Source::Gateway),
             };
         }
-        let kept = match locked(&self.cache).get(Instant::now(), key) {
+        let kept = match locked(&self.cache).get(self.clock.now(), key) {
             Some(Kept::Fresh(response)) => return (response, Source::Cache),
             Some(Kept::Stale(response, since)) => Some((response, since)),
             None => None,
         };
         let alike = asked.alike();
-        let (flight, mut source) = (self.flight(alike), Source::Shared);
-        let shared = flight.answer.clone().unwrap_or_default();
-        let answer = shared.get_or_try_init(|| async {
-            source = Source::Upstream;
-            let etag = kept.as_ref().and_then(|(kept, _)| kept.options().get(number::ETAG)).cloned();
-            let answer = match self.ask(asked, etag.as_deref()).await {
-                Ok(answer) => answer,
-                Err(refusal) => {
-                    source = Source::Gateway;
-                    let Some((stale, _)) = kept.as_ref().filter(|(_, since)| *since < self.stale_if_error) else {
-                        // Others that wait for the same may have room where this one has none: the next of them asks.
-                        return if refusal.is_for_want_of_room() { Err(refusal) } else { Ok(refusal.response()) };
-                    };
-                    source = Source::Stale;
-                    // By this it says that it is not fresh.
-                    return Ok(stale.clone().with_max_age(0));
-                }
-            };
-            Ok(locked(&self.cache).take(Instant::now(), key, kept.as_ref().map(|(kept, _)| kept), answer))
-        });
-        (answer.await.cloned().unwrap_or_else(|refusal| refusal.response()), source)
-    }
-
-    /// Where others wait for the same.
-    fn flight(&self, alike: Alike) -> Flight<'_> {
-        let mut flights = locked(&self.flights);
-        let answer = flights.get(&alike).and_then(Weak::upgrade).unwrap_or_default();
-        flights.insert(alike.clone(), Arc::downgrade(&answer));
-        Flight { of: self, alike, answer: Some(answer) }
+        let (asks, waits) = oneshot::channel();
+        let leads = locked(&self.flights).join(alike.clone(), asks, oneshot::Sender::is_closed).is_some();
+        let flight = match leads {
+            true => Flight { of: Arc::clone(&self.flights), alike: Some(alike) },
+            false => match waits.await {
+                Ok(Landed::With(answer)) => return (answer, Source::Shared),
+                Ok(Landed::Empty(flight)) => flight,
+                // The engine ends, and with it what waits.
+                Err(_) => return (Response::new(Code::SERVICE_UNAVAILABLE), Source::Gateway),
+            },
+        };
+        let etag = kept.as_ref().and_then(|(kept, _)| kept.options().get(number::ETAG)).cloned();
+        let (answer, source) = match self.ask(asked, etag.as_deref()).await {
+            Ok(answer) => {
+                let kept = kept.as_ref().map(|(kept, _)| kept);
+                (locked(&self.cache).take(self.clock.now(), key, kept, answer), Source::Upstream)
+            }
+            Err(refusal) => match kept.filter(|(_, since)| *since < self.stale_if_error) {
+                // By this it says that it is not fresh.
+                Some((stale, _)) => (stale.with_max_age(0), Source::Stale),
+                // Others that wait for the same may have room where this one has none: the next of them asks.
+                None if refusal.is_for_want_of_room() => return (refusal.response(), Source::Gateway),
+                None => (refusal.response(), Source::Gateway),
+            },
+        };
+        flight.land(&answer);
+        (answer, source)
     }
 
     /// Asks who has it, once it is its turn.
@@ -318,20 +319,46 @@ impl Engine {
     }
 }
 
-/// An answer that one asks for and others wait for.
-struct Flight<'e> {
-    of: &'e Engine,
-    alike: Alike,
-    /// There until it is dropped.
-    answer: Option<Arc<OnceCell<Response>>>,
+/// What is being asked for, and who waits for it.
+type Waiting = Flights<Alike, oneshot::Sender<Landed>>;
+
+/// How it ended for those that waited for somebody else's answer.
+#[derive(Debug)]
+enum Landed {
+    With(Response),
+    /// There is none: who hears this asks.
+    Empty(Flight),
 }
 
-impl Drop for Flight<'_> {
+/// An answer that one asks for and others wait for. If it is dropped without one, the next of them asks.
+#[derive(Debug)]
+struct Flight {
+    of: Arc<Mutex<Waiting>>,
+    /// There until it has ended.
+    alike: Option<Alike>,
+}
+
+impl Flight {
+    /// Gives all that wait the answer.
+    fn land(mut self, answer: &Response) {
+        let waiting = self.alike.take().map(|alike| locked(&self.of).end(&alike));
+        for waits in waiting.into_iter().flatten() {
+            // Who is gone needs none.
+            let _ = waits.send(Landed::With(answer.clone()));
+        }
+    }
+}
+
+impl Drop for Flight {
     fn drop(&mut self) {
-        let mut flights = locked(&self.of.flights);
-        self.answer = None;
-        if flights.get(&self.alike).is_some_and(|answer| answer.strong_count() == 0) {
-            flights.remove(&self.alike);
+        let Some(mut alike) = self.alike.take() else { return };
+        loop {
+            let Some(next) = locked(&self.of).pass(&alike) else { return };
+            let flight = Self { of: Arc::clone(&self.of), alike: Some(alike) };
+            // Who is gone gives it back.
+            let Err(Landed::Empty(mut flight)) = next.send(Landed::Empty(flight)) else { return };
+            let Some(given_back) = flight.alike.take() else { return };
+            alike = given_back;
         }
     }
 }

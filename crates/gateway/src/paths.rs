@@ -3,17 +3,20 @@
 use std::{
     collections::BTreeMap,
     net::{IpAddr, SocketAddr},
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
-    time::Duration,
+    sync::{Arc, Mutex, Weak},
 };
 
 use millpond_live::{
-    Client, Error, FairPermit, FairSemaphore, IpNet, PathKey, Uri, network_of,
-    quota::{Shares, Source, Usage},
+    Client, Error, IpNet, PathKey, Uri, network_of,
+    proxy::{NoRoom, Queue},
+    quota::Source,
 };
-use tokio::time::Instant;
+use tokio::{sync::oneshot, time::Instant};
 
-use crate::config::{Config, PathOf};
+use crate::{
+    config::{Config, PathOf},
+    engine::locked,
+};
 
 /// All paths.
 #[derive(Debug)]
@@ -44,37 +47,19 @@ pub(crate) struct Way {
 
 /// The queue before a path.
 #[derive(Debug)]
-pub(crate) struct Turns {
-    permits: FairSemaphore,
-    at_a_time: usize,
-    /// Who waits, and how many may.
-    waiting: Mutex<Usage>,
-    shares: Shares,
-    /// How long one request takes, lately, in microseconds.
-    takes: Mutex<f64>,
-}
+pub(crate) struct Turns(Mutex<Queue<oneshot::Sender<Turn>>>);
 
 /// A request's turn, until its answer is there.
 #[derive(Debug)]
 pub(crate) struct Turn {
-    _permit: FairPermit,
     of: Arc<Turns>,
-    began: Instant,
-}
-
-/// Why there is no room in a queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NoRoom {
-    /// It is empty in so many seconds.
-    Full { again_in: u32 },
-    /// Who asks may have forged its address, and too many such wait.
-    Unvalidated,
+    /// There from when it is used until it has ended.
+    began: Option<Instant>,
+    has_ended: bool,
 }
 
 /// Requests in connections, whose pace is the operating system's matter: enough to fill a pipe, few enough for others to have turns.
 const IN_CONNECTIONS: usize = 64;
-/// Before anything was measured a request is taken to need so long: a round trip of NB-IoT with its access.
-const FIRST_TAKES: f64 = 2e6;
 /// Upstreams of which it is known how many requests are open. Beyond it those that are asked no more are dropped.
 const MOST_KNOWN: usize = 1_024;
 
@@ -123,7 +108,7 @@ impl Paths {
         if let Some(Declared { client, turns, .. }) = self.declared(address.ip()) {
             return Way { client: client.clone(), turns: Arc::clone(turns) };
         }
-        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut asked = locked(&self.asked);
         if asked.len() >= MOST_KNOWN {
             asked.retain(|_, turns| turns.strong_count() > 0);
         }
@@ -138,7 +123,7 @@ impl Paths {
 
     /// How many requests wait before each declared path.
     pub(crate) fn waiting(&self) -> impl Iterator<Item = (&str, usize)> {
-        self.declared.iter().map(|path| (path.name.as_str(), path.turns.usage().all()))
+        self.declared.iter().map(|path| (path.name.as_str(), path.turns.waiting()))
     }
 
     /// The clients that ask.
@@ -150,69 +135,69 @@ impl Paths {
 
 impl Turns {
     fn new(at_a_time: usize, most_waiting: usize) -> Self {
-        Self {
-            permits: FairSemaphore::new(at_a_time),
-            at_a_time,
-            waiting: Mutex::new(Usage::new()),
-            shares: Shares::of_places(most_waiting.max(at_a_time)),
-            takes: Mutex::new(FIRST_TAKES),
-        }
+        Self(Mutex::new(Queue::new(at_a_time, most_waiting)))
     }
 
-    /// Waits for a turn. Networks of those who wait take turns, and none has more than three quarters of the queue; unvalidated addresses
-    /// share a quarter.
+    /// How many wait.
+    fn waiting(&self) -> usize {
+        locked(&self.0).waiting()
+    }
+
+    /// Waits for a turn.
     pub(crate) async fn take(self: &Arc<Self>, peer: SocketAddr, is_validated: bool) -> Result<Turn, NoRoom> {
-        struct Waits<'t>(&'t Turns, Source);
+        struct Waits<'t> {
+            of: &'t Turns,
+            network: u64,
+            turn: oneshot::Receiver<Turn>,
+        }
         impl Drop for Waits<'_> {
             fn drop(&mut self) {
-                self.0.usage().remove(self.1, 1);
+                self.turn.close();
+                locked(&self.of.0).leave(self.network, oneshot::Sender::is_closed);
             }
         }
         let source = Source { is_validated, network: network_of(peer) };
-        let waits = {
-            let mut usage = self.usage();
-            let full = usage.full(&self.shares, source, 1);
-            // Where nobody waits it may be its turn at once.
-            if usage.all() > 0 && full.is_unvalidated() {
-                return Err(NoRoom::Unvalidated);
-            }
-            if usage.all() > 0 && (full.all || full.network) {
-                return Err(NoRoom::Full { again_in: self.drains_in(usage.all()) });
-            }
-            usage.add(source, 1);
-            Waits(self, source)
-        };
-        let permit = self.permits.acquire(peer, 1).await;
-        drop(waits);
-        Ok(Turn { _permit: permit, of: Arc::clone(self), began: Instant::now() })
+        let (has_turn, turn) = oneshot::channel();
+        let at_once = locked(&self.0).take(source, has_turn)?.is_some();
+        if at_once {
+            return Ok(Turn::of(self).begun());
+        }
+        let mut waits = Waits { of: self, network: source.network, turn };
+        // Who waits keeps the queue, and this one those who wait.
+        (&mut waits.turn).await.map(Turn::begun).map_err(|_| NoRoom::Full { again_in: 1 })
+    }
+}
+
+impl Turn {
+    fn of(turns: &Arc<Turns>) -> Self {
+        Self { of: Arc::clone(turns), began: None, has_ended: false }
     }
 
-    fn usage(&self) -> MutexGuard<'_, Usage> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Seconds until so many requests are answered, if they take as long as those before.
-    fn drains_in(&self, requests: usize) -> u32 {
-        let takes = *self.takes.lock().unwrap_or_else(PoisonError::into_inner);
-        #[allow(clippy::cast_precision_loss, reason = "counts are small")]
-        let seconds = takes / 1e6 * requests as f64 / self.at_a_time as f64;
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is bounded")]
-        let seconds = seconds.ceil().clamp(1.0, 3_600.0) as u32;
-        seconds
+    fn begun(mut self) -> Self {
+        self.began = Some(Instant::now());
+        self
     }
 }
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        let took = self.began.elapsed().min(Duration::from_secs(3_600)).as_secs_f64() * 1e6;
-        let mut takes = self.of.takes.lock().unwrap_or_else(PoisonError::into_inner);
-        // As TCP smooths round trips (RFC 6298).
-        *takes += (took - *takes) / 8.0;
+        if self.has_ended {
+            return;
+        }
+        let mut took = self.began.map(|began| began.elapsed());
+        loop {
+            let Some(next) = locked(&self.of.0).done(took.take()) else { return };
+            // Who is gone gives it back.
+            let Err(mut unwanted) = next.send(Self::of(&self.of)) else { return };
+            unwanted.has_ended = true;
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     fn peer(network: u8) -> SocketAddr {
@@ -241,7 +226,7 @@ mod tests {
         for one in waiting {
             one.await.unwrap().unwrap();
         }
-        assert_eq!(turns.usage().all(), 0);
+        assert_eq!(turns.waiting(), 0);
     }
 
     #[tokio::test]
@@ -257,7 +242,7 @@ mod tests {
         assert_eq!(wait(3, false).await.unwrap(), Err(NoRoom::Unvalidated));
         let known = wait(3, true);
         tokio::task::yield_now().await;
-        assert_eq!(turns.usage().all(), 2);
+        assert_eq!(turns.waiting(), 2);
         drop(under_way);
         assert_eq!((first.await.unwrap(), known.await.unwrap()), (Ok(()), Ok(())));
     }
@@ -271,9 +256,9 @@ mod tests {
             async move { turns.take(peer(1), true).await.map(drop) }
         });
         tokio::task::yield_now().await;
-        assert_eq!(turns.usage().all(), 1);
+        assert_eq!(turns.waiting(), 1);
         waits.abort();
         let _ = waits.await;
-        assert_eq!(turns.usage().all(), 0);
+        assert_eq!(turns.waiting(), 0);
     }
 }

@@ -6,17 +6,20 @@ use millpond_control::Instant;
 
 /// Counts microseconds since it was made. Runs on tokio's clock, so that a test can pause it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Clock {
+pub struct Clock {
     origin: tokio::time::Instant,
 }
 
 impl Clock {
-    pub(crate) fn start() -> Self {
+    /// From now on.
+    #[must_use]
+    pub fn start() -> Self {
         Self { origin: tokio::time::Instant::now() }
     }
 
     /// Now.
-    pub(crate) fn now(&self) -> Instant {
+    #[must_use]
+    pub fn now(&self) -> Instant {
         let micros = self.origin.elapsed().as_micros();
         Instant::from_micros(u64::try_from(micros).unwrap_or(u64::MAX))
     }

@@ -1,11 +1,11 @@
 //! Turns for what only so much of can be done at a time.
 
 use std::{
-    collections::{HashMap, VecDeque},
     net::SocketAddr,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
+use millpond_coap::quota::FairQueue;
 use tokio::sync::oneshot;
 
 use crate::udp::network_of;
@@ -21,9 +21,7 @@ pub struct FairSemaphore(Arc<Mutex<State>>);
 struct State {
     free: usize,
     all: usize,
-    /// Whose turn is next, of the networks that wait.
-    turns: VecDeque<u64>,
-    queues: HashMap<u64, VecDeque<Waiting>>,
+    queue: FairQueue<Waiting>,
 }
 
 #[derive(Debug)]
@@ -43,12 +41,7 @@ impl FairSemaphore {
     /// With so many permits.
     #[must_use]
     pub fn new(permits: usize) -> Self {
-        Self(Arc::new(Mutex::new(State {
-            free: permits,
-            all: permits,
-            turns: VecDeque::new(),
-            queues: HashMap::new(),
-        })))
+        Self(Arc::new(Mutex::new(State { free: permits, all: permits, queue: FairQueue::default() })))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -61,18 +54,12 @@ impl FairSemaphore {
         let granted = {
             let mut state = self.state();
             let permits = permits.min(state.all);
-            if state.turns.is_empty() && permits <= state.free {
+            if state.queue.is_empty() && permits <= state.free {
                 state.free -= permits;
                 return FairPermit { of: self.clone(), permits };
             }
             let (granted, waits) = oneshot::channel();
-            let (network, waiting) = (network_of(peer), Waiting { permits, granted });
-            let State { turns, queues, .. } = &mut *state;
-            let queue = queues.entry(network).or_insert_with(|| {
-                turns.push_back(network);
-                VecDeque::new()
-            });
-            queue.push_back(waiting);
+            state.queue.push(network_of(peer), Waiting { permits, granted });
             waits
         };
         // Who waits keeps the semaphore, and this one its queue.
@@ -83,24 +70,12 @@ impl FairSemaphore {
     fn release(&self, permits: usize) {
         let mut state = self.state();
         state.free += permits;
-        while let Some(network) = state.turns.front().copied() {
-            let State { free, turns, queues, .. } = &mut *state;
-            let Some(queue) = queues.get_mut(&network) else { return };
-            match queue.front() {
-                Some(next) if next.permits > *free => return,
-                _ => {}
-            }
-            turns.pop_front();
-            if let Some(Waiting { permits, granted }) = queue.pop_front() {
-                match granted.send(FairPermit { of: self.clone(), permits }) {
-                    Ok(()) => *free -= permits,
-                    // It stopped waiting, and takes nothing.
-                    Err(mut unwanted) => unwanted.permits = 0,
-                }
-            }
-            match queue.is_empty() {
-                true => drop(queues.remove(&network)),
-                false => turns.push_back(network),
+        while state.queue.next().is_some_and(|next| next.permits <= state.free) {
+            let Some(Waiting { permits, granted }) = state.queue.pop() else { return };
+            match granted.send(FairPermit { of: self.clone(), permits }) {
+                Ok(()) => state.free -= permits,
+                // It stopped waiting, and takes nothing.
+                Err(mut unwanted) => unwanted.permits = 0,
             }
         }
     }
@@ -152,7 +127,7 @@ mod tests {
             drop(is_granted(waiting.as_mut()).expect("one after the other"));
         }
         let state = turns.state();
-        assert_eq!((state.free, state.queues.len(), state.turns.len()), (1, 0, 0));
+        assert_eq!((state.free, state.queue.is_empty()), (1, true));
     }
 
     #[test]

@@ -72,8 +72,9 @@ pub use cause::Cause;
 pub(crate) use cause::Why;
 pub use client::{
     Cache, CacheKey, Client, ClientBuilder, GroupAnswers, GroupRequest, Interruption, IntoPeer, IntoUri, Kept,
-    Observation, Observed, Outcome, Progress, RequestBuilder,
+    Observation, Observed, Outcome, Progress, RequestBuilder, cache_key,
 };
+pub use clock::Clock;
 pub use content_format::ContentFormat;
 pub use controller::{ControllerChoice, DEFAULT_CONTROLLER, DEFAULT_SETTINGS, UnknownController};
 pub use error::Error;
@@ -83,6 +84,8 @@ pub use fair::{FairPermit, FairSemaphore};
 pub use ipnet::IpNet;
 pub use link_format::{Link, LinkAttribute, LinkError, LinkWriter, attribute_fits, is_attribute_name, links};
 pub use millpond_coap::message::{Code, Kind, MessageId, NoResponse, Token, is_unsafe_to_forward, number};
+/// What a proxy decides.
+pub use millpond_coap::proxy;
 /// Who may hold how much of what is not enough for everybody, by network.
 pub use millpond_coap::quota;
 pub use millpond_coap::{Duplicates, Memory, MemoryError, Repeats, leisure};

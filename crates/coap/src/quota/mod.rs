@@ -10,14 +10,17 @@
 //! | [`Holders`] | whose holding gives way, where all of one kind count alike | connections, handshakes, sessions |
 //! | [`oldest_of_largest`] | which give way of many at once | validated addresses |
 //! | `Crowded` | what is worth least, without memory of its own | bodies in blocks and bursts, kept representations |
+//! | [`FairQueue`] | whose turn it is | permits, paths of a proxy |
 //! | `Tally` | who has most, by network and by address | answers to groups that wait for their time |
 
 mod crowded;
+mod fair;
 mod holders;
 mod shares;
 mod tally;
 
 pub(crate) use crowded::Crowded;
+pub use fair::FairQueue;
 pub use holders::{Holders, oldest_of_largest};
 pub use shares::{Full, Shares, Usage};
 pub(crate) use tally::Tally;

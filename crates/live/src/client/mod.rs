@@ -37,7 +37,7 @@ use tokio::sync::{mpsc, oneshot};
 pub(crate) use asks::options;
 pub(crate) use asks::{Asks, EarlyPing, Ping, Queue, failure};
 pub use builder::ClientBuilder;
-pub use cache::{Cache, CacheKey, Kept};
+pub use cache::{Cache, CacheKey, Kept, cache_key};
 pub(crate) use groups::WantedOfGroup;
 pub use groups::{GroupAnswers, GroupRequest};
 pub(crate) use heard::Teller;
@@ -63,6 +63,7 @@ pub(crate) use request::block_size;
 
 use crate::{
     ControllerChoice, Error, Host, Stats, Transport, Uri,
+    clock::Clock,
     dtls::{ClientKeys, Keys},
     socket::{Inputs, SocketTask},
     udp::canonical,
@@ -107,7 +108,8 @@ pub struct Client {
     /// Room for requests that have not ended.
     room: Arc<tokio::sync::Semaphore>,
     /// Representations that were got, if any are to be kept.
-    pub(crate) cache: Option<Arc<std::sync::Mutex<cache::Cache>>>,
+    pub(crate) cache: Option<Arc<std::sync::Mutex<Cache>>>,
+    clock: Clock,
 }
 
 /// Starts the task that owns a client's sockets.
@@ -162,7 +164,7 @@ impl Client {
         commands: Result<Commands, Error>,
         secure: tokio::sync::OnceCell<Commands>,
     ) -> Self {
-        let cache = settings.cache.map(|bytes| Arc::new(std::sync::Mutex::new(cache::Cache::new(bytes))));
+        let cache = settings.cache.map(|bytes| Arc::new(std::sync::Mutex::new(Cache::new(bytes))));
         Self {
             settings,
             commands,
@@ -178,6 +180,7 @@ impl Client {
             names: Arc::default(),
             room: Arc::new(tokio::sync::Semaphore::new(MOST_REQUESTS)),
             cache,
+            clock: Clock::start(),
         }
     }
 

@@ -14,14 +14,11 @@ use millpond_coap::{
     block::BlockSize,
     message::{Code, Kind, Token, number},
 };
-use tokio::{
-    sync::{OwnedSemaphorePermit, oneshot},
-    time::Instant,
-};
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use super::{
     Client, Commands,
-    cache::{CacheKey, Kept},
+    cache::{CacheKey, Kept, cache_key},
     command::{Command, Reply, RequestNumber, Wanted},
     deadline::{Until, by, within},
     lasting::{Lasting, Registration},
@@ -250,24 +247,24 @@ impl RequestBuilder {
         if let Some(etag) = kept.as_ref().and_then(|kept| kept.options().get(number::ETAG)) {
             self.options.add(number::ETAG, etag.clone());
         }
-        let cache = self.client.cache.clone();
+        let (cache, clock) = (self.client.cache.clone(), self.client.clock);
         let answer = self.exchange().await?;
         let (Some(key), Some(Ok(mut cache))) = (key, cache.as_ref().map(|cache| cache.lock())) else {
             return Ok(answer);
         };
-        Ok(cache.take(Instant::now(), &key, kept.as_ref(), answer))
+        Ok(cache.take(clock.now(), &key, kept.as_ref(), answer))
     }
 
     /// What the answer is kept by, or what is kept of it is forgotten by; none where that does not concern the cache.
     pub(super) fn key(&self) -> Option<CacheKey> {
         let (Ok(uri), Ok(payload), Some(_)) = (&self.uri, &self.payload, &self.client.cache) else { return None };
         let is_validated = self.options.get(number::ETAG).is_some();
-        (!is_validated).then(|| CacheKey::of(self.method, uri, &self.options, payload))
+        (!is_validated).then(|| cache_key(self.method, uri, &self.options, payload))
     }
 
     fn kept(&self, key: &CacheKey) -> Option<Kept> {
         let mut cache = self.client.cache.as_ref()?.lock().ok()?;
-        cache.get(Instant::now(), key)
+        cache.get(self.client.clock.now(), key)
     }
 
     /// Sends it and waits for the whole answer.
