@@ -195,6 +195,75 @@ fn proxies_of_many_sites_share_a_backhaul() {
 }
 
 #[test]
+fn equal_requests_that_are_open_together_are_one() {
+    // Twenty of 38 ms each come while the first is on its way for 936 ms.
+    for (own, transmissions) in [("nstart = 20", 20), ("nstart = 20\ncoalesce = true", 1)] {
+        let outcome = go(&(proxy("400 ms", "", own) + &clients(20, "")));
+        let asked = row(&outcome);
+        assert_eq!((asked.requests, asked.answered, asked.held_max), (20, 20, 20), "{own}");
+        assert_eq!(asked.transmissions - asked.retransmissions, transmissions, "{own}");
+        assert_eq!((outcome.summary.delivered, outcome.summary.answered), (20, 20), "{own}");
+    }
+    // What changes something is asked for as often as it is wanted.
+    let put = "request_payload = \"1 B\"";
+    let text = proxy("400 ms", "", "nstart = 20\ncoalesce = true\ncache = \"1 MB\"") + &clients(20, put);
+    let asked = row(&go(&text));
+    assert_eq!(asked.transmissions - asked.retransmissions, 20);
+}
+
+/// Of ten requests, 10 s apart, those within Max-Age of the first, a minute, get its answer.
+#[test]
+fn what_is_kept_ages_by_virtual_time() {
+    let ten = clients(1, "workload = { kind = \"periodic\", period = \"10 s\", phase = \"1 s\" }")
+        + "[run]\nfor = \"100 s\"\n";
+    let ten = ten.replace("exchanges = 1\n", "");
+    for (own, transmissions, bytes) in [("", 10, 940), ("cache = \"1 MB\"", 2, 956), ("cache = \"100 B\"", 10, 940)] {
+        let outcome = go(&(proxy("0 s", "", own) + &ten));
+        assert_eq!(row(&outcome), ProxyRow { requests: 10, answered: 10, transmissions, ..quiet() }, "{own}");
+        assert_eq!((outcome.summary.delivered, outcome.summary.answered), (10, 10), "{own}");
+        // 94 bytes each, and with the two of Max-Age 96.
+        let down = outcome.links.iter().find(|row| row.link == "radio-down").unwrap();
+        assert_eq!((down.delivered_bytes, down.useful_bytes), (bytes, bytes), "{own}");
+    }
+}
+
+#[test]
+fn a_full_queue_says_when_to_ask_again() {
+    let outcome = go(&(proxy("0 s", "", "queue = 2") + &clients(4, "")));
+    assert_eq!(
+        row(&outcome),
+        ProxyRow { requests: 4, answered: 3, refused: 1, transmissions: 3, held_max: 3, ..quiet() }
+    );
+    assert_eq!((outcome.summary.failed, outcome.summary.answered), (1, 3));
+    // 5.03 with Max-Age 4: two wait, and nothing is known of how long a request takes but what is assumed, 2 s.
+    let is_refusal = |bytes: &[u8]| matches!(bytes, [0xa3, _, _, 0xd1, 1, 4]);
+    assert!(outcome.capture.unwrap().windows(6).any(is_refusal));
+}
+
+/// One asks for eight things at once, and another for one.
+#[test]
+fn clients_take_turns() {
+    let eight = "nstart = 8\ntoken_length = 1\nworkload = { kind = \"backlog\", requests = 8 }";
+    let both = clients(1, eight).replace("exchanges = 1\n", "") + &clients(1, "");
+    let waits = |own: &str| go(&(proxy("0 s", "", own) + &both)).flows[1].fct_us.unwrap();
+    let (behind_all, in_turn) = (waits(""), waits("queue = 50"));
+    // Its request comes when two of the eight are answered: four exchanges of 136 ms and more stood before it, and do not.
+    assert!(in_turn + 4 * 136_000 <= behind_all, "{in_turn} us, {behind_all} us");
+}
+
+#[test]
+fn the_same_seed_gives_the_same_bytes() {
+    let own = "nstart = 2\ncoalesce = true\ncache = \"1 kB\"\nqueue = 3";
+    let lossy = "loss = { kind = \"bernoulli\", rate = 0.2 }";
+    let text =
+        proxy("300 ms", lossy, own) + &clients(9, "") + &clients(9, "uri_path = \"b\"\nrequest_payload = \"1 B\"");
+    let text = text.replace("exchanges = 1\n", "exchanges = 5\n");
+    let [one, other] = [go(&text), go(&text)];
+    assert!(row(&one).refused > 0 && row(&one).retransmissions > 0);
+    assert_eq!((row(&one), one.summary, one.capture), (row(&other), other.summary, other.capture));
+}
+
+#[test]
 fn what_a_scenario_may_not_say() {
     let refused = |text: &str| Scenario::from_toml(text, "test").unwrap_err().to_string();
     let good = proxy("0 s", "", "") + &clients(1, "");
@@ -222,6 +291,9 @@ fn what_a_scenario_may_not_say() {
             "nstart = 2\napplication_queue = 1\n[[clients]]",
             "proxies[0].application_queue: those under way",
         ),
+        ("[[clients]]", "cache = \"0 B\"\n[[clients]]", "proxies[0].cache: 0 B hold no answer"),
+        ("[[clients]]", "queue = 0\n[[clients]]", "proxies[0].queue: 0 requests cannot wait"),
+        ("[[clients]]", "queue = 9\napplication_queue = 9\n[[clients]]", "proxies[0].queue: application_queue bounds"),
         ("[[clients]]", "max_retransmit = 61\n[[clients]]", "proxies[0].max_retransmit: 61 is too many"),
         ("[[clients]]", "max_retransmits = 1\n[[clients]]", "max_retransmit"),
         (

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Clients, ControllerChoice, Route, Scenario, ScenarioError, clients, network::check_name, unknown};
+use super::{Clients, ControllerChoice, Route, Scenario, ScenarioError, Size, clients, network::check_name, unknown};
 
 /// A reverse proxy (RFC 7252 §5.7.3): to the clients behind it it is the server, to the server it is a client. Copies and
 /// acknowledgements end at it, so that each of its sides has a congestion control of its own.
@@ -27,10 +27,25 @@ pub struct Proxy {
     /// Requests that it holds, those under way included; one beyond that is refused with 5.03. Left out: any number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub application_queue: Option<u32>,
+    /// Bytes of answers that it keeps, as the gateway does. Left out: it keeps none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache: Option<Size>,
+    /// Equal safe requests that are open together are asked once.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub coalesce: bool,
+    /// Requests that wait before its `nstart`, in the gateway's queue; one beyond that is refused with 5.03 and a Max-Age in which they
+    /// will have been answered. Left out: those that `application_queue` allows, in the order in which they came.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<u32>,
 }
 
 /// Routes have numbers of 16 bits.
 const MOST: usize = 1_000;
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over like this")]
+fn is_false(value: &bool) -> bool {
+    !value
+}
 
 fn two() -> u8 {
     2
@@ -101,6 +116,15 @@ impl Scenario {
         }
         if let Some(problem) = clients::queue_problem(proxy.application_queue, proxy.nstart) {
             return refuse("application_queue", problem);
+        }
+        if proxy.cache.is_some_and(|cache| cache.0 == 0) {
+            return refuse("cache", "0 B hold no answer: leave this key out".to_owned());
+        }
+        if proxy.queue == Some(0) {
+            return refuse("queue", "0 requests cannot wait: write at least 1".to_owned());
+        }
+        if proxy.queue.is_some() && proxy.application_queue.is_some() {
+            return refuse("queue", "application_queue bounds the same requests: leave one of both out".to_owned());
         }
         if !self.clients.iter().any(|group| group.via.as_deref() == Some(proxy.name.as_str())) {
             let name = &proxy.name;

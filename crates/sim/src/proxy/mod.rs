@@ -1,16 +1,24 @@
 //! Proxies: nodes that take requests from the clients behind them and ask the server for them (RFC 7252 §5.7).
 //!
 //! A proxy has one endpoint with two roles. What it takes it acknowledges, by itself once half a second has passed without an
-//! answer, and asks for in a message of its own; what it gets it hands back under the token of the client. It keeps no answers.
+//! answer, and asks for in a message of its own; what it gets it hands back under the token of the client. Which answers it keeps, which
+//! requests share one, and whose turn it is, is decided by what decides it in the gateway ([`millpond_coap::proxy`]).
+
+mod answer;
+mod requests;
 
 use std::collections::{BTreeMap, VecDeque};
 
 use millpond_coap::{
-    Cause, Config, Duplicates, Endpoint, Event, ExchangeId, Identities, Limits, Outgoing, Output, Patience, Refused,
-    RequestId, Transmission, Transmit,
-    message::{Code, Kind, Message, MessageId, Token, number},
+    Cause, Config, Duplicates, Endpoint, Event, ExchangeId, Identities, Limits, Output, Patience, Refused,
+    Transmission, Transmit,
+    message::{Code, Kind, Message, Token},
+    proxy::{Cache, CacheKey, Flights, Queue},
 };
 use millpond_control::{ChanceSeed, Instant, PeerController};
+
+use answer::Answer;
+use requests::{Due, Ended, Fate, Held, Taken};
 
 use crate::{
     RunError,
@@ -35,6 +43,12 @@ pub(crate) struct Proxy {
     /// The numbers of exchanges that are open.
     open: BTreeMap<ExchangeId, u32>,
     begun: u32,
+    /// What it keeps of answers, if anything.
+    cache: Option<Cache<Answer>>,
+    /// Which of those that it holds wait for the answer to another, if equal requests share one.
+    flights: Option<Flights<CacheKey, u32>>,
+    /// Which of them wait for their turn, if they are in a queue of their own and not in the endpoint's.
+    queue: Option<Queue<u32>>,
     /// Answers that are messages of their own and have not left yet: for whom, their tokens, what they answer.
     answers: Vec<(u32, Token, Tag)>,
     /// The same once they have, until they are acknowledged.
@@ -42,38 +56,6 @@ pub(crate) struct Proxy {
     row: ProxyRow,
     /// The row as it was when the warm-up ended.
     before: ProxyRow,
-}
-
-/// A request that was taken.
-struct Held {
-    client: u32,
-    id: RequestId,
-    kind: Kind,
-    message_id: MessageId,
-    token: Token,
-    /// The copy that brought it.
-    tag: Tag,
-    exchange: ExchangeId,
-    /// Copies of what it was asked for with.
-    copies: u8,
-}
-
-/// A request as it came.
-struct Taken {
-    client: u32,
-    id: RequestId,
-    kind: Kind,
-    code: Code,
-    message_id: MessageId,
-    token: Token,
-    options: Vec<(u16, Vec<u8>)>,
-    payload: Vec<u8>,
-}
-
-/// The end of an exchange with the server.
-struct Ended {
-    exchange: ExchangeId,
-    answer: Option<(Code, Option<Vec<u8>>, Vec<u8>)>,
 }
 
 /// What an endpoint told when it was drained.
@@ -96,7 +78,6 @@ impl Proxy {
         groups: &[u32],
     ) -> Result<Self, RunError> {
         let described = &scenario.proxies[place];
-        let refused = |why: String| RunError::Endpoint("a proxy", why);
         let behind = |group: &u32| scenario.proxy_of(&scenario.clients[*group as usize]) == Some(place);
         let theirs = scenario.clients.iter().zip(controllers).enumerate();
         let theirs = theirs.filter(|(group, _)| behind(&(*group as u32)));
@@ -122,11 +103,10 @@ impl Proxy {
         };
         // The server has the random numbers behind the clients'.
         let luck = number.wrapping_add(1);
-        let mut endpoint = Endpoint::new(config, prototype, seed, luck, Identities::counted())
-            .map_err(|error| refused(error.to_string()))?;
+        let mut endpoint = Endpoint::new(config, prototype, seed, luck, Identities::counted()).map_err(refused)?;
         for peer in clients.into_iter().chain([SERVER]) {
             let set = endpoint.set_controller(Instant::ORIGIN, peer, controller.clone());
-            set.map_err(|why| refused(why.to_string()))?;
+            set.map_err(refused)?;
         }
         Ok(Self {
             endpoint,
@@ -136,6 +116,9 @@ impl Proxy {
             held: BTreeMap::new(),
             open: BTreeMap::new(),
             begun: 0,
+            cache: described.cache.map(|bytes| Cache::new(usize::try_from(bytes.0).unwrap_or(usize::MAX))),
+            flights: described.coalesce.then(Flights::default),
+            queue: described.queue.map(|most| Queue::new(described.nstart.into(), most as usize)),
             answers: Vec::new(),
             separate: BTreeMap::new(),
             row: ProxyRow { proxy: LinkName::from(described.name.as_str()), ..ProxyRow::default() },
@@ -165,7 +148,8 @@ impl Proxy {
         let (exchange, copy) = match *cause {
             Cause::Exchange { id, copy, .. } => (self.open.get(&id).copied(), copy),
             Cause::Plain => {
-                let unsent = |held: &&Held| held.kind == Kind::NonConfirmable && held.copies == 0;
+                let unsent =
+                    |held: &Held| held.taken.kind == Kind::NonConfirmable && held.copies == 0 && held.asked.is_some();
                 (self.held.iter().find(|(_, held)| unsent(held)).map(|(number, _)| *number), 0)
             }
             _ => return tag,
@@ -201,27 +185,11 @@ impl Proxy {
             // It had half a second's time.
             Cause::Ack => {
                 let id = Message::parse(bytes).ok()?.id;
-                let held = self.held.values().find(|held| held.client == client && held.message_id == id)?;
+                let held =
+                    self.held.values().find(|Held { taken, .. }| (taken.client, taken.message_id) == (client, id))?;
                 Some((held.tag, true))
             }
             _ => None,
-        }
-    }
-}
-
-impl Taken {
-    fn of(client: u32, id: RequestId, message: &Message<'_>) -> Self {
-        // What names copies counts between two neighbours only, and clients send nothing else.
-        let path = message.values(number::URI_PATH).map(|segment| (number::URI_PATH, segment.to_vec()));
-        Self {
-            client,
-            id,
-            kind: message.kind,
-            code: message.code,
-            message_id: message.id,
-            token: message.token,
-            options: path.collect(),
-            payload: message.payload().to_vec(),
         }
     }
 }
@@ -285,6 +253,7 @@ impl World<'_> {
         let brought = arrival.filter(|arrival| !arrival.to_client).map(|arrival| arrival.tag);
         let mut carried = 0;
         let mut ended = VecDeque::new();
+        let mut due = VecDeque::new();
         // What it is answering, if not what has just arrived.
         let mut answering = None;
         let sleep = loop {
@@ -294,11 +263,17 @@ impl World<'_> {
             }
             if let Some(taken) = drained.taken {
                 carried += u32::from(self.take_at_proxy(place, now, taken, brought.unwrap_or(Tag::of(0, 0, now)))?);
-            } else if let Some(end) = ended.pop_front() {
-                answering = self.answer_at_proxy(place, now, &end)?;
-            } else {
-                break sleep;
+                continue;
             }
+            if due.is_empty() {
+                let Some(end) = ended.pop_front() else { break sleep };
+                due = self.proxies[place].ended(now, end);
+            }
+            answering = match due.pop_front() {
+                Some(Due::Answer(number, answer)) => self.answer_at_proxy(place, now, number, answer)?,
+                Some(Due::Ask(number)) => self.proxies[place].ask(now, number).map(|_| None)?,
+                None => None,
+            };
         };
         self.agenda.set(self.proxies[place].number, sleep);
         if let Some(tag) = brought.filter(|tag| tag.exchange != NO_EXCHANGE) {
@@ -352,9 +327,7 @@ impl World<'_> {
                     drained.taken = Some(Taken::of(from, id, &message));
                 }
                 Output::Event(Event::Response { exchange, message, .. }) => {
-                    let format = message.option(number::CONTENT_FORMAT).map(<[u8]>::to_vec);
-                    let answer = (message.code, format, message.payload().to_vec());
-                    ended.push_back(Ended { exchange, answer: Some(answer) });
+                    ended.push_back(Ended { exchange, answer: Some(Answer::of(&message)) });
                     let Some(arrival) = arrival else { continue };
                     let (number, tag) = (proxy.number, arrival.tag);
                     if tag.flow == number
@@ -376,57 +349,45 @@ impl World<'_> {
         }
     }
 
-    /// A proxy takes a request that the copy with this tag brought, and asks for it; false if it has refused it instead.
+    /// A proxy takes a request that the copy with this tag brought; false if it has answered it at once.
     fn take_at_proxy(&mut self, place: usize, now: Instant, taken: Taken, tag: Tag) -> Result<bool, RunError> {
-        let proxy = &mut self.proxies[place];
-        proxy.row.requests += 1;
-        let options: Vec<(u16, &[u8])> = taken.options.iter().map(|(number, value)| (*number, &value[..])).collect();
-        let request = Outgoing { kind: taken.kind, ..Outgoing::confirmable(taken.code, &options) }
-            .with_payload(&taken.payload)
-            .with_patience(proxy.patience);
-        let has_room = proxy.held.len() < proxy.most;
-        let exchange = match has_room.then(|| proxy.endpoint.request(now, SERVER, &request)) {
-            Some(Ok(exchange)) => exchange,
-            None | Some(Err(Refused::TooManyWaiting { .. })) => {
-                proxy.row.refused += 1;
-                let response = Outgoing { kind: taken.kind, ..Outgoing::confirmable(Code::SERVICE_UNAVAILABLE, &[]) };
-                let told = proxy.endpoint.respond(now, taken.id, &response);
-                return told.map(|()| false).map_err(|why| RunError::Endpoint("a proxy", why.to_string()));
-            }
-            Some(Err(why)) => return Err(RunError::Endpoint("a proxy", why.to_string())),
-        };
-        let Taken { client, id, kind, message_id, token, .. } = taken;
-        proxy.open.insert(exchange, proxy.begun);
-        proxy.held.insert(proxy.begun, Held { client, id, kind, message_id, token, tag, exchange, copies: 0 });
-        proxy.begun = proxy.begun.wrapping_add(1);
-        proxy.row.held_max = proxy.row.held_max.max(proxy.held.len() as u64);
-        Ok(true)
+        let (id, kind) = (taken.id, taken.kind);
+        let fate = self.proxies[place].take(now, taken, tag)?;
+        if matches!(fate, Fate::Shared | Fate::Kept(_)) {
+            // It goes no further.
+            self.ledger.delivered(&tag, now);
+        }
+        let (Fate::Kept(answer) | Fate::Refused(answer)) = fate else { return Ok(true) };
+        self.proxies[place].respond(now, id, kind, &answer).map(|()| false).map_err(refused)
     }
 
-    /// A proxy answers the request of a client, now that its own has ended; gives the tag of what it answers.
-    fn answer_at_proxy(&mut self, place: usize, now: Instant, end: &Ended) -> Result<Option<Tag>, RunError> {
+    /// A proxy answers the request of a client, by 5.04 where there is no answer in time; gives the tag of what it answers.
+    fn answer_at_proxy(
+        &mut self,
+        place: usize,
+        now: Instant,
+        number: u32,
+        answer: Option<Answer>,
+    ) -> Result<Option<Tag>, RunError> {
         let proxy = &mut self.proxies[place];
-        let Some(held) = proxy.open.remove(&end.exchange).and_then(|number| proxy.held.remove(&number)) else {
-            return Ok(None);
-        };
-        debug_assert!(held.exchange == end.exchange, "an exchange of another request has ended");
-        *(if end.answer.is_some() { &mut proxy.row.answered } else { &mut proxy.row.failed }) += 1;
-        // RFC 7252 §5.7.1: without an answer in time, 5.04.
-        let (code, format, payload) = match &end.answer {
-            Some((code, format, payload)) => (*code, format.as_deref(), &payload[..]),
-            None => (Code::GATEWAY_TIMEOUT, None, &[][..]),
-        };
-        let options: Vec<(u16, &[u8])> = format.map(|format| (number::CONTENT_FORMAT, format)).into_iter().collect();
-        let response = Outgoing { kind: held.kind, ..Outgoing::confirmable(code, &options) }
-            .with_payload(payload)
-            .with_patience(proxy.patience);
-        proxy.answers.retain(|(client, token, _)| (*client, *token) != (held.client, held.token));
-        match proxy.endpoint.respond(now, held.id, &response) {
-            Ok(()) => proxy.answers.push((held.client, held.token, held.tag)),
+        let Some(Held { taken, tag, .. }) = proxy.held.remove(&number) else { return Ok(None) };
+        *(if answer.is_some() { &mut proxy.row.answered } else { &mut proxy.row.failed }) += 1;
+        // RFC 7252 §5.7.1.
+        let answer = answer.unwrap_or_else(|| Answer::own(Code::GATEWAY_TIMEOUT));
+        let Taken { client, id, kind, token, .. } = taken;
+        proxy.answers.retain(|(to, known, _)| (*to, *known) != (client, token));
+        match proxy.respond(now, id, kind, &answer) {
+            Ok(()) => proxy.answers.push((client, token, tag)),
             // So late that nobody waits for it any more.
-            Err(Refused::UnknownRequest) => self.gone(&held.tag, now),
-            Err(why) => return Err(RunError::Endpoint("a proxy", why.to_string())),
+            Err(Refused::UnknownRequest) => self.gone(&tag, now),
+            Err(why) => return Err(refused(why)),
         }
-        Ok(Some(held.tag))
+        Ok(Some(tag))
     }
+}
+
+/// What a proxy was to do is no way to go on.
+#[cold]
+fn refused(why: impl ToString) -> RunError {
+    RunError::Endpoint("a proxy", why.to_string())
 }
