@@ -21,6 +21,10 @@ pub struct TcpSegment<'p> {
     pub ack: Option<u32>,
     /// The longest payload, in bytes, that its sender takes: there if it opens the connection.
     pub mss: Option<u32>,
+    /// Whether its sender understands selective acknowledgements, if it opens the connection.
+    pub permits_sack: bool,
+    /// What has arrived beyond, from and up to which number (RFC 2018).
+    pub sacks: [Option<(u32, u32)>; 4],
     /// What it carries.
     pub payload: &'p [u8],
 }
@@ -110,7 +114,12 @@ impl<W: Write> Capture<W> {
             u16::MAX,
         );
         if let Some(mss) = segment.mss {
-            builder = builder.syn().options(&opening(mss)).map_err(io::Error::other)?;
+            builder = builder.syn().options(&opening(mss, segment.permits_sack)).map_err(io::Error::other)?;
+        }
+        if let [Some(first), others @ ..] = segment.sacks {
+            let blocks = TcpOptionElement::SelectiveAcknowledgement(first, others);
+            let options = [TcpOptionElement::Noop, TcpOptionElement::Noop, blocks];
+            builder = builder.options(&options).map_err(io::Error::other)?;
         }
         if let Some(ack) = segment.ack {
             builder = builder.ack(ack);
@@ -164,11 +173,16 @@ impl<W: Write> Capture<W> {
     }
 }
 
-/// The options of a segment that opens a connection: those of Linux without selective acknowledgements and timestamps, eight
-/// bytes. The window is written as it stands.
-fn opening(mss: u32) -> [TcpOptionElement; 3] {
-    let mss = u16::try_from(mss).unwrap_or(u16::MAX);
-    [TcpOptionElement::MaximumSegmentSize(mss), TcpOptionElement::Noop, TcpOptionElement::WindowScale(0)]
+/// The options of a segment that opens a connection: those of Linux without timestamps, and without a scaled window where
+/// selective acknowledgements are permitted, eight bytes. The window is written as it stands.
+fn opening(mss: u32, permits_sack: bool) -> Vec<TcpOptionElement> {
+    use TcpOptionElement::{MaximumSegmentSize, Noop, SelectiveAcknowledgementPermitted, WindowScale};
+    let mss = MaximumSegmentSize(u16::try_from(mss).unwrap_or(u16::MAX));
+    if permits_sack {
+        vec![mss, SelectiveAcknowledgementPermitted, Noop, Noop]
+    } else {
+        vec![mss, Noop, WindowScale(0)]
+    }
 }
 
 // Blocks and options of draft-ietf-opsawg-pcapng.

@@ -26,7 +26,8 @@ fn capture() -> Vec<u8> {
     capture.datagram(at(2_500), Seen::Clients, up, request, "").unwrap();
     capture.datagram(at(2_720), Seen::Server, up, request, "").unwrap();
     capture.datagram(at(2_720), Seen::Server, down, response, "").unwrap();
-    let segment = |mss, sequence, ack, payload| TcpSegment { sequence, ack, mss, payload };
+    let segment =
+        |mss, sequence, ack, payload| TcpSegment { sequence, ack, mss, permits_sack: false, sacks: [None; 4], payload };
     let (up, down) = ways(2);
     for (millis, way, segment) in [
         (3_000, up, segment(Some(256), 0, None, &b""[..])),

@@ -30,6 +30,8 @@ impl<'s> From<&'s Segment> for TcpSegment<'s> {
             sequence: if segment.opens() { 0 } else { number(segment.seq) },
             ack: segment.ack.map(number),
             mss: segment.mss,
+            permits_sack: segment.permits_sack,
+            sacks: [0, 1, 2, 3].map(|place| segment.sacks.get(place).map(|&(from, to)| (number(from), number(to)))),
             payload: &segment.payload,
         }
     }

@@ -345,7 +345,7 @@ impl World<'_> {
         let is_own = calls && tag.flow as usize >= self.clients.len() && self.proxy(tag.flow).is_none();
         loop {
             let mut asked = None;
-            let (below, callers) = self.server.parts();
+            let (below, callers, bodies) = self.server.parts();
             let sleep = loop {
                 if let Some(until) = below.quiet_until(now) {
                     break until;
@@ -380,7 +380,8 @@ impl World<'_> {
                         );
                         let observes = calls && message.option(number::OBSERVE).is_some();
                         let observes = observes.then_some(message.token);
-                        asked = Some(Asked { id, kind: message.kind, code: message.code, group, observes });
+                        let resource = bodies.resource(group, message.uri_path());
+                        asked = Some(Asked { id, kind: message.kind, code: message.code, group, resource, observes });
                     }
                     // Of what it does not send by itself nothing ends.
                     Said::Told(event) if calls => callers.note(&event),

@@ -18,8 +18,8 @@ use crate::{
     calls::Callers,
     ledger::Tag,
     population::{datagram, transmission},
-    scenario::{self, Echo, Scenario, Size},
-    stream_end::StreamServer,
+    scenario::{self, Clients, Echo, Scenario, Size},
+    stream_end::{StreamAsked, StreamServer},
 };
 
 /// A request that the application has been handed.
@@ -30,8 +30,55 @@ pub(crate) struct Asked {
     pub(crate) code: Code,
     /// The group of its client.
     pub(crate) group: u32,
+    /// The place of its resource among those that answer this group otherwise than as usual.
+    pub(crate) resource: Option<u16>,
     /// Its token, if it registers for notifications.
     pub(crate) observes: Option<Token>,
+}
+
+/// What it answers.
+pub(crate) struct Bodies {
+    /// What each group gets as usual.
+    of_groups: Vec<SharedBody>,
+    /// What others do: they are behind proxies.
+    of_others: SharedBody,
+    /// Of each group the resources that answer otherwise, by the segments of their paths.
+    own: Vec<Vec<(Vec<String>, SharedBody)>>,
+    has_own: bool,
+}
+
+impl Bodies {
+    fn of(scenario: &Scenario) -> Self {
+        let body = |size: Size| SharedBody::new(vec![b'.'; size.0 as usize]);
+        // Groups without a body of their own share one.
+        let whole = body(scenario.server.payload);
+        let own =
+            |group: &Clients| scenario.own_bodies(group).into_iter().map(|(path, size)| (path, body(size))).collect();
+        let own: Vec<Vec<_>> = scenario.clients.iter().map(own).collect();
+        let usual = |group: &Clients| group.response_payload.map_or_else(|| whole.clone(), body);
+        Self {
+            of_groups: scenario.clients.iter().map(usual).collect(),
+            has_own: own.iter().any(|own| !own.is_empty()),
+            own,
+            of_others: whole,
+        }
+    }
+
+    /// The place of a resource among those that answer this group otherwise than as usual.
+    #[inline]
+    pub(crate) fn resource<'p>(&self, group: u32, path: impl Iterator<Item = &'p [u8]> + Clone) -> Option<u16> {
+        if !self.has_own {
+            return None;
+        }
+        let own = self.own.get(group as usize)?;
+        let is = |(known, _): &(Vec<String>, _)| known.iter().map(String::as_bytes).eq(path.clone());
+        own.iter().position(is).map(|place| place as u16)
+    }
+
+    fn body(&self, group: u32, resource: Option<u16>) -> &SharedBody {
+        let own = resource.and_then(|place| self.own.get(group as usize)?.get(usize::from(place)));
+        own.map_or_else(|| self.of_groups.get(group as usize).unwrap_or(&self.of_others), |(_, body)| body)
+    }
 }
 
 /// The server and what it is working on.
@@ -39,10 +86,7 @@ pub(crate) struct Server {
     pub(crate) below: Below,
     pub(crate) host_time: Span,
     pub(crate) content_format: Vec<u8>,
-    /// What each group gets.
-    bodies: Vec<SharedBody>,
-    /// What others do: they are behind proxies.
-    body: SharedBody,
+    bodies: Bodies,
     /// The size in which each group gets the body, if not whole.
     sizes: Vec<Option<BlockSize>>,
     /// Requests that the application is working on, and when it is done.
@@ -95,18 +139,11 @@ impl Server {
         let below = Below::new(endpoint, scenario, seed)?;
         let format = described.content_format.to_be_bytes();
         let zeros = format.iter().take_while(|byte| **byte == 0).count();
-        // Groups without a body of their own share one.
-        let whole = SharedBody::new(vec![b'.'; described.payload.0 as usize]);
-        let body = |own: Option<Size>| match own {
-            Some(own) => SharedBody::new(vec![b'.'; own.0 as usize]),
-            None => whole.clone(),
-        };
         Ok(Self {
             below,
             host_time: described.host_time.span(),
             content_format: format[zeros..].to_vec(),
-            bodies: scenario.clients.iter().map(|group| body(group.response_payload)).collect(),
-            body: body(None),
+            bodies: Bodies::of(scenario),
             sizes: scenario.clients.iter().map(|group| group.transfer.block_size()).collect(),
             working: VecDeque::new(),
             changes: scenario.timeline.iter().filter_map(change).collect(),
@@ -132,10 +169,15 @@ impl Server {
         set.map_err(refused)
     }
 
-    /// What is below and what it sends by itself, apart from each other.
+    /// What is below, what it sends by itself and what it answers, apart from each other.
     #[inline]
-    pub(crate) fn parts(&mut self) -> (&mut Below, &mut Callers) {
-        (&mut self.below, &mut self.callers)
+    pub(crate) fn parts(&mut self) -> (&mut Below, &mut Callers, &Bodies) {
+        (&mut self.below, &mut self.callers, &self.bodies)
+    }
+
+    /// The ends of connections and what it answers, apart from each other.
+    pub(crate) fn answering(&mut self) -> (&mut [StreamServer], &Bodies) {
+        (&mut self.streams, &self.bodies)
     }
 
     /// The application takes a request that the copy with this tag brought: answers at once, or begins to work on it; whether
@@ -167,22 +209,21 @@ impl Server {
         now: Instant,
         place: usize,
         group: u32,
-        id: RequestId,
-        is_get: bool,
+        asked: &StreamAsked,
     ) -> Result<(), RunError> {
         let Some(end) = &mut self.streams[place].end else { return Ok(()) };
         let options = [(number::CONTENT_FORMAT, &self.content_format[..])];
-        let code = if is_get { Code::CONTENT } else { Code::CHANGED };
-        let body = self.bodies.get(group as usize).unwrap_or(&self.body);
+        let code = if asked.is_get { Code::CONTENT } else { Code::CHANGED };
+        let body = self.bodies.body(group, asked.resource);
         let answer = Answer::new(code, &options).with_shared_body(body);
-        end.coap.answer(now, id, &answer).map_err(refused)
+        end.coap.answer(now, asked.id, &answer).map_err(refused)
     }
 
     fn answer(&mut self, now: Instant, asked: &Asked) -> Result<(), RunError> {
         let options = [(number::OBSERVE, &[][..]), (number::CONTENT_FORMAT, &self.content_format[..])];
         let code = if asked.code == Code::GET { Code::CONTENT } else { Code::CHANGED };
         let options = &options[usize::from(asked.observes.is_none())..];
-        let body = self.bodies.get(asked.group as usize).unwrap_or(&self.body);
+        let body = self.bodies.body(asked.group, asked.resource);
         match &mut self.below {
             // A non-confirmable request is answered by a non-confirmable response (RFC 7252 §5.2.3).
             Below::Endpoint(endpoint) => {

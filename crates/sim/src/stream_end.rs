@@ -164,6 +164,15 @@ impl StreamClient {
     }
 }
 
+/// A request that came over a connection.
+#[derive(Clone, Copy)]
+pub(crate) struct StreamAsked {
+    pub(crate) id: RequestId,
+    pub(crate) is_get: bool,
+    /// The place of its resource among those that answer its group otherwise than as usual.
+    pub(crate) resource: Option<u16>,
+}
+
 /// The server's end of one client's connections.
 #[derive(Default)]
 pub(crate) struct StreamServer {
@@ -173,7 +182,7 @@ pub(crate) struct StreamServer {
     /// Which connection of the client it is.
     pub(crate) connection: u32,
     /// Requests that the application is working on, and when it is done.
-    pub(crate) working: VecDeque<(Instant, RequestId, bool)>,
+    pub(crate) working: VecDeque<(Instant, StreamAsked)>,
     /// Requests taken so far.
     pub(crate) taken: u32,
     /// How the sender stood when it was traced last.

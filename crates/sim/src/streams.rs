@@ -11,7 +11,7 @@ use crate::{
     ledger::{NO_EXCHANGE, Tag},
     network::{Carried, SERVER},
     scenario::SEGMENT_OVER_DATAGRAM,
-    stream_end::Asked,
+    stream_end::{Asked, StreamAsked},
     tcp::{Config, Polled},
     world::{Client, World},
 };
@@ -216,7 +216,9 @@ impl World<'_> {
     pub(crate) fn drain_stream_server(&mut self, place: usize, now: Instant) -> Result<(), RunError> {
         let host_time = self.server.host_time;
         loop {
-            let server = &mut self.server.streams[place];
+            let group = self.clients[self.server.streams[place].flow as usize].group();
+            let (streams, bodies) = self.server.answering();
+            let server = &mut streams[place];
             let Some(end) = &mut server.end else { return Ok(()) };
             let conducts = &self.conducts;
             let heard = end.hear(now, |event| match event {
@@ -225,21 +227,21 @@ impl World<'_> {
                         conducts.iter().any(|conduct| conduct.is_for(message.uri_path())),
                         "somebody asks for a resource that nobody has"
                     );
-                    Some((id, message.code == Code::GET))
+                    let resource = bodies.resource(group, message.uri_path());
+                    Some(StreamAsked { id, is_get: message.code == Code::GET, resource })
                 }
                 _ => None,
             });
-            if let Some((id, is_get)) = heard {
+            if let Some(asked) = heard {
                 let tag = Tag { exchange: server.taken, ..Tag::of(server.flow, 0, now) };
                 self.ledger.delivered(&tag, now);
                 server.taken += 1;
-                server.working.push_back((now.after(host_time), id, is_get));
+                server.working.push_back((now.after(host_time), asked));
                 continue;
             }
-            let Some(&(_, id, is_get)) = server.working.front().filter(|(due, ..)| *due <= now) else { break };
+            let Some(&(_, asked)) = server.working.front().filter(|(due, ..)| *due <= now) else { break };
             server.working.pop_front();
-            let group = self.clients[self.server.streams[place].flow as usize].group();
-            self.server.answer_stream(now, place, group, id, is_get)?;
+            self.server.answer_stream(now, place, group, &asked)?;
         }
         self.send_from_server(place, now);
         Ok(())

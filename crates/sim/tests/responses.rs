@@ -53,6 +53,44 @@ fn a_download_over_tcp_beside_coap_fills_the_path_and_delays_the_others() {
     }
 }
 
+/// A resource, a group and a request may say how long a response is; the last of them counts.
+#[test]
+fn resources_and_requests_have_responses_of_their_own_length() {
+    let script = |steps: &str| {
+        format!(
+            "[[clients]]\ncount = 1\ncontroller = \"rfc7252\"\n\
+             workload = {{ kind = \"continuous\", requests = 6, script = [{steps}] }}\n"
+        )
+    };
+    let steps = "{ path = \"a\" }, { path = \"/b/c\" }, { path = \"d\", response_payload = \"300 B\" }";
+    let resources = "[server]\nresources = { \"b/c\" = \"200 B\", d = \"0 B\" }\n";
+    let outcome = go(&(script(steps) + resources));
+    assert_eq!(outcome.links[1].delivered_bytes, 2 * (94 + 234 + 334));
+    assert_eq!(outcome.summary.answered, 6);
+    let own = script(steps).replace("count = 1", "count = 1\nresponse_payload = \"10 B\"");
+    assert_eq!(go(&(own + resources)).links[1].delivered_bytes, 2 * (44 + 44 + 334));
+    let tcp = script(steps).replace("controller = \"rfc7252\"", "transport = \"tcp\"");
+    assert_eq!(go(&(tcp + resources)).flows[0].body_bytes, 2 * (60 + 200 + 300));
+}
+
+/// An upload is a request that no datagram holds.
+#[test]
+fn an_upload_over_tcp_beside_coap_fills_the_uplink() {
+    for (congestion, sack) in [("new-reno", false), ("cubic", true), ("bbr", true)] {
+        let tcp = format!(
+            "[[clients]]\ncount = 1\nexchanges = 1\nrequest_payload = \"300 kB\"\nresponse_payload = \"0 B\"\n\
+             transport = {{ kind = \"tcp\", congestion = \"{congestion}\", sack = {sack} }}\n"
+        );
+        let beside = go(&format!("{COAP}{tcp}").replace("queue = \"100 kB\"", "queue = \"20 kB\""));
+        assert_eq!(beside.summary.unfinished, 0, "{congestion}");
+        let upload = beside.flows.iter().find(|flow| flow.group == 1).and_then(|flow| flow.fct_us).unwrap();
+        let least = 300_000.0 * 296.0 / 256.0 * 8.0 / 100_000.0;
+        assert!((least..2.0 * least).contains(&(upload as f64 / 1e6)), "{congestion}: {upload}");
+        let bytes = beside.links[0].delivered_bytes as f64;
+        assert!(bytes > 300_000.0 * 296.0 / 256.0 && bytes < 450_000.0, "{congestion}: {bytes}");
+    }
+}
+
 #[test]
 fn what_is_no_response_is_one_line() {
     let refused = |keys: &str| scenario(&format!("[[clients]]\ncount = 1\n{keys}\n")).unwrap_err();
@@ -62,4 +100,17 @@ fn what_is_no_response_is_one_line() {
     assert!(told.contains("clients[0].response_payload: 17000000 B is too large a body"), "{told}");
     let told = refused("controller = \"rfc7252\"\nworkload = \"none\"\nresponse_payload = \"1 B\"");
     assert!(told.contains("clients[0].response_payload: only a group that asks"), "{told}");
+    let script = |steps: &str| {
+        refused(&format!("controller = \"rfc7252\"\nworkload = {{ kind = \"backlog\", script = [{steps}] }}"))
+    };
+    let told = script("{ response_payload = \"1 B\" }, { path = \"hello\", response_payload = \"2 B\" }");
+    assert!(told.contains("response_payload: `hello` answers 1 B and 2 B: write one size, or another path"), "{told}");
+    let told = refused("controller = \"rfc7252\"\n[server]\nresources = { nobody = \"1 B\" }");
+    assert!(told.contains("server.resources.nobody: nobody asks for it"), "{told}");
+    let told = refused("controller = \"rfc7252\"\nrequest_payload = \"70 kB\"");
+    assert!(told.contains("clients[0].request_payload: 70000 B does not fit a datagram"), "{told}");
+    let told = refused("transport = \"tcp\"\nrequest_payload = \"17 MB\"");
+    assert!(told.contains("clients[0].request_payload: 17000000 B is too large a body"), "{told}");
+    let told = refused("transport = { kind = \"tcp\", sack = true, recovery = \"inflation\" }");
+    assert!(told.contains("clients[0].transport.recovery: a window is inflated where nobody tells"), "{told}");
 }

@@ -4,8 +4,8 @@ use millpond_control::Chance;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Commands, ControllerChoice, Duration, MOST_PAYLOAD, Memory, Method, Notifications, Route, ScenarioError, Size,
-    Sizes, Transfer, Transport, Workload, Workloads,
+    Commands, ControllerChoice, Duration, MOST_BODY, MOST_PAYLOAD, Memory, Method, Notifications, Route, ScenarioError,
+    Size, Sizes, Transfer, Transport, Workload, Workloads,
 };
 
 /// Clients that are alike.
@@ -309,9 +309,12 @@ impl Clients {
         if let Some(problem) = self.request_payload.problem() {
             return refuse("request_payload", problem);
         }
-        if self.request_bytes() > MOST_PAYLOAD {
-            let payload = Size(self.longest_payload());
+        let payload = Size(self.longest_payload());
+        if self.transport.is_udp() && self.request_bytes() > MOST_PAYLOAD {
             return refuse("request_payload", format!("{payload} does not fit a datagram (at most {MOST_PAYLOAD} B)"));
+        }
+        if payload > MOST_BODY {
+            return refuse("request_payload", format!("{payload} is too large a body (at most {MOST_BODY})"));
         }
         for (name, path) in
             [("uri_path", &self.uri_path[..])].into_iter().chain(self.workload.paths().map(|path| ("workload", path)))

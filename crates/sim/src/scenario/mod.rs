@@ -13,12 +13,15 @@ mod network;
 mod packets;
 mod proxies;
 mod relays;
+mod responses;
 mod spread;
 mod timeline;
 mod timing;
 mod transfer;
 mod transport;
 mod workload;
+
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
@@ -88,6 +91,9 @@ pub struct Scenario {
 pub struct Server {
     /// Payload of a response, or the body that clients fetch in blocks.
     pub payload: Size,
+    /// Payloads of responses of resources that have one of their own, by their paths.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub resources: BTreeMap<String, Size>,
     /// Content-Format of a response; 0 (text) is written as an option without value.
     pub content_format: u16,
     /// What becomes of a retransmission of a request.
@@ -123,6 +129,7 @@ impl Default for Server {
     fn default() -> Self {
         Self {
             payload: Size(60),
+            resources: BTreeMap::new(),
             content_format: 0,
             duplicates: Duplicates::default(),
             host_time: Duration(0),
@@ -279,12 +286,6 @@ impl Scenario {
         self.flow_groups().iter().map(of_group).fold(0, u64::saturating_add)
     }
 
-    /// What clients of a group get for an answer.
-    #[must_use]
-    pub fn body(&self, group: &Clients) -> Size {
-        group.response_payload.unwrap_or(self.server.payload)
-    }
-
     /// The longest body of all.
     pub(crate) fn longest_body(&self) -> Size {
         self.clients.iter().map(|group| self.body(group)).max().unwrap_or(self.server.payload)
@@ -308,7 +309,7 @@ impl Scenario {
         let bodies = self.clients.iter().map(|group| {
             let body = self.body(group).0;
             let each = match (&group.transport, group.transfer.is_whole()) {
-                (Transport::Tcp(_), _) => CONNECTION + 3 * body,
+                (Transport::Tcp(_), _) => CONNECTION + 3 * (body + group.longest_payload()),
                 (Transport::Udp, false) => 2 * body,
                 (Transport::Udp, true) => 0,
             };
@@ -364,23 +365,9 @@ impl Scenario {
         if self.clients.is_empty() {
             return refuse("clients", "no group of clients: add a table [[clients]]".to_owned());
         }
-        if self.server.payload > MOST_BODY {
-            let payload = self.server.payload;
-            return refuse("server.payload", format!("{payload} is too large a body (at most {MOST_BODY})"));
-        }
+        self.check_responses(origin)?;
         for (index, group) in self.clients.iter().enumerate() {
             let key = format!("clients[{index}]");
-            if let Some(body) = group.response_payload {
-                let refuse = |problem: String| refuse(&format!("{key}.response_payload"), problem);
-                if body > MOST_BODY {
-                    return refuse(format!("{body} is too large a body (at most {MOST_BODY})"));
-                }
-                if group.via.is_some() || self.mesh.is_some() || group.workload.all().is_empty() {
-                    let problem =
-                        "only a group that asks the server over a [path] or a [network] has one: leave it out";
-                    return refuse(problem.to_owned());
-                }
-            }
             group.check(&key, origin, self.body(group))?;
         }
         if self.client_count() >= u64::from(u32::MAX) {

@@ -27,6 +27,9 @@ pub struct Tcp {
     /// How New Reno and CUBIC repair losses; as a rule by rate halving.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recovery: Option<Recovery>,
+    /// Acknowledgements say what has arrived beyond a gap (RFC 2018), and repairs go by that (RFC 6675).
+    #[serde(skip_serializing_if = "is_not")]
+    pub sack: bool,
     /// When acknowledgements leave.
     pub delayed_acks: DelayedAcks,
     /// How the retransmission timeout is computed.
@@ -95,6 +98,11 @@ pub enum TimerRule {
     Rfc6298,
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over like this")]
+fn is_not(is: &bool) -> bool {
+    !is
+}
+
 impl Default for Tcp {
     /// The parameters of [`tcp::Config::HELSINKI`], opened when the first request is due.
     fn default() -> Self {
@@ -102,6 +110,7 @@ impl Default for Tcp {
         Self {
             congestion: Congestion::default(),
             recovery: None,
+            sack: false,
             delayed_acks: DelayedAcks::default(),
             rto: TimerRule::default(),
             rto_initial: Duration(config.timing.initial),
@@ -144,6 +153,7 @@ impl Tcp {
                 DelayedAcks::AsPrinted => tcp::DelayedAcks::AS_PRINTED,
                 DelayedAcks::Linux => tcp::DelayedAcks::LINUX,
             },
+            sack: self.sack,
             control: match self.congestion {
                 Congestion::Bbr => tcp::Control::Bbr(seed),
                 Congestion::NewReno => tcp::Control::NewReno(recovery),
@@ -156,7 +166,7 @@ impl Tcp {
     /// Bytes of a segment on a path with so many bytes of header for a datagram.
     pub(crate) fn length(&self, header: u64, segment: &tcp::Segment) -> u32 {
         let options = if segment.opens() { SYN_OPTIONS } else { 0 };
-        (header + options) as u32 + SEGMENT_OVER_DATAGRAM + segment.payload.len() as u32
+        (header + options) as u32 + SEGMENT_OVER_DATAGRAM + segment.sack_bytes() + segment.payload.len() as u32
     }
 
     /// Bytes of a full segment on that path.
@@ -176,6 +186,10 @@ impl Tcp {
             |name: &str, problem: String| Err(ScenarioError::at_key(origin, &format!("{key}.{name}"), problem));
         if self.congestion == Congestion::Bbr && self.recovery.is_some() {
             return refuse("recovery", "bbr repairs in its own way: leave this key out".to_owned());
+        }
+        if self.sack && self.recovery == Some(Recovery::Inflation) {
+            let problem = "a window is inflated where nobody tells what has arrived: leave this key out, or `sack`";
+            return refuse("recovery", problem.to_owned());
         }
         if !(16..=65_000).contains(&self.mss.0) {
             return refuse("mss", format!("{} is out of range (16 B to 65000 B)", self.mss));
@@ -215,6 +229,9 @@ impl fmt::Display for Tcp {
         let mut told = Vec::new();
         if self.recovery == Some(Recovery::Inflation) {
             told.push("recovery inflation".to_owned());
+        }
+        if self.sack {
+            told.push("sack".to_owned());
         }
         if self.delayed_acks == DelayedAcks::Linux {
             told.push("delayed_acks linux".to_owned());

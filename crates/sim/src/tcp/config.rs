@@ -19,6 +19,8 @@ pub struct Config {
     pub timing: Timing,
     /// When acknowledgements leave.
     pub acks: DelayedAcks,
+    /// Acknowledgements say what has arrived beyond a gap (RFC 2018).
+    pub sack: bool,
     /// The congestion control.
     pub control: Control,
     /// Copies of a segment that opens the connection, after the first.
@@ -36,6 +38,7 @@ impl Config {
         receive_window: 1_000_000,
         timing: Timing { rule: TimerRule::Linux, initial: 2_000_000, min: 200_000, max: 120_000_000 },
         acks: DelayedAcks::AS_PRINTED,
+        sack: false,
         control: Control::NewReno(Recovery::RateHalving),
         syn_retries: 40,
     };

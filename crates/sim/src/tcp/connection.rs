@@ -11,10 +11,14 @@ use super::{Config, Micros, Progress, Totals, receiver::Receiver, sender::Sender
 pub struct Segment {
     /// The longest payload that its sender takes, if the segment opens the connection.
     pub mss: Option<u32>,
+    /// Its sender understands what is told of bytes beyond a gap, if the segment opens the connection.
+    pub permits_sack: bool,
     /// Number of the first byte of the payload, counted from the first byte of the stream.
     pub seq: u64,
     /// All bytes before this one have arrived; none in the very first segment of all.
     pub ack: Option<u64>,
+    /// What has arrived beyond `ack`, from and up to which byte: the latest first, at most four (RFC 2018).
+    pub sacks: Vec<(u64, u64)>,
     /// Data.
     pub payload: Vec<u8>,
     /// It was sent before.
@@ -31,7 +35,14 @@ impl Segment {
     /// Its length on the wire in bytes of IP.
     #[must_use]
     pub fn length(&self, config: &Config) -> u32 {
-        (if self.opens() { config.syn_header } else { config.header }) + self.payload.len() as u32
+        let header = if self.opens() { config.syn_header } else { config.header };
+        header + self.sack_bytes() + self.payload.len() as u32
+    }
+
+    /// Bytes of the option that says what has arrived beyond, padded (RFC 2018 section 3).
+    #[must_use]
+    pub const fn sack_bytes(&self) -> u32 {
+        if self.sacks.is_empty() { 0 } else { 4 + 8 * self.sacks.len() as u32 }
     }
 }
 
@@ -96,7 +107,7 @@ impl Connection {
         Self {
             phase,
             sender: Sender::new(&config),
-            receiver: Receiver::new(config.acks, config.mss),
+            receiver: Receiver::new(config.acks, config.mss, config.sack),
             stream: VecDeque::new(),
             stream_from: 0,
             syn_at: 0,
@@ -187,7 +198,7 @@ impl Connection {
             _ => return,
         }
         if let Some(ack) = segment.ack {
-            self.sender.acknowledge(now, ack, segment.payload.is_empty());
+            self.sender.acknowledge(now, ack, segment.payload.is_empty(), &segment.sacks);
             self.forget_acknowledged();
         }
         if !segment.payload.is_empty() {
@@ -211,13 +222,23 @@ impl Connection {
                 let from = (leaving.seq - self.stream_from) as usize;
                 let payload = self.stream.range(from..from + leaving.len as usize).copied().collect();
                 self.receiver.acknowledged();
-                let ack = Some(self.receiver.next());
-                return Polled::Send(Segment { mss: None, seq: leaving.seq, ack, payload, copy: leaving.copy });
+                let (ack, sacks) = (Some(self.receiver.next()), self.receiver.sacks());
+                let (seq, copy) = (leaving.seq, leaving.copy);
+                return Polled::Send(Segment { mss: None, permits_sack: false, seq, ack, sacks, payload, copy });
             }
             if self.receiver.owes(at) {
                 self.receiver.acknowledged();
-                let ack = Some(self.receiver.next());
-                return Polled::Send(Segment { mss: None, seq: 0, ack, payload: Vec::new(), copy: false });
+                let (ack, sacks) = (Some(self.receiver.next()), self.receiver.sacks());
+                let payload = Vec::new();
+                return Polled::Send(Segment {
+                    mss: None,
+                    permits_sack: false,
+                    seq: 0,
+                    ack,
+                    sacks,
+                    payload,
+                    copy: false,
+                });
             }
             due = self.sender.due().into_iter().chain(self.receiver.due()).min();
         }
@@ -233,7 +254,8 @@ impl Connection {
         self.syn_at = now;
         self.syn_due = Some(Instant::from_micros(now).after(span(self.sender.timeout.in_force())).as_micros());
         let ack = (self.phase == Phase::Answering).then_some(0);
-        Segment { mss: Some(self.config.mss), seq: 0, ack, payload: Vec::new(), copy }
+        let (mss, permits_sack) = (Some(self.config.mss), self.config.sack);
+        Segment { mss, permits_sack, seq: 0, ack, sacks: Vec::new(), payload: Vec::new(), copy }
     }
 
     fn open(&mut self, now: Micros) {

@@ -3,10 +3,10 @@
 //!
 //! A [`Connection`] is one end. Like every state machine here it has neither clock nor wire: hand it segments with
 //! [`receive`](Connection::receive), data with [`write`](Connection::write) and time with [`poll`](Connection::poll), and
-//! send what `poll` gives. What it leaves out: closing, window scaling, urgent data, selective acknowledgements, timestamps.
+//! send what `poll` gives. What it leaves out: closing, window scaling, urgent data, timestamps.
 //!
-//! The loss recovery is that of Linux without SACK (RFC 5681, RFC 6582, limited transmit of RFC 3042, rate halving of
-//! RFC 6937); the timer is that of Linux, or RFC 6298 to the letter ([`TimerRule`]). A congestion control is
+//! The loss recovery is that of Linux, without SACK (RFC 5681, RFC 6582, limited transmit of RFC 3042, rate halving of
+//! RFC 6937) or with it (RFC 2018, RFC 6675: lost copies wait for the timer); the timer is that of Linux, or RFC 6298 to the letter ([`TimerRule`]). A congestion control is
 //! one file that implements [`CongestionControl`]; [`NewReno`], [`Cubic`] and [`Bbr`] are here.
 
 mod bbr;

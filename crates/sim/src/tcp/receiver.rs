@@ -1,8 +1,11 @@
 //! The receiving half: puts segments in order and decides when to acknowledge.
 
-use std::collections::{BTreeMap, btree_map::Entry};
+use std::collections::{BTreeMap, VecDeque, btree_map::Entry};
 
 use super::{DelayedAcks, Micros};
+
+/// As many blocks as the options of a segment have room for (RFC 2018 section 3).
+const MOST_BLOCKS: usize = 4;
 
 #[derive(Debug)]
 pub(super) struct Receiver {
@@ -12,6 +15,9 @@ pub(super) struct Receiver {
     next: u64,
     /// Segments beyond a gap, by their first byte.
     beyond: BTreeMap<u64, Vec<u8>>,
+    /// The same as blocks of bytes, the one with the latest segment first; nothing if it is not told.
+    blocks: VecDeque<(u64, u64)>,
+    tells: bool,
     /// Bytes in order that the application has not taken.
     ready: Vec<u8>,
     /// Full segments in order since the last acknowledgement.
@@ -26,12 +32,14 @@ pub(super) struct Receiver {
 }
 
 impl Receiver {
-    pub(super) fn new(acks: DelayedAcks, mss: u32) -> Self {
+    pub(super) fn new(acks: DelayedAcks, mss: u32, tells: bool) -> Self {
         Self {
             acks,
             mss,
             next: 0,
             beyond: BTreeMap::new(),
+            blocks: VecDeque::new(),
+            tells,
             ready: Vec::new(),
             unacknowledged: 0,
             in_order: 0,
@@ -72,6 +80,9 @@ impl Receiver {
                 }
                 Entry::Occupied(_) => self.repeats += 1,
             }
+            if self.tells {
+                self.put_block(seq, end);
+            }
             self.at_once = true;
         } else {
             let full = payload.len() as u32 >= self.mss;
@@ -84,6 +95,8 @@ impl Receiver {
                 }
                 self.append(seq, &payload);
             }
+            let next = self.next;
+            self.blocks.retain(|(_, to)| *to > next);
             self.in_order = self.in_order.saturating_add(1);
             self.unacknowledged += u32::from(full);
             if filled_gap || self.unacknowledged >= self.acks.every {
@@ -93,6 +106,24 @@ impl Receiver {
                 self.due = Some(now + if later { self.acks.later_timer } else { self.acks.timer });
             }
         }
+    }
+
+    /// These bytes have come, beyond a gap: with those next to them they are the first block that is told.
+    fn put_block(&mut self, from: u64, to: u64) {
+        let mut block = (from, to);
+        self.blocks.retain(|(from, to)| {
+            let touches = *from <= block.1 && block.0 <= *to;
+            if touches {
+                block = (block.0.min(*from), block.1.max(*to));
+            }
+            !touches
+        });
+        self.blocks.push_front(block);
+    }
+
+    /// What an acknowledgement says of bytes beyond a gap.
+    pub(super) fn sacks(&self) -> Vec<(u64, u64)> {
+        self.blocks.iter().take(MOST_BLOCKS).copied().collect()
     }
 
     /// The part of a segment that is new.
@@ -130,7 +161,7 @@ mod tests {
     use super::*;
 
     fn receiver(acks: DelayedAcks) -> Receiver {
-        Receiver::new(acks, 4)
+        Receiver::new(acks, 4, false)
     }
 
     #[test]
@@ -157,6 +188,25 @@ mod tests {
         receiver.acknowledged();
         receiver.receive(2, 0, vec![1; 4]);
         assert!(receiver.owes(2), "old data is acknowledged at once too");
+    }
+
+    /// RFC 2018 section 4, example of case 2, in segments of 4 bytes: what came last is told first.
+    #[test]
+    fn blocks_are_told_the_latest_first_and_go_when_their_gap_is_filled() {
+        let mut receiver = Receiver::new(DelayedAcks::AS_PRINTED, 4, true);
+        let mut comes = |seq| {
+            receiver.receive(0, seq, vec![0; 4]);
+            (receiver.next(), receiver.sacks())
+        };
+        assert_eq!(comes(4), (0, vec![(4, 8)]));
+        assert_eq!(comes(12), (0, vec![(12, 16), (4, 8)]));
+        assert_eq!(comes(20), (0, vec![(20, 24), (12, 16), (4, 8)]));
+        assert_eq!(comes(8), (0, vec![(4, 16), (20, 24)]));
+        assert_eq!(comes(0), (16, vec![(20, 24)]));
+        for seq in [28, 36, 44] {
+            comes(seq);
+        }
+        assert_eq!(comes(52), (16, vec![(52, 56), (44, 48), (36, 40), (28, 32)]), "four at most");
     }
 
     #[test]

@@ -1,14 +1,17 @@
 //! The sending half: what is outstanding, what is lost, what leaves next.
 //!
-//! Accounting is that of Linux without SACK: a duplicate acknowledgement counts as one segment that arrived without
-//! saying which.
+//! Accounting is that of Linux. Without SACK a duplicate acknowledgement counts as one segment that arrived without
+//! saying which; with it (RFC 6675) the acknowledgement says so, and what three later ones have overtaken is lost.
 
 use std::collections::VecDeque;
 
 use super::{Ack, Config, CongestionControl, Flight, Micros, Progress, RateSample, State, Totals, timer::Timeout};
 
+/// As many duplicate acknowledgements, or later segments that arrived, say that one is lost (RFC 5681, RFC 6675).
+const DUPLICATES: u32 = 3;
+
 /// A segment that was sent and is not acknowledged.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 struct Sent {
     seq: u64,
     len: u32,
@@ -24,6 +27,18 @@ struct Sent {
     lost: bool,
     /// Lost, and sent again since.
     repaired: bool,
+    /// It has arrived, beyond a gap.
+    arrived: bool,
+}
+
+impl Sent {
+    /// The one of two that left last, for the delivery rate.
+    fn newer(newest: Option<Self>, other: Self) -> Option<Self> {
+        match newest {
+            Some(newest) if (other.delivered, other.at) < (newest.delivered, newest.at) => Some(newest),
+            _ => Some(other),
+        }
+    }
 }
 
 /// A segment that leaves now: its first byte, its length, and whether it is a copy.
@@ -40,13 +55,14 @@ pub(super) struct Sender {
     pub(super) timeout: Timeout,
     mss: u32,
     window: u64,
+    sack: bool,
     sent: VecDeque<Sent>,
     /// Lengths of segments that were written and have not left.
     waiting: VecDeque<u32>,
     /// First byte not acknowledged, and first byte not sent.
     una: u64,
     next: u64,
-    /// Segments that arrived without being named: duplicate acknowledgements, in effect.
+    /// Segments that arrived beyond a gap; without SACK duplicate acknowledgements, in effect.
     dup: u32,
     lost: u32,
     repaired: u32,
@@ -75,6 +91,7 @@ impl Sender {
             timeout: Timeout::new(config.timing),
             mss: config.mss,
             window: config.receive_window,
+            sack: config.sack,
             sent: VecDeque::new(),
             waiting: VecDeque::new(),
             una: 0,
@@ -222,6 +239,7 @@ impl Sender {
             ever_retransmitted: false,
             lost: false,
             repaired: false,
+            arrived: false,
         });
         let leaving = Leaving { seq: self.next, len, copy: false };
         self.next += u64::from(len);
@@ -236,10 +254,12 @@ impl Sender {
         self.totals.timeouts += 1;
         self.totals.first_timeout.get_or_insert(now);
         let before = self.flight();
+        // What is known to have arrived need not be sent again (RFC 6675 section 5.1).
         for segment in &mut self.sent {
-            (segment.lost, segment.repaired) = (true, false);
+            (segment.lost, segment.repaired) = (!segment.arrived, false);
         }
-        (self.lost, self.repaired, self.dup) = (self.sent.len() as u32, 0, 0);
+        self.dup = if self.sack { self.dup } else { 0 };
+        (self.lost, self.repaired) = (self.sent.len() as u32 - self.dup, 0);
         self.control.on_timeout(now, before, first);
         (self.state, self.high, self.timed_out) = (State::Loss, self.next, true);
         self.timeout.back_off();
@@ -254,8 +274,9 @@ impl Sender {
         self.alarm = Some(now + timeout);
     }
 
-    /// An acknowledgement came. `duplicate`: it could be one, carrying neither data nor another window.
-    pub(super) fn acknowledge(&mut self, now: Micros, ack: u64, duplicate: bool) {
+    /// An acknowledgement came. `duplicate`: it could be one, carrying neither data nor another window; `sacks`: what has
+    /// arrived beyond it.
+    pub(super) fn acknowledge(&mut self, now: Micros, ack: u64, duplicate: bool, sacks: &[(u64, u64)]) {
         let before_flight = self.flight();
         let mut report = Ack {
             now,
@@ -273,9 +294,11 @@ impl Sender {
             rate: None,
         };
         if ack > self.una && ack <= self.next {
-            self.advance(now, ack, &mut report);
+            let newest = self.take_sacks(ack, sacks, &mut report);
+            self.advance(now, ack, newest, &mut report);
         } else if ack == self.una && duplicate && !self.sent.is_empty() {
-            self.repeat(now, &mut report);
+            let newest = self.take_sacks(ack, sacks, &mut report);
+            self.repeat(now, newest, &mut report);
         } else {
             return;
         }
@@ -293,9 +316,9 @@ impl Sender {
     }
 
     /// Takes off what is acknowledged for the first time.
-    fn advance(&mut self, now: Micros, ack: u64, report: &mut Ack) {
-        let (mut oldest, mut newest): (Option<Micros>, Option<Sent>) = (None, None);
-        let mut repeated = false;
+    fn advance(&mut self, now: Micros, ack: u64, mut newest: Option<Sent>, report: &mut Ack) {
+        let (mut oldest, mut last): (Option<Micros>, Option<Sent>) = (None, None);
+        let (mut repeated, mut known) = (false, 0);
         while let Some(segment) = self.sent.front() {
             if segment.seq + u64::from(segment.len) > ack {
                 break;
@@ -305,23 +328,113 @@ impl Sender {
             self.lost -= u32::from(segment.lost);
             self.repaired -= u32::from(segment.repaired);
             repeated |= segment.ever_retransmitted;
-            oldest = oldest.or(Some(segment.at));
-            if newest.as_ref().is_none_or(|newest| (segment.delivered, segment.at) >= (newest.delivered, newest.at)) {
-                newest = Some(segment);
+            if segment.arrived {
+                // It counted when it was told.
+                known += 1;
+                continue;
             }
+            oldest = oldest.or(Some(segment.at));
+            last = Sent::newer(last, segment);
         }
         let acked = report.acked;
         self.una = ack;
-        report.delivered = acked.saturating_sub(self.dup).max(1);
+        if self.sack {
+            report.delivered += acked - known;
+            self.dup -= known;
+        } else {
+            report.delivered = acked.saturating_sub(self.dup).max(1);
+            self.dup = if self.state == State::Recovery { self.dup.saturating_sub(acked - 1) } else { 0 };
+        }
         self.deliver(now, report.delivered);
-        self.dup = if self.state == State::Recovery { self.dup.saturating_sub(acked - 1) } else { 0 };
         if !repeated {
             if let Some(at) = oldest {
                 self.timeout.sample(now - at, ack, self.next);
             }
-            report.rtt = newest.as_ref().map(|segment| now - segment.at);
+            report.rtt = last.as_ref().map(|segment| now - segment.at);
         }
         report.delayed = acked == 1 && report.before_flight.outstanding == 1;
+        newest = last.map_or(newest, |segment| Sent::newer(newest, segment));
+        self.sample_rate(now, newest, report);
+        self.timed_out = false;
+        match self.state {
+            State::Open => self.find_lost(now, report),
+            State::Recovery | State::Loss if self.sack && ack >= self.high => {
+                self.state = State::Open;
+                self.find_lost(now, report);
+            }
+            State::Recovery | State::Loss if ack > self.high => {
+                self.state = State::Open;
+                self.dup = 0;
+            }
+            // Held until something beyond is acknowledged: what was sent again without need draws duplicates now, which must
+            // not start another repair (RFC 6582 §4.1).
+            State::Recovery | State::Loss if ack == self.high => self.dup = 0,
+            State::Recovery => {
+                // A partial acknowledgement: the next hole is lost as well, with SACK if something behind it has arrived.
+                self.find_lost(now, report);
+                if !self.sack || self.dup > 0 {
+                    report.lost += self.mark_oldest_lost();
+                }
+            }
+            State::Loss => self.find_lost(now, report),
+        }
+        self.alarm = None;
+        if !self.sent.is_empty() {
+            self.arm(now);
+        }
+    }
+
+    /// Notes what has arrived beyond an acknowledgement; gives the one of those segments that left last.
+    fn take_sacks(&mut self, ack: u64, sacks: &[(u64, u64)], report: &mut Ack) -> Option<Sent> {
+        let mut newest = None;
+        for &(from, to) in sacks.iter().filter(|(from, to)| *from >= ack && to <= &self.next) {
+            let first = self.sent.partition_point(|segment| segment.seq < from);
+            for segment in self.sent.range_mut(first..) {
+                if segment.seq + u64::from(segment.len) > to {
+                    break;
+                }
+                if !segment.arrived {
+                    newest = Sent::newer(newest, *segment);
+                    self.lost -= u32::from(segment.lost);
+                    self.repaired -= u32::from(segment.repaired);
+                    (segment.lost, segment.repaired, segment.arrived) = (false, false, true);
+                    self.dup += 1;
+                    report.delivered += 1;
+                }
+            }
+        }
+        newest
+    }
+
+    /// What three segments have overtaken that arrived is lost (RFC 6675 section 4, `IsLost`), and a repair begins with it.
+    fn find_lost(&mut self, now: Micros, report: &mut Ack) {
+        if !self.sack || self.dup < DUPLICATES {
+            return;
+        }
+        let (mut overtakers, mut found) = (0, 0);
+        for segment in self.sent.iter_mut().rev() {
+            if segment.arrived {
+                overtakers += 1;
+            } else if overtakers >= DUPLICATES && !segment.lost {
+                segment.lost = true;
+                found += 1;
+            }
+        }
+        self.lost += found;
+        report.lost += found;
+        if found > 0 && self.state == State::Open {
+            self.begin_recovery(now, report);
+        }
+    }
+
+    fn begin_recovery(&mut self, now: Micros, report: &Ack) {
+        (self.state, self.high) = (State::Recovery, self.next);
+        self.totals.recoveries += 1;
+        self.control.on_recovery(now, report.before_flight);
+    }
+
+    /// How fast segments arrive, by the one of them that left last.
+    fn sample_rate(&mut self, now: Micros, newest: Option<Sent>, report: &mut Ack) {
         if let Some(segment) = newest {
             let sending = segment.at.saturating_sub(segment.first_sent);
             let acknowledging = now - segment.delivered_at;
@@ -333,31 +446,17 @@ impl Sender {
             });
             self.first_sent = segment.at;
         }
-        self.timed_out = false;
-        match self.state {
-            State::Open => {}
-            State::Recovery | State::Loss if ack > self.high => {
-                self.state = State::Open;
-                self.dup = 0;
-            }
-            // Held until something beyond is acknowledged: what was sent again without need draws duplicates now, which must
-            // not start another repair (RFC 6582 §4.1).
-            State::Recovery | State::Loss if ack == self.high => self.dup = 0,
-            State::Recovery => {
-                // A partial acknowledgement: the next hole is lost as well.
-                report.lost += self.mark_oldest_lost();
-            }
-            State::Loss => {}
-        }
-        self.alarm = None;
-        if !self.sent.is_empty() {
-            self.arm(now);
-        }
     }
 
     /// A duplicate: one more segment arrived somewhere behind a hole.
-    fn repeat(&mut self, now: Micros, report: &mut Ack) {
+    fn repeat(&mut self, now: Micros, newest: Option<Sent>, report: &mut Ack) {
         self.totals.duplicate_acks += 1;
+        if self.sack {
+            self.deliver(now, report.delivered);
+            self.sample_rate(now, newest, report);
+            self.find_lost(now, report);
+            return;
+        }
         // After the timer ran out only data sent since then can cause duplicates that mean something.
         if self.state == State::Loss && self.next == self.high {
             return;
@@ -368,11 +467,9 @@ impl Sender {
             report.delivered = 1;
             self.deliver(now, 1);
         }
-        if self.state == State::Open && self.dup >= 3 {
-            (self.state, self.high) = (State::Recovery, self.next);
-            self.totals.recoveries += 1;
+        if self.state == State::Open && self.dup >= DUPLICATES {
             report.lost += self.mark_oldest_lost();
-            self.control.on_recovery(now, report.before_flight);
+            self.begin_recovery(now, report);
         }
     }
 

@@ -135,6 +135,9 @@ pub struct Step {
     /// Payload of the request.
     #[serde(default)]
     pub payload: Sizes,
+    /// Payload of the response; left out, what the group gets, or the resource has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response_payload: Option<Size>,
 }
 
 /// The method of a request.
@@ -283,13 +286,23 @@ impl Workloads {
     /// The largest payload of a request, if they say so.
     pub(crate) fn largest_payload(&self) -> u64 {
         let own = self.0.iter().filter_map(|workload| workload.payload);
-        let steps = self.0.iter().flat_map(|workload| workload.script.iter().map(|step| step.payload));
+        let steps = self.steps().map(|step| step.payload);
         own.chain(steps).map(|sizes| sizes.most().0).max().unwrap_or(0)
+    }
+
+    /// Whether anything is asked for that no script names.
+    pub(crate) fn asks_plainly(&self) -> bool {
+        self.0.iter().any(|workload| workload.script.is_empty())
+    }
+
+    /// The steps of all scripts.
+    pub(crate) fn steps(&self) -> impl Iterator<Item = &Step> {
+        self.0.iter().flat_map(|workload| &workload.script)
     }
 
     /// The paths that scripts name.
     pub(crate) fn paths(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().flat_map(|workload| workload.script.iter().filter_map(|step| step.path.as_deref()))
+        self.steps().filter_map(|step| step.path.as_deref())
     }
 
     pub(super) fn check(&self, clients: &Clients, key: &str, origin: &str) -> Result<(), ScenarioError> {
