@@ -60,6 +60,7 @@ mod aloft;
 mod aqm;
 mod config;
 mod counters;
+mod dcf;
 mod exponential;
 mod jitter;
 mod link;
@@ -80,6 +81,7 @@ pub use config::{
     PieRules, Rate,
 };
 pub use counters::{Counters, Imbalance, Tally};
+pub use dcf::{Dcf, DcfCounters, DcfRules};
 pub use exponential::minus_ln;
 pub use link::{Delivered, Link, Parcel};
 pub use names::QueuedNames;
