@@ -46,6 +46,7 @@ TABLES: list[tuple[dict[str, Any], tuple[str | int, ...]]] = [
     (ONE, ("path",)),
     (ONE, ("path", "uplink")),
     (_with(ONE, path={**ONE["path"], "access": CELL}), ("path", "access")),
+    (_with(ONE, path={**ONE["path"], "wifi": {"standard": "802.11g"}}), ("path", "wifi")),
     (NETWORK, ("network",)),
     (
         _with(

@@ -65,6 +65,10 @@ impl<P> Shaper<P> {
     /// # Errors
     /// A path that was made by hand and describes no link.
     pub fn new(path: &Path, seed: u64) -> Result<Self, Error> {
+        if path.wifi.is_some() {
+            let problem = "wifi: contention for a channel is simulated, not emulated: leave this key out";
+            return Err(Error::Path(problem.to_owned()));
+        }
         let seed = ChanceSeed::new(seed);
         let link = |direction: &millpond_path::Direction, number, toward: Toward| {
             let link = direction.link(seed, number).map(|link| link.repeat(path.levels()));

@@ -13,6 +13,7 @@
 //! |---|---|
 //! | path | an uplink, from clients to server, and a downlink, back |
 //! | access | what devices do before they may send over a path, and be reached |
+//! | Wi-Fi hop | a channel that clients share with their access point, in front of both directions |
 //! | profile | a path with a name, from the literature |
 //! | capture | the packets that passed, as pcapng |
 
@@ -30,6 +31,7 @@ mod probability;
 mod profile;
 mod quantity;
 mod trace;
+mod wifi;
 mod written;
 
 pub use access::{Access, CoverageLevel};
@@ -42,6 +44,7 @@ pub use probability::probability;
 pub use profile::{Profile, profiles};
 pub use quantity::{BitRate, Duration, Length, QueueLimit, Size};
 pub use trace::Trace;
+pub use wifi::{Standard, Wifi};
 pub use written::word_or_table;
 
 /// The first program of the README compiles.

@@ -5,8 +5,8 @@ use millpond_link::{AccessError, Levels};
 use serde::{Deserialize, Deserializer, Serialize, de::IgnoredAny};
 
 use crate::{
-    Access, Direction, InputError, Size, access::access_or_none, direction::DirectionKeys, profile, trace::read_files,
-    word_or_table,
+    Access, Direction, InputError, Size, Wifi, access::access_or_none, direction::DirectionKeys, profile,
+    trace::read_files, word_or_table,
 };
 
 /// The path that all clients share.
@@ -21,6 +21,9 @@ pub struct Path {
     /// How clients come to send over it, if they may not always.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub access: Option<Access>,
+    /// The Wi-Fi hop between the clients and both directions, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wifi: Option<Wifi>,
 }
 
 /// IPv4 and UDP.
@@ -87,6 +90,11 @@ impl Path {
             let problem = format!("{} is more than any IP and UDP header (at most {MOST_HEADER})", self.header);
             return Err(InputError::at_key(origin, &at("header"), problem));
         }
+        if self.wifi.is_some() && self.access.is_some() {
+            let problem = "there is an `access` already, and a client has one radio: write one of the two";
+            return Err(InputError::at_key(origin, &at("wifi"), problem));
+        }
+        self.wifi.iter().try_for_each(|wifi| wifi.check(&at("wifi"), origin))?;
         self.access.iter().try_for_each(|access| access.check(&self.uplink, &at("access"), origin))
     }
 
@@ -121,6 +129,8 @@ struct PathKeys {
     downlink: Option<DirectionKeys>,
     #[serde(default, deserialize_with = "access_or_none")]
     access: Option<Option<Access>>,
+    #[serde(default)]
+    wifi: Option<Wifi>,
 }
 
 /// The path of a profile, written by its name.
@@ -140,9 +150,9 @@ impl TryFrom<PathKeys> for Path {
     type Error = String;
 
     fn try_from(keys: PathKeys) -> Result<Self, String> {
-        let (header, uplink, downlink, access) = match keys.profile {
-            Some(Named(path)) => (path.header, Some(path.uplink), Some(path.downlink), path.access),
-            None => (HEADER, None, None, None),
+        let (header, uplink, downlink, access, wifi) = match keys.profile {
+            Some(Named(path)) => (path.header, Some(path.uplink), Some(path.downlink), path.access, path.wifi),
+            None => (HEADER, None, None, None, None),
         };
         Ok(Self {
             header: keys.header.unwrap_or(header),
@@ -152,6 +162,7 @@ impl TryFrom<PathKeys> for Path {
                 None => access,
                 Some(written) => written.map(|written| written.over(access.unwrap_or_default())),
             },
+            wifi: keys.wifi.or(wifi),
         })
     }
 }
@@ -200,6 +211,8 @@ pub(crate) struct Alone {
     downlink: Option<DirectionKeys>,
     #[serde(default, deserialize_with = "access_or_none")]
     access: Option<Option<Access>>,
+    #[serde(default)]
+    wifi: Option<Wifi>,
     /// Among the names that errors offer.
     #[serde(default, rename = "path")]
     _path: IgnoredAny,
@@ -207,10 +220,10 @@ pub(crate) struct Alone {
 
 impl Alone {
     pub(crate) fn path(self) -> Result<Path, String> {
-        let Self { profile, header, uplink, downlink, access, .. } = self;
+        let Self { profile, header, uplink, downlink, access, wifi, .. } = self;
         if profile.is_none() && uplink.is_none() && downlink.is_none() {
             return Err("no path here: write [path.uplink] and [path.downlink], or [uplink] and [downlink]".to_owned());
         }
-        PathKeys { profile, header, uplink, downlink, access }.try_into()
+        PathKeys { profile, header, uplink, downlink, access, wifi }.try_into()
     }
 }

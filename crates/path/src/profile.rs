@@ -30,6 +30,7 @@ const TEXTS: &[(&str, &str)] = &[
     ("nbiot-ce2", include_str!("../profiles/nbiot-ce2.toml")),
     ("lte-m", include_str!("../profiles/lte-m.toml")),
     ("thread-hop", include_str!("../profiles/thread-hop.toml")),
+    ("wifi", include_str!("../profiles/wifi.toml")),
     ("geo-nbiot", include_str!("../profiles/geo-nbiot.toml")),
     ("leo-nbiot", include_str!("../profiles/leo-nbiot.toml")),
 ];

@@ -80,7 +80,7 @@ pub use network::LinkName;
 pub use outcome::{
     AccessRow, BirthRow, CrossRow, DelayRow, EvidenceRow, ExchangeRow, FlowRow, FrameEvent, HistogramRow, LinkRow,
     NodeRow, Outcome, PacketEvent, ProxyRow, QueueSample, RelayRow, ReportedRow, RplRow, SentSample, ShareSample,
-    Summary, TcpCounts, TcpSample, TimerSample,
+    Summary, TcpCounts, TcpSample, TimerSample, WifiRow,
 };
 pub use scenario::{Controllers, Scenario, ScenarioError};
 pub use sites::{Site, run_sites};

@@ -50,7 +50,7 @@ pub struct Label {
 }
 
 /// Hands every table of a run to `sink`, in the order of the results directory. Traces appear only if `options` asks for
-/// them, births by the second only where the scenario has a timeline, relays, access, other traffic and proxies where it has any, nodes only where it has a mesh.
+/// them, births by the second only where the scenario has a timeline, relays, access, Wi-Fi, other traffic and proxies where it has any, nodes only where it has a mesh.
 pub fn write(label: Label, scenario: &Scenario, options: &Options, outcome: &Outcome, sink: &mut impl Sink) {
     let run = label.run;
     runs(label, outcome, sink);
@@ -65,6 +65,9 @@ pub fn write(label: Label, scenario: &Scenario, options: &Options, outcome: &Out
     }
     if !outcome.access.is_empty() {
         access(run, outcome, sink);
+    }
+    if !outcome.wifi.is_empty() {
+        wifi(run, outcome, sink);
     }
     if !scenario.cross_traffic.is_empty() {
         cross_traffic(run, outcome, sink);
@@ -191,6 +194,13 @@ fn access(run: u32, outcome: &Outcome, sink: &mut impl Sink) {
     table! { sink, "access", &outcome.access, row =>
         run = run, passed_packets, dropped_packets, held_packets, preambles, preambles_collided, preambles_unanswered,
         connections, given_up,
+    }
+}
+
+fn wifi(run: u32, outcome: &Outcome, sink: &mut impl Sink) {
+    table! { sink, "wifi", &outcome.wifi, row =>
+        run = run, passed_packets, refused_packets, given_up_packets, held_packets, frames, frames_collided,
+        busy_us: time,
     }
 }
 

@@ -3,11 +3,12 @@
 mod admission;
 mod books;
 mod cross;
+mod hop;
 
 use std::{borrow::Cow, collections::VecDeque};
 
 use millpond_control::{ChanceSeed, Instant};
-use millpond_link::{Access, Counters, Delivered, DropReason, Levels, Link};
+use millpond_link::{Access, Counters, Dcf, Delivered, DropReason, Levels, Link};
 
 use cross::Cross;
 
@@ -66,10 +67,12 @@ struct Drops {
 pub(crate) struct Graph {
     hops: Vec<Hop>,
     routes: Routes,
-    /// When each link is to be looked at, after them when one is changed next, and then access and other traffic.
+    /// When each link is to be looked at, after them when one is changed next, and then access, other traffic and the Wi-Fi hop.
     agenda: Agenda,
     /// What stands before a path's links, if devices may not always send or be reached.
     access: Option<Box<Access<u32>>>,
+    /// The channel between clients and a path's links.
+    wifi: Option<Box<Dcf<u32>>>,
     /// Who else sends.
     cross: Option<Box<Cross>>,
     changes: VecDeque<Moment>,
@@ -122,7 +125,13 @@ impl Graph {
             let each = scenario.cross_traffic.iter().zip(behind..);
             nodes.to_mut().extend(each.flat_map(|(traffic, group)| (0..traffic.count).map(move |_| group)));
         }
-        let beside = if cross.is_some() { 2 } else { usize::from(access.is_some()) };
+        let wifi = scenario.path.as_ref().and_then(|path| path.wifi.as_ref()).map(|wifi| Box::new(wifi.channel(seed)));
+        let beside = match (&access, &cross, &wifi) {
+            (_, _, Some(_)) => 3,
+            (_, Some(_), None) => 2,
+            (Some(_), None, None) => 1,
+            (None, None, None) => 0,
+        };
         let mut agenda = Agenda::new(hops.len() + 1 + beside);
         if let Some(cross) = &cross {
             agenda.set(hops.len() as u32 + 2, cross.next());
@@ -132,6 +141,7 @@ impl Graph {
             routes: Routes::new((0..scenario.clients.len()).map(route).chain(proxies).chain(crossed).collect(), &nodes),
             agenda,
             access: access.map(Box::new),
+            wifi,
             cross: cross.map(Box::new),
             changes,
             packets: Slab::new(),
@@ -206,6 +216,10 @@ impl Graph {
         self.sent += 1;
         if self.access.is_some() {
             self.admit(now, way, length, number, rec);
+            return;
+        }
+        if self.wifi.is_some() && !way.to_client {
+            self.offer_to_wifi(now, way, length, number);
             return;
         }
         let Some(place) = self.routes.hop(way.route, 0) else { return };
@@ -324,7 +338,9 @@ impl Graph {
             }
             let place = place as usize;
             let Some(hop) = self.hops.get_mut(place) else {
-                self.look_elsewhere(place, now, rec);
+                if let Some(arrival) = self.look_elsewhere(place, now, rec) {
+                    return Some(arrival);
+                }
                 continue;
             };
             let delivered = match &mut hop.away {
@@ -350,6 +366,11 @@ impl Graph {
                         rec.goes_on(further, self.hops[further].link.counters().offered.packets);
                         let client = packet.client;
                         self.offer(further, now, parcel.len, parcel.payload, client, rec);
+                        continue;
+                    }
+                    if self.wifi.is_some() && packet.to_client {
+                        let way = Way { client: packet.client, to_client: true, route: packet.route };
+                        self.offer_to_wifi(now, way, parcel.len, parcel.payload);
                         continue;
                     }
                     if let Some(recording) = &mut self.recording {

@@ -224,7 +224,7 @@ impl Network {
         match self {
             Self::Graph(graph) => {
                 (books.relays, books.access) = (graph.relays(), graph.access_rows());
-                books.cross_traffic = graph.cross_rows();
+                (books.cross_traffic, books.wifi) = (graph.cross_rows(), graph.wifi_rows());
             }
             Self::Mesh(mesh) => books.nodes = mesh.nodes(),
         }

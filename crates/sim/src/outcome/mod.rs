@@ -7,7 +7,7 @@ mod traces;
 use millpond_control::Instant;
 
 pub(crate) use network::Books;
-pub use network::{AccessRow, CrossRow, LinkRow, NodeRow, ProxyRow, RelayRow, RplRow};
+pub use network::{AccessRow, CrossRow, LinkRow, NodeRow, ProxyRow, RelayRow, RplRow, WifiRow};
 pub use requests::{BirthRow, DelayRow, EvidenceRow, FlowRow, HistogramRow, ReportedRow, TcpCounts};
 pub use traces::{ExchangeRow, FrameEvent, PacketEvent, QueueSample, SentSample, ShareSample, TcpSample, TimerSample};
 
@@ -30,6 +30,8 @@ pub struct Outcome {
     pub relays: Vec<RelayRow>,
     /// One row, of a path with access only.
     pub access: Vec<AccessRow>,
+    /// One row, of a path with a Wi-Fi hop only.
+    pub wifi: Vec<WifiRow>,
     /// One row for each kind of other traffic, in the order of the scenario.
     pub cross_traffic: Vec<CrossRow>,
     /// One row a proxy, in the order of the scenario.

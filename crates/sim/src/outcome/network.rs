@@ -9,6 +9,7 @@ pub(crate) struct Books {
     pub(crate) relays: Vec<RelayRow>,
     pub(crate) access: Vec<AccessRow>,
     pub(crate) cross_traffic: Vec<CrossRow>,
+    pub(crate) wifi: Vec<WifiRow>,
     pub(crate) nodes: Vec<NodeRow>,
 }
 
@@ -19,6 +20,7 @@ impl Books {
         self.relays.iter_mut().zip(&before.relays).for_each(|(row, before)| row.since(before));
         self.access.iter_mut().zip(&before.access).for_each(|(row, before)| row.since(before));
         self.cross_traffic.iter_mut().zip(&before.cross_traffic).for_each(|(row, before)| row.since(before));
+        self.wifi.iter_mut().zip(&before.wifi).for_each(|(row, before)| row.since(before));
         self.nodes.iter_mut().zip(&before.nodes).for_each(|(row, before)| row.since(before));
         self
     }
@@ -126,6 +128,32 @@ impl AccessRow {
     fn since(&mut self, before: &Self) {
         subtract!(self, before, passed_packets dropped_packets preambles preambles_collided preambles_unanswered
             connections given_up);
+    }
+}
+
+/// The Wi-Fi hop of a path.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WifiRow {
+    /// Packets that got over it, either way.
+    pub passed_packets: u64,
+    /// Packets that found the queue of their station full.
+    pub refused_packets: u64,
+    /// Packets of which every frame collided.
+    pub given_up_packets: u64,
+    /// Packets that waited when the run ended.
+    pub held_packets: u64,
+    /// Frames sent, copies included.
+    pub frames: u64,
+    /// Those of them that collided.
+    pub frames_collided: u64,
+    /// Time with frames or acknowledgements on the air.
+    pub busy_us: u64,
+}
+
+impl WifiRow {
+    /// What was counted since the row was as it was `before`. What waits is what it is.
+    fn since(&mut self, before: &Self) {
+        subtract!(self, before, passed_packets refused_packets given_up_packets frames frames_collided busy_us);
     }
 }
 

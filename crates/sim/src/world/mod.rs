@@ -403,7 +403,7 @@ impl<'s> World<'s> {
         let books = books.since(&self.before);
         (outcome.links, outcome.relays) = (books.links, books.relays);
         (outcome.access, outcome.nodes) = (books.access, books.nodes);
-        outcome.cross_traffic = books.cross_traffic;
+        (outcome.cross_traffic, outcome.wifi) = (books.cross_traffic, books.wifi);
         outcome.proxies = self.proxies.into_iter().map(Proxy::into_row).collect();
         outcome.summary = Summary::of(&outcome.flows, end, events + self.transmissions);
         outcome.capture = self.network.take_recording().map(|recording| recording.into_file());

@@ -4,7 +4,7 @@ use millpond_control::Instant;
 use millpond_link::Passing;
 
 use super::{Graph, Way};
-use crate::{outcome::AccessRow, trace::Recorder};
+use crate::{network::Arrival, outcome::AccessRow, trace::Recorder};
 
 impl Graph {
     /// A packet comes to the path whose devices may not always send, or be reached.
@@ -19,14 +19,16 @@ impl Graph {
         self.let_through(now, rec);
     }
 
-    /// What is due by `now` and is no link's.
+    /// What is due by `now` and is no link's: maybe a packet that reaches its client.
     #[cold]
-    pub(super) fn look_elsewhere(&mut self, place: usize, now: Instant, rec: &mut Recorder) {
+    pub(super) fn look_elsewhere(&mut self, place: usize, now: Instant, rec: &mut Recorder) -> Option<Arrival> {
         match place - self.hops.len() {
             0 => self.change(now),
             1 => self.let_through(now, rec),
-            _ => self.send_cross(now, rec),
+            2 => self.send_cross(now, rec),
+            _ => return self.over_wifi(now, rec),
         }
+        None
     }
 
     /// Packets whose devices have access by `now` enter their links.

@@ -75,6 +75,9 @@ impl Graph {
         if let Some(access) = &self.access {
             offered += access.held() + access.counters().dropped;
         }
+        if let Some(wifi) = &self.wifi {
+            offered += wifi.held() + wifi.counters().refused + wifi.counters().given_up;
+        }
         if offered != handed_on {
             let law = "offered to links + withheld + without access + arrived = sent + handed out by links";
             return Err(RunError::Conservation(
