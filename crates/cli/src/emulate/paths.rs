@@ -18,7 +18,7 @@ const UNNOTICED: (BitRate, QueueLimit) = (BitRate(100_000_000_000), QueueLimit::
 pub(super) fn none() -> Path {
     let (rate, queue) = UNNOTICED;
     let direction = || Direction::plain(rate, millpond_path::Duration(0), queue);
-    Path { header: Size(28), uplink: direction(), downlink: direction(), access: None }
+    Path { header: Size(28), uplink: direction(), downlink: direction(), access: None, wifi: None }
 }
 
 /// The path of a profile's name, or of a file.
