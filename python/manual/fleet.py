@@ -9,8 +9,11 @@ from pathlib import Path
 
 from millpond.fleet import answer, description, told
 from millpond.fleet.answer import Answer
+from millpond.fleet.change import AS_IT_IS
+from millpond.fleet.outcome import demand, simulate
+from millpond.fleet.security import COSTS
 from millpond.fleet.verdict import BARELY, MEANS, SURE, VERDICTS, WORDS
-from millpond.show import text
+from millpond.show import labels, text
 
 PAGE = Path("docs/fleet.md")
 #: The fleets of its first two commands.
@@ -39,6 +42,7 @@ def parts() -> Mapping[str, str]:
         "largest": "".join(f"* {text.plain(told.edge(first, edge))}\n" for edge in first.edges),
         "deep": _indented([told.headline(deep), *told.lead(deep)]),
         "words": _words(),
+        "security": _security(),
     }
 
 
@@ -75,6 +79,20 @@ def _firmware(found: Answer) -> list[str]:
     ]
     whose = found.shares[0].outcome.change.title.split(" on ")[0]
     return [f"{whose}, the best of the controllers, makes the fleet safe {', '.join(told_of)}."]
+
+
+def _security() -> str:
+    rows = []
+    for name, security in COSTS.items():
+        known = description.read(None, {**FIRST, "security": name})
+        found = simulate(known, AS_IT_IS, demand(known), SEEDS)
+        flights = 2 * len(security.flights) + (security.last > 0)
+        never, useful = (labels.percent(found.median(what)) for what in ("never", "useful"))
+        done, sent = told.time(found.median("goal_s")), f"{found.median('bytes'):.0f} B"
+        row = (f'`"{name}"`', str(flights), done, never, sent, useful, found.verdict)
+        rows.append(f"| {' | '.join(row)} |")
+    header = "| `security` | flights | done | never report | bytes a device sends | useful | verdict |\n"
+    return "\n" + header + "|---" * 7 + "|\n" + text.plain("\n".join(rows)) + "\n\n"
 
 
 def _words() -> str:

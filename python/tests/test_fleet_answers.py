@@ -42,7 +42,7 @@ def test_an_idle_link_takes_one_round_trip() -> None:
     # header 28, CoAP 4, token 2, path 2; and an answer of 96 B
     assert cost.alone_s == pytest.approx(0.630 + 36 * 8 / 60_000 + 96 * 8 / 30_000, rel=1 / 32)
     assert cost.bottleneck == "downlink"
-    assert cost.work_s == pytest.approx(96 * 8 / 30_000)
+    assert cost.work_s == pytest.approx(96 * 8 / 30_000, abs=1e-6)
 
 
 def test_a_busy_link_takes_n_times_one_answer() -> None:
@@ -53,6 +53,42 @@ def test_a_busy_link_takes_n_times_one_answer() -> None:
         # times of what is done lie at most 1/32 too late
         assert link < run.done[1.0] < (link + 0.7) * (1 + 1 / 32)
         assert (run.copies, run.useful, run.messages) == (1.0, 1.0, 1.0)
+
+
+def test_security_costs_its_flights_and_its_bytes_on_an_idle_link() -> None:
+    def alone(security: str) -> outcome.Demand:
+        return outcome.demand(fleet({**ONE, "security": security}))
+
+    def crossing(up: int, down: int) -> float:
+        return 0.630 + (28 + up) * 8 / 60_000 + (28 + down) * 8 / 30_000
+
+    plain = crossing(8, 68)
+    # docs/appendix/oscore.md: 15 B and 11 B more; DTLS: its flights, and 29 B both ways
+    shaken = crossing(114, 60) + crossing(146, 108) + crossing(96, 67)
+    resumed = crossing(146, 182)
+    assert alone("none").alone_s == pytest.approx(plain, rel=1 / 32)
+    assert alone("oscore").alone_s == pytest.approx(crossing(8 + 15, 68 + 11), rel=1 / 32)
+    assert alone("dtls-psk").alone_s == pytest.approx(shaken + crossing(8 + 29, 68 + 29), rel=1 / 32)
+    # the last flight is in one datagram with the request
+    assert alone("dtls-resumed").alone_s == pytest.approx(resumed + crossing(8 + 29 + 67, 68 + 29), rel=1 / 32)
+    down = {security: alone(security).work_s for security in ("oscore", "dtls-psk", "dtls-resumed")}
+    assert down["oscore"] == pytest.approx((96 + 11) * 8 / 30_000, abs=1e-6)
+    assert down["dtls-psk"] == pytest.approx((96 + 29 + 60 + 108 + 67 + 3 * 28) * 8 / 30_000, abs=1e-6)
+    assert down["dtls-resumed"] == pytest.approx((96 + 29 + 182 + 28) * 8 / 30_000, abs=1e-6)
+
+
+def test_a_cheaper_handshake_is_tried_and_no_gateway_looks_into_records() -> None:
+    told = {"devices": 10, "try_controllers": [], "everyday.others": 2}
+
+    def names(security: str) -> set[str]:
+        found = answer.find(fleet({**told, "security": security}), range(1, 3), pictures=False)
+        return {remedy.outcome.change.name for remedy in found.remedies}
+
+    assert {"dtls-resumed", "oscore"} <= names("dtls-psk")
+    assert "gateway" not in names("dtls-psk")
+    assert {"dtls-resumed", "oscore"}.isdisjoint(plain := names("none"))
+    assert "gateway" in plain
+    assert "gateway" in names("oscore")
 
 
 # ----------------------------------------------------------------------------------------------- published

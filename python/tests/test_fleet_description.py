@@ -56,9 +56,9 @@ def test_the_manual_explains_every_key() -> None:
 
 
 @pytest.mark.parametrize("kind", ["power-cut", "hourly", "command", "firmware"])
-@pytest.mark.parametrize("handshake", ["none", "dtls-psk"])
-def test_every_event_is_a_scenario(kind: str, handshake: str) -> None:
-    told = fleet(event__kind=kind, waking__handshake=handshake, devices=10)
+@pytest.mark.parametrize("security", ["none", "dtls-psk", "dtls-resumed", "oscore"])
+def test_every_event_is_a_scenario(kind: str, security: str) -> None:
+    told = fleet(event__kind=kind, security=security, devices=10)
     tree = scenario.tree(told, AS_IT_IS, others_every_s=20.0)
     full = scenarios.in_full(scenarios.build(tree, "tree"))
     assert [table["count"] for table in full["clients"]] == [10, 20]

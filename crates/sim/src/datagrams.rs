@@ -9,6 +9,7 @@ use millpond_control::{Instant, Sample, Span};
 use crate::{
     RunError,
     below::Said,
+    handshakes,
     ledger::{Ledger, NO_EXCHANGE, Tag},
     network::{Arrival, SERVER},
     server::Asked,
@@ -58,7 +59,8 @@ impl World<'_> {
     #[inline]
     pub(crate) fn wake_device(&mut self, flow: u32, now: Instant) -> Result<(), RunError> {
         let Client::Device(device) = &self.clients[flow as usize] else { return Ok(()) };
-        if device.application.wakes() <= now {
+        if device.wakes() <= now {
+            self.resend_flight(flow, now);
             self.ask_on(flow, now)?;
         }
         self.drain_client(flow, now, None)
@@ -79,6 +81,9 @@ impl World<'_> {
         if tag.exchange != NO_EXCHANGE && tag.flow == flow {
             self.ledger.reached(tag);
         }
+        if handshakes::is_flight(self.network.datagram()) {
+            return self.flight_to_client(flow, now, arrival);
+        }
         match &mut self.clients[flow as usize] {
             Client::Device(device) => {
                 device.endpoint.receive(now, SERVER, self.network.datagram());
@@ -86,7 +91,7 @@ impl World<'_> {
                 if tag.flow == flow
                     && let Some(at) = device.endpoint.quiet_until(now)
                 {
-                    self.agenda.set(flow, at.min(device.application.wakes()));
+                    self.agenda.set(flow, at.min(device.wakes()));
                     return Ok(());
                 }
             }
@@ -96,13 +101,13 @@ impl World<'_> {
     }
 
     /// Drains a client's endpoint; `arrived` is what was just handed to it.
-    fn drain_client(&mut self, flow: u32, now: Instant, arrived: Option<&Arrival>) -> Result<(), RunError> {
+    pub(crate) fn drain_client(&mut self, flow: u32, now: Instant, arrived: Option<&Arrival>) -> Result<(), RunError> {
         let Client::Device(device) = &mut self.clients[flow as usize] else { return Ok(()) };
         let mut answered: Option<Answered> = None;
         let mut abandoned = Vec::new();
         let mut makes_way = false;
         let mut served = Served::default();
-        let wakes = device.application.wakes();
+        let wakes = device.wakes();
         // What answers the server has the tag of what it answers.
         let of_server = arrived.filter(|arrival| arrival.tag.flow != flow);
         let sleeps = loop {
@@ -264,7 +269,7 @@ impl World<'_> {
     }
 
     /// The client's application goes on after something has ended; whether its endpoint was drained.
-    fn go_on(&mut self, flow: u32, now: Instant) -> Result<bool, RunError> {
+    pub(crate) fn go_on(&mut self, flow: u32, now: Instant) -> Result<bool, RunError> {
         let has_asked = self.ask_on(flow, now)?;
         let Client::Device(device) = &self.clients[flow as usize] else { return Ok(has_asked) };
         if device.application.wakes() == Instant::NEVER {
@@ -295,6 +300,9 @@ impl World<'_> {
         let luck = self.luck(flow);
         let Client::Device(device) = &mut self.clients[flow as usize] else { return Ok(()) };
         let Some((ask, bytes)) = self.conducts[device.group as usize].ask(&due, luck) else { return Ok(()) };
+        if let Some(flights) = ask.flights {
+            return self.begin_flight(flow, now, due, flights);
+        }
         let id = match due.source {
             REGISTRATION => device.endpoint.subscribe(now, SERVER, &ask.request(bytes)),
             _ => device.endpoint.request(now, SERVER, &ask.request(bytes)),
@@ -310,6 +318,10 @@ impl World<'_> {
     #[inline]
     pub(crate) fn datagram_to_server(&mut self, now: Instant, arrival: &Arrival) -> Result<(), RunError> {
         let Arrival { client, ref tag, length, .. } = *arrival;
+        if handshakes::is_flight(self.network.datagram()) {
+            self.flight_to_server(now, arrival);
+            return Ok(());
+        }
         let is_own = tag.flow != client;
         if is_own && tag.exchange != NO_EXCHANGE {
             self.ledger.reached(tag);

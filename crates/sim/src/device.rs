@@ -3,7 +3,7 @@
 use millpond_coap::Endpoint;
 use millpond_control::Instant;
 
-use crate::{application::Application, outcome::FlowRow, workload::Conduct};
+use crate::{application::Application, handshakes::Flight, outcome::FlowRow, workload::Conduct};
 
 /// A client and what it has done so far.
 pub(crate) struct Device {
@@ -14,11 +14,20 @@ pub(crate) struct Device {
     exchanges: u32,
     /// Late replies to the endpoints that it had before.
     late: u32,
+    /// The flight of a handshake that is under way.
+    pub(crate) flight: Option<Box<Flight>>,
 }
 
 impl Device {
     pub(crate) fn new(endpoint: Endpoint<u32>, application: Application, group: u32) -> Self {
-        Self { endpoint, application, group, exchanges: 0, late: 0 }
+        Self { endpoint, application, group, exchanges: 0, late: 0, flight: None }
+    }
+
+    /// When something happens here by itself, beside the endpoint.
+    #[inline]
+    pub(crate) fn wakes(&self) -> Instant {
+        let flight = self.flight.as_ref().map_or(Instant::NEVER, |flight| flight.due);
+        self.application.wakes().min(flight)
     }
 
     /// An exchange begins: its number within the client.

@@ -55,6 +55,7 @@ pub mod capture;
 mod datagrams;
 mod device;
 mod evidence;
+mod handshakes;
 mod ledger;
 mod naming;
 mod network;

@@ -9,7 +9,9 @@ use millpond_control::{ChanceSeed, PeerController, Preset, Purpose};
 use crate::{
     RunError,
     naming::Renamed,
-    scenario::{Clients, Controllers, FlowGroup, Method, Notifications, Scenario, Sizes, Step, Transfer},
+    scenario::{
+        Clients, Controllers, Flights, FlowGroup, Method, Notifications, Protection, Scenario, Sizes, Step, Transfer,
+    },
 };
 
 /// What clients ask for.
@@ -17,8 +19,11 @@ pub(crate) struct Ask<'s> {
     kind: Kind,
     code: Code,
     options: Vec<(u16, &'s [u8])>,
-    /// The longest payload.
+    /// The longest payload, with what protection adds.
     payload: Vec<u8>,
+    protection: Protection,
+    /// What leaves in its place, if it is no request.
+    pub(crate) flights: Option<Flights>,
 }
 
 impl<'s> Ask<'s> {
@@ -36,13 +41,15 @@ impl<'s> Ask<'s> {
             Method::Put => Code::PUT,
             Method::Delete => Code::DELETE,
         };
-        Self::with(clients, code, step.path.as_deref().unwrap_or(&clients.uri_path), step.payload)
+        let path = step.path.as_deref().unwrap_or(&clients.uri_path);
+        Self { flights: step.flights, ..Self::with(clients, code, path, step.payload) }
     }
 
     /// The request of a client that wants to observe (RFC 7641 §3.1): an Observe option of 0, which has no bytes.
     pub(crate) fn registration(notifications: &'s Notifications) -> Self {
         let options = [(number::OBSERVE, &[][..])].into_iter().chain(uri_path(&notifications.uri_path)).collect();
-        Self { kind: Kind::Confirmable, code: Code::GET, options, payload: Vec::new() }
+        let (payload, protection) = (Vec::new(), Protection::default());
+        Self { kind: Kind::Confirmable, code: Code::GET, options, payload, protection, flights: None }
     }
 
     fn with(clients: &Clients, code: Code, path: &'s str, sizes: Sizes) -> Self {
@@ -50,12 +57,15 @@ impl<'s> Ask<'s> {
             kind: if clients.confirmable { Kind::Confirmable } else { Kind::NonConfirmable },
             code,
             options: uri_path(path).collect(),
-            payload: vec![b'.'; sizes.most().0 as usize],
+            payload: vec![b'.'; clients.protection.request(sizes.most().0) as usize],
+            protection: clients.protection,
+            flights: None,
         }
     }
 
-    /// The request with a payload of so many bytes.
+    /// The request with a payload of so many bytes, beside what protection adds.
     pub(crate) fn request(&self, bytes: usize) -> Outgoing<'_> {
+        let bytes = self.protection.request(bytes as u64) as usize;
         let payload = self.payload.get(..bytes).unwrap_or(&self.payload);
         Outgoing { kind: self.kind, ..Outgoing::confirmable(self.code, &self.options) }.with_payload(payload)
     }
@@ -158,7 +168,8 @@ pub(crate) fn datagram(scenario: &Scenario) -> u16 {
     let requests = udp().map(|group| group.clients.longest_request());
     let responses = udp().map(|group| {
         let block = group.clients.transfer.block_size();
-        block.map_or(scenario.response_payload(group), |size| u64::from(size.bytes()))
+        let whole = || group.clients.protection.response(scenario.response_payload(group));
+        block.map_or_else(whole, |size| u64::from(size.bytes()))
     });
     let longest = requests.chain(responses).max().unwrap_or(0);
     u16::try_from(longest + 64).unwrap_or(u16::MAX).max(Limits::default().datagram)

@@ -52,10 +52,15 @@ impl Bodies {
         let body = |size: Size| SharedBody::new(vec![b'.'; size.0 as usize]);
         // Groups without a body of their own share one.
         let whole = body(scenario.server.payload);
-        let own =
-            |group: &Clients| scenario.own_bodies(group).into_iter().map(|(path, size)| (path, body(size))).collect();
+        let body_for = |group: &Clients, size: Size| body(Size(group.protection.response(size.0)));
+        let own = |group: &Clients| {
+            scenario.own_bodies(group).into_iter().map(|(path, size)| (path, body_for(group, size))).collect()
+        };
         let own: Vec<Vec<_>> = scenario.clients.iter().map(own).collect();
-        let usual = |group: &Clients| group.response_payload.map_or_else(|| whole.clone(), body);
+        let usual = |group: &Clients| match group.response_payload {
+            None if group.protection.is_none() => whole.clone(),
+            own => body_for(group, own.unwrap_or(scenario.server.payload)),
+        };
         Self {
             of_groups: scenario.clients.iter().map(usual).collect(),
             has_own: own.iter().any(|own| !own.is_empty()),

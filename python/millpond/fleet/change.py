@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from enum import IntEnum
 
+from millpond.fleet.security import Security
+
 
 class Effort(IntEnum):
     """Who must do something, from the least trouble to the most."""
@@ -41,6 +43,8 @@ class Change:
     load: float | None = None
     controller: str | None = None
     max_retransmit: int | None = None
+    #: Another security layer.
+    security: Security | None = None
     duplicates: str | None = None
     #: A gateway before each link drops a retransmission while the transmission before it waits in the link's queue.
     gateway: bool | None = None
@@ -53,7 +57,7 @@ class Change:
     @property
     def on_devices(self) -> bool:
         """Whether devices are changed."""
-        told = (self.reconnect, self.load, self.controller, self.max_retransmit)
+        told = (self.reconnect, self.load, self.controller, self.max_retransmit, self.security)
         return any(part is not None for part in told)
 
     def beside(self, other: Change) -> Change:

@@ -17,14 +17,13 @@ import msgspec
 from millpond.controllers.own import OwnControllers, is_own
 from millpond.engine import presets
 from millpond.errors import UsageError, unknown
+from millpond.fleet.security import Security
 from millpond.plan import path_files, values
 from millpond.plan.scenario import check_arrival, check_controller, with_changes
 from millpond.plan.toml_file import Declared, checked, read_tree, where
 
 #: What happens to the fleet.
 Event = Literal["power-cut", "hourly", "command", "firmware"]
-#: What a device sends before it may ask for anything.
-Handshake = Literal["none", "dtls-psk"]
 Duplicates = Literal["stored", "afresh", "calm"]
 Link = Literal["uplink", "downlink"]
 LINKS: tuple[Link, ...] = ("uplink", "downlink")
@@ -113,7 +112,6 @@ class EventKeys(Declared):
 class WakingKeys(Declared):
     """The keys of `[waking]`: what a device does after a power cut."""
 
-    handshake: Handshake = "none"
     registration: str = "200 B"
     observations: _Count = 1
     readings: _Count = 1
@@ -142,6 +140,8 @@ class Keys(Declared):
     devices: _Some = 400
     #: Devices that get no new software.
     old_firmware: _Share = 0.0
+    #: What protects messages.
+    security: Security = "none"
     horizon: str = "1 h"
     cell: CellKeys = msgspec.field(default_factory=CellKeys)
     group: list[GroupKeys] = msgspec.field(default_factory=lambda: [GroupKeys()])
@@ -301,7 +301,7 @@ def understood(
             raise UsageError(f"{where(origin, 'try_controllers')}: {unknown('controller', name, known)}")
     keys = _canonical(keys, origin)
     nothing = not values.in_units(keys.waking.registration) and not keys.waking.observations + keys.waking.readings
-    if keys.event.kind == "power-cut" and keys.waking.handshake == "none" and nothing:
+    if keys.event.kind == "power-cut" and nothing:
         raise UsageError(f"{where(origin, 'waking')}: a device that does nothing: write readings = 1, for example")
     horizon, goal = values.in_units(keys.horizon), _goal(keys.goal, origin)
     if horizon < goal.within_s:

@@ -12,6 +12,7 @@ from millpond.fleet.change import Change, Effort
 from millpond.fleet.description import Fleet
 from millpond.fleet.outcome import Demand, Outcome
 from millpond.fleet.scenario import spread_s
+from millpond.fleet.security import COSTS, Security
 from millpond.fleet.verdict import VERDICTS
 from millpond.measure.estimate import mean
 from millpond.show import labels
@@ -31,6 +32,8 @@ PATIENT = 8
 RESOLUTION = 1 / 32
 #: The interval of RFC 8289 §4.4, and the least that is tried.
 CODEL_INTERVAL_MS = 100
+#: What costs less after a power cut.
+_CHEAPER: dict[Security, tuple[Security, ...]] = {"dtls-psk": ("dtls-resumed", "oscore"), "dtls-resumed": ("oscore",)}
 #: What is paired.
 KINDS = ("calm-server", "gateway", "spread", "patient", "controller")
 
@@ -95,11 +98,13 @@ def tried(fleet: Fleet, cost: Demand, as_it_is: Outcome) -> list[Change]:
     asks, give_up = kind != "command", as_it_is.median("never") > 0
     if asks and keys.server.duplicates != "calm":
         found.append(Change("calm-server", "a calm server", Effort.SERVER, duplicates="calm"))
-    found.append(Change("gateway", "a gateway that withholds", Effort.GATEWAY, gateway=True))
+    if not COSTS[keys.security].hides_copies:
+        found.append(Change("gateway", "a gateway that withholds", Effort.GATEWAY, gateway=True))
     found += [spread(fleet, cost, load, f"spread-{load:g}", f"load {load:g}") for load in LOADS]
     if kind == "power-cut":
         title = "first attempt after 1 s + U(0, 1 s)"
         found.append(Change("capped-exponential", title, Effort.DEVICES, reconnect="capped-exponential", reach=reach))
+        found += [_security(name, reach) for name in _CHEAPER.get(keys.security, ())]
     if asks and give_up:
         title = f"MAX_RETRANSMIT {PATIENT}"
         found.append(Change("patient", title, Effort.DEVICES, max_retransmit=PATIENT, reach=reach))
@@ -164,6 +169,10 @@ def _controller(name: str, reach: float) -> Change:
     where = "all devices" if reach == 1 else f"{100 * reach:g} % of the devices"
     title = f"{labels.CONTROLLERS.get(name, name)} on {where}"
     return Change(f"{name}-{reach:g}" if reach < 1 else name, title, Effort.FIRMWARE, controller=name, reach=reach)
+
+
+def _security(name: Security, reach: float) -> Change:
+    return Change(name, f"{COSTS[name].title} in place of a handshake", Effort.FIRMWARE, security=name, reach=reach)
 
 
 def _buffers(cost: Demand) -> list[Change]:

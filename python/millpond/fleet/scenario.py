@@ -20,6 +20,7 @@ from millpond.fleet.description import (
     Link,
     share,
 )  # fmt: skip
+from millpond.fleet.security import COSTS, Cost
 from millpond.plan import path_files, values
 from millpond.plan import scenario as scenarios
 from millpond.plan.toml_file import where
@@ -48,14 +49,6 @@ CODEL_TARGET = 0.1
 
 #: IPv4 and UDP, where a path does not say otherwise.
 HEADER = "28 B"
-#: Of a record of DTLS 1.2: header 13 B, explicit nonce 8 B, tag of AES-CCM-8 8 B (RFC 6347 §4.1, RFC 6655 §3).
-RECORD = 29
-#: Flights that a device sends in a handshake with a pre-shared key, in bytes, by the formats of RFC 6347 §4.2, RFC 5246
-#: §7.4 and RFC 4279 §2: a ClientHello with one cipher suite and no extension (67), the same with a cookie of 32 B, and
-#: ClientKeyExchange with an identity of 16 B (43), ChangeCipherSpec (14), Finished (53).
-FLIGHTS = (67, 99, 110)
-#: What CoAP adds to a flight that is modelled as a request: header 4 B, token 2 B, path 2 B, payload marker 1 B.
-AROUND_A_FLIGHT = 9
 
 
 def tree(fleet: Fleet, change: Change, work_s: float = 0.0, others_every_s: float | None = None) -> dict[str, Any]:
@@ -105,10 +98,6 @@ def path(fleet: Fleet, buffer: str | None = None, codel_ms: int | None = None) -
     """The cell: a named path, or that of a file, with what the description lays over it."""
     cell = fleet.keys.cell
     told: dict[str, Any] = dict(fleet.path) if fleet.path is not None else {"profile": cell.profile}
-    if fleet.keys.waking.handshake != "none":
-        # every later message travels in a record
-        header = values.in_units(str(told.get("header", HEADER)))
-        told["header"] = f"{header + RECORD:g} B"
     laid = {link: _direction(fleet, link, buffer) for link in LINKS}
     if codel_ms is not None:
         aqm = {"kind": "codel", "interval": f"{codel_ms} ms", "target": f"{round(1000 * CODEL_TARGET * codel_ms)} us"}
@@ -160,6 +149,7 @@ def _clients(
 ) -> dict[str, Any]:
     keys = fleet.keys
     arrival = _arrival(fleet, group, change, work_s)
+    security = COSTS[(change.security if change else None) or keys.security]
     after: dict[str, Any] = {"kind": "after-event", "arrival": arrival}
     if _rule(group, change) == "lwm2m":
         after |= {"retry": LWM2M}
@@ -168,7 +158,7 @@ def _clients(
     elif keys.event.kind == "hourly":
         after |= {"script": [_reading(fleet)]}
     else:
-        after |= {"script": _waking(fleet)}
+        after |= {"script": _waking(fleet, security)}
     workload = [*([] if keys.event.kind == "command" else [after]), *_everyday(fleet)]
     table: dict[str, Any] = {
         "name": name,
@@ -178,6 +168,7 @@ def _clients(
         "token_length": TOKEN,
         "uri_path": "fw" if keys.event.kind == "firmware" else "r",
         "workload": workload or "none",
+        **_protection(security),
     }
     if keys.event.kind == "command":
         told = {"kind": "after-event", "arrival": arrival, "requests": 1}
@@ -211,16 +202,25 @@ def _timeline(fleet: Fleet, names: list[str]) -> list[dict[str, Any]]:
     return [{"kind": "restart", "at": at, "clients": name, "back": back} for name in names]
 
 
-def _waking(fleet: Fleet) -> list[dict[str, Any]]:
+def _waking(fleet: Fleet, security: Cost) -> list[dict[str, Any]]:
     waking = fleet.keys.waking
     script: list[dict[str, Any]] = []
-    if waking.handshake != "none":
-        script += [{"method": "POST", "path": "h", "payload": f"{f - RECORD - AROUND_A_FLIGHT} B"} for f in FLIGHTS]
     if values.in_units(waking.registration):
         script.append({"method": "POST", "path": "rd", "payload": waking.registration})
     script += [{"path": "o"}] * waking.observations
     script += [_reading(fleet)] * waking.readings
-    return script
+    if security.last:
+        first = script[0]
+        # a payload that begins brings its marker
+        more = values.in_units(str(first.get("payload", "0 B"))) or -1
+        script[0] = {**first, "payload": f"{more + security.last:g} B"}
+    return [{"flights": {"up": f"{up} B", "down": f"{down} B"}} for up, down in security.flights] + script
+
+
+def _protection(security: Cost) -> dict[str, Any]:
+    if not security.request:
+        return {}
+    return {"protection": {"request": f"{security.request} B", "response": f"{security.response} B"}}
 
 
 def _reading(fleet: Fleet) -> dict[str, Any]:
@@ -271,6 +271,7 @@ def _others(fleet: Fleet, every_s: float) -> dict[str, Any]:
         "token_length": TOKEN,
         "uri_path": "r",
         "workload": {"kind": "periodic", "period": f"{max(1, round(1000 * every_s))} ms", "payload": _report(fleet)},
+        **_protection(COSTS[fleet.keys.security]),
     }
 
 

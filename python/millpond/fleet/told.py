@@ -9,8 +9,9 @@ from millpond.fleet.answer import Answer
 from millpond.fleet.description import NEVER, REPORTING
 from millpond.fleet.outcome import Outcome
 from millpond.fleet.remedies import Remedy
-from millpond.fleet.scenario import FLIGHTS, HEADER, LEAD_S, RECORD, TOKEN, path
+from millpond.fleet.scenario import HEADER, LEAD_S, TOKEN, path
 from millpond.fleet.search import Edge
+from millpond.fleet.security import COSTS
 from millpond.fleet.verdict import BARELY, MEANS, SURE, VERDICTS, WORDS
 from millpond.measure.reported import SHARES
 from millpond.plan.values import in_units
@@ -268,9 +269,11 @@ def _traffic(answer: Answer) -> str:
     if event.kind == "hourly":
         return f"Each device sends {report}, answered by {waking.answer} (waking.answer)."
     does = []
-    if waking.handshake != "none":
-        flights = ", ".join(f"{size} B" for size in FLIGHTS)
-        does.append(f"a handshake of three exchanges, {flights} from the device (waking.handshake)")
+    security = COSTS[keys.security]
+    if security.flights:
+        flights = ", ".join(f"{up} and {down} B" for up, down in security.flights)
+        last = f", and {security.last} B with the first request" if security.last else ""
+        does.append(f"a handshake of {flights}{last}, sent again after 1, 2, 4 ... 60 s (security)")
     if in_units(waking.registration):
         does.append(f"a registration of {waking.registration} (waking.registration)")
     if waking.observations:
@@ -284,12 +287,14 @@ def _traffic(answer: Answer) -> str:
 def _headers(answer: Answer) -> str:
     keys, cell = answer.fleet.keys, path(answer.fleet)
     header = in_units(str(cell.get("header", HEADER)))
-    inside = f", of which {RECORD} B are a record of DTLS" if keys.waking.handshake != "none" else ""
+    security = COSTS[keys.security]
+    inside = f", {security.request} B of {security.title} (security)" if security.request else ""
+    answers = f" ({security.response} B in answers)" if security.response != security.request else ""
     sent, size = (answer.as_it_is.median(name) for name in ("messages", "bytes"))
     return (
-        f"Sizes are payloads. Each message has {header:g} B below CoAP{inside}, and in CoAP 4 B, a token of {TOKEN} B, "
-        f"its options and the payload marker. As it is a device sends {sent:.3g} messages and {size:.4g} B with all of "
-        "them."
+        f"Sizes are payloads. Each message has {header:g} B below CoAP{inside}{answers}, and in CoAP 4 B, a token of "
+        f"{TOKEN} B, its options and the payload marker. As it is a device sends {sent:.3g} messages and {size:.4g} B "
+        "with all of them."
     )
 
 

@@ -4,8 +4,8 @@ use millpond_control::Chance;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Commands, ControllerChoice, Duration, MOST_BODY, MOST_PAYLOAD, Memory, Method, Notifications, Route, ScenarioError,
-    Size, Sizes, Transfer, Transport, Workload, Workloads,
+    Commands, ControllerChoice, Duration, MOST_BODY, MOST_PAYLOAD, Memory, Method, Notifications, Protection, Route,
+    ScenarioError, Size, Sizes, Transfer, Transport, Workload, Workloads,
 };
 
 /// Clients that are alike.
@@ -58,6 +58,9 @@ pub struct Clients {
     /// Payload of a request. None makes it a GET, any other a PUT.
     #[serde(default)]
     pub request_payload: Sizes,
+    /// What protection adds to their messages.
+    #[serde(default, skip_serializing_if = "Protection::is_none")]
+    pub protection: Protection,
     /// Payload of a response to them; left out, the server's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_payload: Option<Size>,
@@ -230,6 +233,7 @@ impl Clients {
             uri_path: hello(),
             token_length: 0,
             request_payload: Sizes::default(),
+            protection: Protection::default(),
             response_payload: None,
             naming: None,
             route: None,
@@ -271,7 +275,7 @@ impl Clients {
     /// Bytes of the longest request, without header, token and what options take beside their values.
     pub(crate) fn longest_request(&self) -> u64 {
         let path = self.workload.paths().map(str::len).max().unwrap_or(0).max(self.uri_path.len());
-        self.longest_payload() + path as u64
+        self.protection.request(self.longest_payload()) + path as u64
     }
 
     /// Bytes of CoAP of a request whose copies are not named.
@@ -282,7 +286,7 @@ impl Clients {
             segments.map(|segment| segment.len() + if segment.len() < 13 { 1 } else { 2 }).sum()
         };
         let longest = self.workload.paths().map(options).max().unwrap_or(0).max(options(&self.uri_path));
-        let payload = self.longest_payload();
+        let payload = self.protection.request(self.longest_payload());
         4 + u64::from(self.token_length) + longest as u64 + payload + u64::from(payload > 0)
     }
 
@@ -323,6 +327,7 @@ impl Clients {
                 return refuse(name, "a segment has at most 255 bytes, the path at most 1000".to_owned());
             }
         }
+        self.check_security(key, origin)?;
         self.check_open(key, origin)
     }
 

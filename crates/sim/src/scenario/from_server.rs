@@ -138,6 +138,7 @@ impl Scenario {
                         request_payload: commands.request_payload,
                         nstart: self.server.nstart,
                         token_length: self.server.token_length,
+                        protection: clients.protection,
                         ..Clients::plain()
                     },
                 );
@@ -200,6 +201,9 @@ impl Scenario {
         let has = |is: fn(&Workload) -> bool| told.workload.all().iter().any(is);
         if has(|workload| workload.births == Births::FreshBatches) {
             return refuse("workload", "batches drop congestion-control state, which is a client's to do");
+        }
+        if told.workload.flights().next().is_some() {
+            return refuse("workload", "a handshake is a client's to begin: leave `flights` out");
         }
         if flows.traffic == Traffic::Notifications {
             if has(|workload| !workload.script.is_empty()) {

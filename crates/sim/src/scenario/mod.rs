@@ -14,6 +14,7 @@ mod packets;
 mod proxies;
 mod relays;
 mod responses;
+mod security;
 mod spread;
 mod timeline;
 mod timing;
@@ -40,12 +41,15 @@ pub use millpond_path::{
 pub use network::{Network, Route};
 pub use proxies::Proxy;
 pub use relays::{Copies, Relay};
+pub use security::Protection;
 pub use spread::{Arrival, Sizes, Times};
 pub use timeline::{Event, InFlight, Memory, Queued};
 pub use transfer::{Blocks, Bursts, Negotiation, Transfer};
 pub(crate) use transport::SEGMENT_OVER_DATAGRAM;
 pub use transport::{Congestion, DelayedAcks, Recovery, Tcp, TimerRule, Transport};
-pub use workload::{Births, Frequency, Method, Periods, Ramp, Retry, Share, Spacing, Step, Workload, Workloads};
+pub use workload::{
+    Births, Flights, Frequency, Method, Periods, Ramp, Retry, Share, Spacing, Step, Workload, Workloads,
+};
 
 /// Everything that a run needs, apart from its seed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

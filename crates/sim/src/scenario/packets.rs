@@ -1,6 +1,8 @@
 //! How long packets are, and whether the queues hold them.
 
-use super::{FlowGroup, QueueLimit, SEGMENT_OVER_DATAGRAM, Scenario, ScenarioError, Traffic, Transfer, Transport};
+use super::{
+    Flights, FlowGroup, QueueLimit, SEGMENT_OVER_DATAGRAM, Scenario, ScenarioError, Traffic, Transfer, Transport,
+};
 
 /// What an opening segment has in options.
 const OPENING: u64 = 8;
@@ -71,11 +73,12 @@ impl Scenario {
         // Content-Format, a marker if there is a payload, and the payload.
         let format = 1 + u64::from(2 - self.server.content_format.leading_zeros() / 8);
         let marked = |payload: u64| if payload > 0 { 1 + payload } else { 0 };
-        let answer = |payload: u64| format + marked(payload);
+        let answer = |payload: u64| format + marked(group.protection.response(payload));
         match flows.traffic {
             Traffic::Requests => {}
             Traffic::Commands => {
-                let back = header + DATAGRAM + token + marked(self.response_payload(flows));
+                let back = group.protection.response(self.response_payload(flows));
+                let back = header + DATAGRAM + token + marked(back);
                 return [back, header + group.request_bytes()];
             }
             // An option of its own, and an empty acknowledgement.
@@ -103,7 +106,11 @@ impl Scenario {
             (Transport::Udp, Transfer::Bursts(bursts)) => {
                 [header + group.request_bytes(), header + DATAGRAM + token + answer(body.min(bursts.size.0))]
             }
-            (Transport::Udp, _) => [header + group.request_bytes(), header + DATAGRAM + token + answer(body)],
+            (Transport::Udp, _) => {
+                let longest = [group.request_bytes(), DATAGRAM + token + answer(body)];
+                let most = |[up, down]: [u64; 2], flights: Flights| [up.max(flights.up.0), down.max(flights.down.0)];
+                group.workload.flights().fold(longest, most).map(|bytes| header + bytes)
+            }
         }
     }
 }

@@ -23,7 +23,8 @@ impl Clients {
     /// The paths that they ask for.
     fn asked(&self) -> impl Iterator<Item = &str> {
         let plain = self.workload.asks_plainly().then_some(&self.uri_path[..]);
-        plain.into_iter().chain(self.workload.steps().map(|step| self.path_of(step)))
+        let requests = self.workload.steps().filter(|step| step.flights.is_none());
+        plain.into_iter().chain(requests.map(|step| self.path_of(step)))
     }
 }
 

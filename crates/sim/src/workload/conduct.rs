@@ -92,13 +92,15 @@ impl<'s> Conduct<'s> {
                 paths.push(path);
             }
         }
+        let serves = clients.commands.as_ref().map_or(0, |commands| commands.response_payload.0);
+        let serves = clients.protection.response(serves);
         Self {
             clients,
             group: flows.group,
             traffic: flows.traffic,
             registration,
             paths,
-            serves: vec![b'.'; clients.commands.as_ref().map_or(0, |commands| commands.response_payload.0) as usize],
+            serves: vec![b'.'; serves as usize],
             plans: workloads.iter().enumerate().map(plan).collect(),
             limit,
             asks,

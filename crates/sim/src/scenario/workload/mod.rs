@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub use frequency::Frequency;
 pub use ramp::{Ramp, Spacing};
 
-use super::{Arrival, Clients, Duration, ScenarioError, Size, Sizes, Times};
+use super::{Arrival, Clients, Duration, MOST_PAYLOAD, ScenarioError, Size, Sizes, Times};
 
 /// Everything that one client does, side by side; nothing, if it only serves.
 #[derive(Clone, Debug, PartialEq)]
@@ -123,7 +123,7 @@ pub struct Share {
 }
 
 /// One request of a script.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Step {
     /// `GET`, `POST`, `PUT` or `DELETE`.
@@ -138,6 +138,30 @@ pub struct Step {
     /// Payload of the response; left out, what the group gets, or the resource has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_payload: Option<Size>,
+    /// In place of a request two flights of a handshake; method, path and payload are left out then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flights: Option<Flights>,
+}
+
+/// A flight of a handshake below CoAP and the flight that answers it, each a datagram: bytes above UDP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Flights {
+    /// The client's.
+    pub up: Size,
+    /// The server's.
+    pub down: Size,
+}
+
+impl Flights {
+    /// The header of a record of DTLS 1.2 (RFC 6347 §4.1).
+    const LEAST: u64 = 13;
+
+    fn problem(self) -> Option<String> {
+        let range = Self::LEAST..=MOST_PAYLOAD;
+        let bad = [self.up, self.down].into_iter().find(|size| !range.contains(&size.0))?;
+        Some(format!("{bad} is no flight: write {} B to {} B", range.start(), range.end()))
+    }
 }
 
 /// The method of a request.
@@ -210,6 +234,16 @@ impl Workload {
         }
         if self.lasts == Some(Duration(0)) {
             return refuse("for", "0 s leaves no time for anything: write at least `1 s`".to_owned());
+        }
+        for (n, step) in self.script.iter().enumerate() {
+            let plain = Step { flights: step.flights, ..Step::default() };
+            let problem = step.flights.and_then(|flights| {
+                let alone = "flights are no request: leave method, path and payload out";
+                flights.problem().or_else(|| (*step != plain).then(|| alone.to_owned()))
+            });
+            if let Some(problem) = problem {
+                return refuse(&format!("script[{n}].flights"), problem);
+            }
         }
         let sizes = self.payload.iter().map(|sizes| ("payload".to_owned(), sizes));
         let steps = self.script.iter().enumerate().map(|(n, step)| (format!("script[{n}].payload"), &step.payload));
@@ -298,6 +332,11 @@ impl Workloads {
     /// The steps of all scripts.
     pub(crate) fn steps(&self) -> impl Iterator<Item = &Step> {
         self.0.iter().flat_map(|workload| &workload.script)
+    }
+
+    /// The flights of scripts.
+    pub(crate) fn flights(&self) -> impl Iterator<Item = Flights> {
+        self.0.iter().flat_map(|workload| workload.script.iter().filter_map(|step| step.flights))
     }
 
     /// The paths that scripts name.
