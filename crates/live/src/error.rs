@@ -2,7 +2,9 @@
 
 use std::{io, net::SocketAddr, time::Duration};
 
-use crate::{Cause, Response, Transport, UnknownController, UriError, Why};
+use millpond_coap::message::WriteError;
+
+use crate::{Cause, Response, Transport, UnknownController, UriError, Why, transfer};
 
 /// Why a request, an observation, a client or a server did not come about.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -111,7 +113,9 @@ pub enum Error {
     /// The message cannot be sent as it is.
     #[error("the message was not sent: {reason}")]
     Refused {
-        /// Why.
+        /// Of which kind the reason is.
+        why: NotSent,
+        /// Why, and what to do.
         reason: String,
     },
     /// So much was asked of this peer that no message ID is free for it: none may come again within EXCHANGE_LIFETIME
@@ -245,7 +249,65 @@ fn counted(copies: u8) -> String {
     if copies == 1 { "1 copy".into() } else { format!("{copies} copies") }
 }
 
+/// Of which kind the reason is for which a message [was not sent](Error::Refused).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum NotSent {
+    /// The transport is not in this build.
+    NotBuilt,
+    /// What was set for the request does not go together, or not with its transport or method.
+    Combination,
+    /// Nobody can be asked at this destination, or not from here: another family of addresses, a group in place of a host or the other
+    /// way round, an address on a link without its interface, no connection.
+    Destination,
+    /// It is longer than it may be.
+    TooLong,
+    /// As much waits, is open, or is remembered as may be: ask again later.
+    Busy,
+    /// Its body has no form, or cannot be read or written.
+    Body,
+    /// It cannot be written, or not be protected.
+    Message,
+}
+
+impl NotSent {
+    /// Of what the state machines refuse to send.
+    pub(crate) const fn of(why: &transfer::Refused) -> Self {
+        use millpond_coap::{Refused, stream::StreamRefused};
+        use transfer::Refused::{
+            Connection, Endpoint, LongGroupRequest, LongObservation, NeedsResponses, NotObservable,
+        };
+        match why {
+            Endpoint(
+                Refused::TooManyWaiting { .. }
+                | Refused::TooManySubscriptions { .. }
+                | Refused::TooManyGroupRequests { .. }
+                | Refused::TooManyPeers { .. }
+                | Refused::NoMessageId { .. }
+                | Refused::OutOfBytes { .. },
+            )
+            | Connection(StreamRefused::TooManyRequests { .. }) => Self::Busy,
+            Endpoint(Refused::Message(WriteError::OverLimit { .. }))
+            | Connection(StreamRefused::Message(WriteError::OverLimit { .. }))
+            | LongObservation { .. }
+            | LongGroupRequest { .. } => Self::TooLong,
+            NotObservable(_) | NeedsResponses => Self::Combination,
+            _ => Self::Message,
+        }
+    }
+}
+
 impl Error {
+    /// A message cannot be sent as it is.
+    pub(crate) fn refused(why: NotSent, reason: impl Into<String>) -> Self {
+        Self::Refused { why, reason: reason.into() }
+    }
+
+    /// As [`refused`](Self::refused), by what the state machines say.
+    pub(crate) fn not_sent(why: transfer::Refused) -> Self {
+        Self::refused(NotSent::of(&why), why.to_string())
+    }
+
     /// Why an address cannot be bound.
     pub(crate) fn bind(address: SocketAddr, error: &io::Error) -> Self {
         let reason = match error.kind() {
@@ -315,7 +377,7 @@ impl Error {
         };
         let reason =
             format!("{transport} is not in this build; it comes with the cargo feature {feature} of millpond-live");
-        Self::Refused { reason }
+        Self::refused(NotSent::NotBuilt, reason)
     }
 
     /// No answer came in the time that there was: every copy was sent, a response, a handshake or a deadline was waited for.

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use millpond_coap::message::Code;
 use serde::{Serialize, de::DeserializeOwned};
 
-use crate::{ContentFormat, Error, Options, RequestBuilder, Response, Why};
+use crate::{ContentFormat, Error, NotSent, Options, RequestBuilder, Response, Why};
 
 macro_rules! formats {
     ($($feature:literal: $Name:ident, $name:ident, $format:ident = $module:ident, $rfc:literal;)*) => {
@@ -36,7 +36,7 @@ macro_rules! formats {
                 pub fn $name(self, value: &impl Serialize) -> Self {
                     let written = $module::written(value).map_err(|reason| {
                         let name = stringify!($format);
-                        Error::Refused { reason: format!("the payload has no form in {name}: {reason}") }
+                        Error::refused(NotSent::Body, format!("the payload has no form in {name}: {reason}"))
                     });
                     self.written(ContentFormat::$format, written)
                 }

@@ -8,7 +8,7 @@ use std::{
 };
 
 use millpond_live::{
-    Client, Code, ContentFormat, Error, RequestBuilder, Response, Server, Transport, number,
+    Client, Code, ContentFormat, Error, NotSent, RequestBuilder, Response, Server, Transport, number,
     quota::{Shares, Source, Usage},
 };
 
@@ -115,7 +115,7 @@ impl Fetching {
                 None => request,
             }
         });
-        by_one(requests, Error::Refused { reason }, RequestBuilder::send).await
+        by_one(requests, Error::Refused { why: NotSent::Destination, reason }, RequestBuilder::send).await
     }
 }
 

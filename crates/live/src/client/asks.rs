@@ -19,7 +19,7 @@ use tokio::sync::oneshot;
 
 use super::{Outcome, Reply, RequestNumber, Wanted};
 use crate::{
-    Error, ExchangeReport, Grade, Options, Response, Why,
+    Error, ExchangeReport, Grade, NotSent, Options, Response, Why,
     clock::duration,
     security::ServerName,
     socket::Gatherings,
@@ -389,8 +389,8 @@ pub(crate) fn failure(peer: SocketAddr, why: AskFailure, copies: u8, after: Dura
         AskFailure::Download(DownloadError::TooLarge { limit })
         | AskFailure::Burst(BurstFailure::TooLarge { limit }) => Error::BodyTooLarge { limit },
         AskFailure::Burst(BurstFailure::Silent) => Error::NoResponse { peer, after },
-        AskFailure::Refused(error) => Error::Refused { reason: error.to_string() },
-        AskFailure::OutOfBytes => Error::Refused { reason: why.to_string() },
+        AskFailure::Refused(error) => Error::not_sent(error.into()),
+        AskFailure::OutOfBytes => Error::refused(NotSent::Busy, why.to_string()),
         AskFailure::Cancelled => Error::Closed,
         AskFailure::Exchange(Failure::BadOption) => not_understood(peer, "a critical option".into()),
         AskFailure::Exchange(Failure::LongResponse) => Error::LongDatagram { peer },

@@ -16,7 +16,7 @@ use super::{Client, Command, Commands};
 #[cfg(feature = "server")]
 use crate::tcp::Way;
 use crate::{
-    Error, Host, Transport,
+    Error, Host, NotSent, Transport,
     tcp::{self, Goal, client_config, connect},
 };
 
@@ -95,7 +95,7 @@ impl Client {
         let reached: Vec<SocketAddr> = peers.iter().filter(of_family).copied().collect();
         if let (Some(from), true, Some(peer)) = (from, reached.is_empty(), peers.first()) {
             let reason = format!("{from} cannot ask {peer}: another family of addresses");
-            return Err(Error::Refused { reason });
+            return Err(Error::refused(NotSent::Destination, reason));
         }
         // Who was proved to be one host need not be another.
         let (proved, secure) = if transport == Transport::Tls {

@@ -20,7 +20,7 @@ use super::{
     heard::{self, Listener, Teller},
     peer::resolve,
 };
-use crate::{ContentFormat, Error, Options, Response, Transport, Uri, UriError, udp::is_group};
+use crate::{ContentFormat, Error, NotSent, Options, Response, Transport, Uri, UriError, udp::is_group};
 
 /// For how long answers of a group are taken: DEFAULT_LEISURE of RFC 7252 §8.2, over which they are spread, and ACK_TIMEOUT
 /// (§4.8), which is long enough for most paths there and back.
@@ -104,7 +104,7 @@ impl GroupRequest {
     /// A URI that names no group, or a transport other than UDP; what cannot be sent.
     pub async fn send(self) -> Result<GroupAnswers, Error> {
         let uri = self.uri?;
-        let refused = |reason: String| Err(Error::Refused { reason });
+        let refused = |reason: String| Err(Error::refused(NotSent::Destination, reason));
         if uri.transport() != Transport::Udp {
             return refused(format!("{uri}: only coap:// reaches groups"));
         }

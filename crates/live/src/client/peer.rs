@@ -15,7 +15,7 @@ use super::{
     names::Names,
 };
 use crate::{
-    Error, Host, Transport, Uri, UriError,
+    Error, Host, NotSent, Transport, Uri, UriError,
     error::Unsent,
     security::ServerName,
     udp::{canonical, is_group},
@@ -112,7 +112,7 @@ pub(crate) async fn resolve_all(uri: &Uri, names: &Names) -> Result<Vec<SocketAd
         Host::V4(ip) => vec![SocketAddr::new(IpAddr::V4(*ip), port)],
         Host::V6(ip, None) if ip.is_unicast_link_local() => {
             let reason = format!("{ip} is an address on a link; say on which, as in coap://[{ip}%eth0]/");
-            return Err(Error::Refused { reason });
+            return Err(Error::refused(NotSent::Destination, reason));
         }
         Host::V6(ip, None) => vec![canonical(SocketAddr::new(IpAddr::V6(*ip), port))],
         // The system knows its interfaces by name and by number.
@@ -139,7 +139,7 @@ async fn in_zone(ip: Ipv6Addr, zone: &str, port: u16) -> Result<SocketAddr, Erro
     let found = tokio::net::lookup_host((literal.as_str(), port)).await.ok().and_then(|mut all| all.next());
     found.ok_or_else(|| {
         let reason = format!("for {literal} this machine has no interface {zone}; use the name or number of one");
-        Error::Refused { reason }
+        Error::refused(NotSent::Destination, reason)
     })
 }
 
@@ -147,7 +147,7 @@ async fn in_zone(ip: Ipv6Addr, zone: &str, port: u16) -> Result<SocketAddr, Erro
 pub(crate) fn check_unicast(transport: Transport, peer: SocketAddr) -> Result<(), Error> {
     if is_group(peer.ip()) && transport.is_datagram() {
         let reason = format!("{} is a group, which discover asks; this request goes to one host", peer.ip());
-        return Err(Error::Refused { reason });
+        return Err(Error::refused(NotSent::Destination, reason));
     }
     Ok(())
 }

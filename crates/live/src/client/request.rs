@@ -28,8 +28,8 @@ use super::{
     unanswered::Outcome,
 };
 use crate::{
-    ContentFormat, Error, Options, PeerIdentity, Response, Transport, Uri, UriError, clock::span, transfer::Piece,
-    udp::canonical,
+    ContentFormat, Error, NotSent, Options, PeerIdentity, Response, Transport, Uri, UriError, clock::span,
+    transfer::Piece, udp::canonical,
 };
 
 /// A request that is being put together. It can be awaited as it is.
@@ -323,8 +323,8 @@ impl RequestBuilder {
     /// answered with an error.
     pub async fn observe(mut self) -> Result<Observation, Error> {
         if !matches!(self.method, Code::GET | Code::FETCH) {
-            let reason = "only GET and FETCH can observe (RFC 7641 §2, RFC 8132 §2.4)".into();
-            return Err(Error::Refused { reason });
+            let reason = "only GET and FETCH can observe (RFC 7641 §2, RFC 8132 §2.4)";
+            return Err(Error::refused(NotSent::Combination, reason));
         }
         let first = self.register().await?;
         if self.asks_where_peers_begin() && self.identity.is_none() {
@@ -395,8 +395,8 @@ impl RequestBuilder {
     /// Over a stream nothing is repeated that could be repeated otherwise.
     fn check_patience(&self, transport: Transport) -> Result<(), Error> {
         if !transport.is_datagram() && self.patience != Patience::DEFAULT {
-            let reason = "max_retransmit and ack_timeout are for UDP, and TCP repeats by itself; leave them out".into();
-            return Err(Error::Refused { reason });
+            let reason = "max_retransmit and ack_timeout are for UDP, and TCP repeats by itself; leave them out";
+            return Err(Error::refused(NotSent::Combination, reason));
         }
         Ok(())
     }
@@ -421,15 +421,12 @@ impl RequestBuilder {
         let options = self.all_options(uri);
         self.check_patience(uri.transport())?;
         if self.identity.is_some() && !matches!(uri.transport(), Transport::Dtls | Transport::Tls) {
-            let reason =
-                "an identity is proved to a request in a session of DTLS or TLS; ask by coaps or coaps+tcp, or leave \
-                          it out"
-                    .into();
-            return Err(Error::Refused { reason });
+            let reason = "an identity is proved to a request in a session of DTLS or TLS; ask by coaps or coaps+tcp, or leave it out";
+            return Err(Error::refused(NotSent::Combination, reason));
         }
         if !self.limits_responses && self.options.get(number::NO_RESPONSE).is_some() {
-            let reason = "No-Response is said by send_no_response, which tells what becomes of the request".into();
-            return Err(Error::Refused { reason });
+            let reason = "No-Response is said by send_no_response, which tells what becomes of the request";
+            return Err(Error::refused(NotSent::Combination, reason));
         }
         let peer = peers.left().first().copied().ok_or(Error::Closed)?;
         let place = Arc::clone(&self.client.room).acquire_owned().await.map_err(|_| Error::Closed)?;

@@ -16,7 +16,7 @@ use super::{
     peer::Peers,
     progress::{OnProgress, Progress},
 };
-use crate::{Error, Response, Why, transfer::Piece};
+use crate::{Error, NotSent, Response, Why, transfer::Piece};
 
 /// Bytes of a body that one message of an upload holds at most, whatever the server takes.
 const MOST_IN_MESSAGE: usize = 64 << 10;
@@ -121,7 +121,10 @@ impl RequestBuilder {
     /// takes no message so long.
     pub async fn upload(mut self, reader: &mut (impl AsyncRead + Unpin + Send)) -> Result<Response, Error> {
         if self.payload.as_ref().is_ok_and(|payload| !payload.is_empty()) {
-            return Err(Error::Refused { reason: "a payload is given, and a reader of another; leave one out".into() });
+            return Err(Error::refused(
+                NotSent::Combination,
+                "a payload is given, and a reader of another; leave one out",
+            ));
         }
         let (mut size, hook, is_stream) = (self.wished()?, self.progress.clone(), self.is_stream()?);
         let tag = u32::try_from(self.client.number() & 0xffff_ffff).ok();
@@ -143,7 +146,7 @@ impl RequestBuilder {
                 if more && !room.knows_blocks {
                     let reason =
                         format!("the server knows no blocks, and a message to it takes {length} bytes of a body");
-                    return Err(Error::Refused { reason });
+                    return Err(Error::refused(NotSent::TooLong, reason));
                 }
                 let block = Block { more, ..after(progress.sent, size)? };
                 self.payload = Ok(Bytes::copy_from_slice(held.get(..length).unwrap_or_default()));
@@ -242,21 +245,21 @@ fn is_of_one(first: &Response, next: &Response) -> bool {
 fn after(bytes: usize, size: BlockSize) -> Result<Block, Error> {
     let number = u32::try_from(bytes / size.bytes() as usize).ok().filter(|number| *number <= Block::MOST);
     let reason = || format!("a body in blocks of {} bytes ends before {bytes}; use larger blocks", size.bytes());
-    Ok(Block { number: number.ok_or_else(|| Error::Refused { reason: reason() })?, more: false, size })
+    Ok(Block { number: number.ok_or_else(|| Error::refused(NotSent::TooLong, reason()))?, more: false, size })
 }
 
 fn lost(answer: &Response, why: impl Into<Why>) -> Error {
     let why = why.into();
     match answer.exchange() {
         Some(report) => Error::transfer(report.peer, why),
-        None => Error::Refused { reason: why.reason },
+        None => Error::refused(NotSent::Message, why.reason),
     }
 }
 
 fn unwritten(error: &std::io::Error) -> Error {
-    Error::Refused { reason: format!("what came cannot be written: {error}") }
+    Error::refused(NotSent::Body, format!("what came cannot be written: {error}"))
 }
 
 fn unread(error: &std::io::Error) -> Error {
-    Error::Refused { reason: format!("what is to be sent cannot be read: {error}") }
+    Error::refused(NotSent::Body, format!("what is to be sent cannot be read: {error}"))
 }

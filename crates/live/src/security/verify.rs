@@ -8,15 +8,16 @@ use rustls::{
 };
 
 use super::{Other, algorithms};
-use crate::{Error, Host};
+use crate::{Error, Host, NotSent};
 
 /// The name that a server's certificate must have to be that of this host.
 pub(crate) fn name_of(host: &Host) -> Result<ServerName<'static>, Error> {
     match host {
         Host::V4(address) => Ok(ServerName::from(*address)),
         Host::V6(address, _) => Ok(ServerName::from(*address)),
-        Host::Name(name) => ServerName::try_from(name.clone()).map_err(|_| Error::Refused {
-            reason: format!("no certificate can name {name:?}; write other letters than a to z as xn--…"),
+        Host::Name(name) => ServerName::try_from(name.clone()).map_err(|_| {
+            let reason = format!("no certificate can name {name:?}; write other letters than a to z as xn--…");
+            Error::refused(NotSent::Destination, reason)
         }),
     }
 }

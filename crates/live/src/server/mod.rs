@@ -71,7 +71,7 @@ pub(crate) use starting::most_in_connections;
 
 #[cfg(feature = "_secure")]
 use crate::dtls::ServerKeys;
-use crate::{Client, Error, Stats, Transport, client::Settings, security::ServerSecurity, socket::Order};
+use crate::{Client, Error, NotSent, Stats, Transport, client::Settings, security::ServerSecurity, socket::Order};
 
 /// A CoAP server. It runs in tasks of the runtime in which it was started, until it is shut down or dropped.
 ///
@@ -250,7 +250,7 @@ impl Server {
             }
             let reason =
                 format!("{local} is a port of TCP; ask by coap+tcp or coaps+tcp, or by a client on a port of UDP");
-            return Ok(Client::over(Arc::clone(&self.settings), Err(Error::Refused { reason })));
+            return Ok(Client::over(Arc::clone(&self.settings), Err(Error::refused(NotSent::Destination, reason))));
         };
         if self.workers > 1 {
             return wrong("workers", "a client on a server's socket wants a single worker".into());

@@ -4,9 +4,9 @@ use std::net::SocketAddr;
 
 use millpond_control::Instant;
 
-use super::{SocketTask, refused};
+use super::SocketTask;
 use crate::{
-    Error, Response,
+    Error, NotSent, Response,
     client::{RequestNumber, Teller, WantedOfGroup},
     clock::span,
     transfer::{Ask, GroupId},
@@ -59,8 +59,8 @@ impl SocketTask {
 
     fn ask_group(&mut self, now: Instant, wanted: WantedOfGroup) -> Result<(), Error> {
         if self.ports.is_none() {
-            let reason = "a client on a server's socket asks no groups; use a client of its own".into();
-            return Err(Error::Refused { reason });
+            let reason = "a client on a server's socket asks no groups; use a client of its own";
+            return Err(Error::refused(NotSent::Combination, reason));
         }
         let WantedOfGroup { number, group, method, options, payload, block, longest, period, answers } = wanted;
         let at = self.lane_for(group)?;
@@ -72,7 +72,7 @@ impl SocketTask {
             // What it says is told before it is known whose it is; nothing that concerns an answer is among it.
             self.on_host(at, now, |host| host.ask_group(now, Address::of(group), &ask, span(period)))
         });
-        let id = asked.ok_or(Error::Closed)?.map_err(refused)?;
+        let id = asked.ok_or(Error::Closed)?.map_err(Error::not_sent)?;
         self.events.requests.gatherings.all.push(Gathering { number, lane: at, id, group, answers });
         Ok(())
     }
@@ -98,7 +98,7 @@ impl SocketTask {
         while let Some(place) = self.events.requests.gatherings.all.iter().position(|gathering| !reached(gathering)) {
             let Gathering { lane, id, answers, .. } = self.events.requests.gatherings.all.swap_remove(place);
             let reason = format!("{group} was not asked: {reason}; name the interface by which it is reached");
-            answers.tell(Err(Error::Refused { reason }));
+            answers.tell(Err(Error::refused(NotSent::Destination, reason)));
             self.on_host(lane, now, |host| host.forget_group(now, id));
         }
     }

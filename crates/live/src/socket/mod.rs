@@ -28,7 +28,7 @@ use crate::{
     client::{Asks, Command, Routes, Settings, Watched},
     clock::Clock,
     dtls::Keys,
-    transfer::{AskId, Event, Refused},
+    transfer::{AskId, Event},
     udp::{Address, Inbox, PortError},
     watch::{Known, Watch},
 };
@@ -367,8 +367,4 @@ impl SocketTask {
     const fn is_validated(&self, _now: Instant, _peer: SocketAddr) -> bool {
         true
     }
-}
-
-fn refused(error: Refused) -> Error {
-    Error::Refused { reason: error.to_string() }
 }

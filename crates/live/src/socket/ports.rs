@@ -7,7 +7,7 @@ use millpond_control::{ChanceSeed, Instant, Span};
 
 use super::{DatagramHost, Lane, SocketTask};
 use crate::{
-    Error, Happened, PathKey,
+    Error, Happened, NotSent, PathKey,
     client::Settings,
     dtls::{Keys, Sessions},
     secrets,
@@ -105,7 +105,7 @@ impl SocketTask {
             None => self.open(unspecified(peer)),
             Some(lane) => {
                 let reason = format!("{} cannot ask {peer}: another family of addresses", lane.local());
-                Err(Error::Refused { reason })
+                Err(Error::refused(NotSent::Destination, reason))
             }
         }
     }

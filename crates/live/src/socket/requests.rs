@@ -5,9 +5,9 @@ use std::{net::SocketAddr, time::Duration};
 use millpond_control::Instant;
 use tokio::sync::oneshot;
 
-use super::{CLIENT_GRACE, DatagramHost, SocketTask, ports::RESERVE, refused};
+use super::{CLIENT_GRACE, DatagramHost, SocketTask, ports::RESERVE};
 use crate::{
-    ControllerChoice, Error,
+    ControllerChoice, Error, NotSent,
     client::{Command, EarlyPing, Ping, Wanted, Watched, path},
     clock::seconds,
     transfer::AskId,
@@ -86,7 +86,7 @@ impl SocketTask {
             Some(lane) if lane.sessions.is_some() && !is_secure => {
                 let local = lane.local();
                 let reason = format!("{local} is a port of DTLS; ask by coaps, or by a client on a port of UDP");
-                Err(Error::Refused { reason })
+                Err(Error::refused(NotSent::Destination, reason))
             }
             _ => Ok(at),
         }
@@ -124,7 +124,7 @@ impl SocketTask {
             return Ok(());
         }
         let set = |host: &mut DatagramHost| host.set_controller(now, to, controller);
-        self.on_host(at, now, set).unwrap_or(Ok(())).map_err(refused)
+        self.on_host(at, now, set).unwrap_or(Ok(())).map_err(Error::not_sent)
     }
 
     /// A peer that is met for the first time gets the controller that was chosen for it, and what is remembered of its path.
@@ -209,7 +209,7 @@ impl SocketTask {
                     route.open += 1;
                 }
             }
-            Err(error) => reply.end(Err(refused(error))),
+            Err(error) => reply.end(Err(Error::not_sent(error))),
         }
         lane.poll(now, &mut self.watch, &mut self.events);
     }
@@ -225,7 +225,7 @@ impl SocketTask {
             Some(Ok(exchange)) => {
                 self.events.requests.pings.push(Ping { lane: at, exchange, peer, to, started: now, reply });
             }
-            Some(Err(error)) => drop(reply.send(Err(refused(error)))),
+            Some(Err(error)) => drop(reply.send(Err(Error::not_sent(error)))),
             None => drop(reply.send(Err(Error::Closed))),
         }
     }

@@ -23,7 +23,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::link::{self, Heard, Link, Stream};
 use crate::{
-    Error, ExchangeReport, PeerIdentity, Response, Stats, Transport, Why,
+    Error, ExchangeReport, NotSent, PeerIdentity, Response, Stats, Transport, Why,
     client::{Asks, Command, Outcome, Queue, Room, Wanted, failure, options},
     clock::Clock,
     error::Unsent,
@@ -220,15 +220,15 @@ impl Asking {
             },
             Command::Ping(.., reply) => match link.host.ping(now, false) {
                 Ok(()) => self.pings.push_back((tokio::time::Instant::now(), reply)),
-                Err(error) => drop(reply.send(Err(Error::Refused { reason: error.to_string() }))),
+                Err(error) => drop(reply.send(Err(Error::not_sent(error)))),
             },
             Command::Room(options, reply) => {
                 self.asked = now;
                 self.rooms.push((options, reply));
             }
             Command::SetController(.., reply) => {
-                let reason = "TCP has congestion control of its own".into();
-                let _ = reply.send(Err(Error::Refused { reason }));
+                let reason = "TCP has congestion control of its own";
+                let _ = reply.send(Err(Error::refused(NotSent::Combination, reason)));
             }
             Command::Stats(reply) => drop(reply.send(self.stats.clone())),
             Command::Shutdown(_) => self.cancel_all(link),
@@ -266,7 +266,7 @@ impl Asking {
             }
             // Asked in the moment in which it was released.
             Err(Refused::Connection(StreamRefused::Releasing)) => wanted.reply.end(Err(self.unsent(&self.released()))),
-            Err(error) => wanted.reply.end(Err(Error::Refused { reason: error.to_string() })),
+            Err(error) => wanted.reply.end(Err(Error::not_sent(error))),
         }
     }
 

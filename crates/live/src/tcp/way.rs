@@ -13,7 +13,7 @@ use super::{
     standing::Standing,
 };
 use crate::{
-    Error, Transport,
+    Error, NotSent, Transport,
     client::{Commands, Line},
 };
 
@@ -44,7 +44,10 @@ pub(crate) fn find(
         let mend = "which begins none by itself; ask it once it has, at the address from which it did, or by a client of its own";
         match transport {
             Transport::Tls => Error::insecure(peer, format!("{none} with {at}, {mend}")),
-            _ => Error::Refused { reason: format!("{peer} has no connection here: {none} with {at}, {mend}") },
+            _ => {
+                let reason = format!("{peer} has no connection here: {none} with {at}, {mend}");
+                Error::refused(NotSent::Destination, reason)
+            }
         }
     })
 }

@@ -122,7 +122,7 @@ async fn what_cannot_be_joined_or_asked_is_told() {
     assert!(told(nowhere).await.contains("there is no interface no-such-if; name one that is up"));
     let client = client().await;
     let refused = async |uri: &str| match client.discover(uri).send().await {
-        Err(Error::Refused { reason }) => reason,
+        Err(Error::Refused { reason, .. }) => reason,
         other => panic!("{other:?}"),
     };
     assert!(refused("coap://192.0.2.1").await.contains("192.0.2.1 is one host and no group"));

@@ -10,8 +10,8 @@ use std::{
 };
 
 use millpond_live::{
-    Client, ClientSecurity, Code, Error, Observable, PeerIdentity, Request, Resource, Response, Server, ServerBuilder,
-    ServerSecurity, Transport,
+    Client, ClientSecurity, Code, Error, NotSent, Observable, PeerIdentity, Request, Resource, Response, Server,
+    ServerBuilder, ServerSecurity, Transport,
 };
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -154,11 +154,11 @@ async fn who_has_no_connection_is_not_asked_and_that_is_told() {
     let to = stranger.local_addr().unwrap();
     let client = server.client(plain).unwrap();
     let none = client.get(format!("coap+tcp://{to}/")).await.unwrap_err();
-    assert!(matches!(&none, Error::Refused { reason } if reason.contains("ask it once it has")), "{none}");
+    assert!(matches!(&none, Error::Refused { reason, .. } if reason.contains("ask it once it has")), "{none}");
     let none = client.ping(format!("coap+tcp://{to}").as_str()).await.unwrap_err();
     assert!(matches!(&none, Error::Refused { .. }), "{none}");
     let clear = client.get(format!("coap://{to}/")).await.unwrap_err();
-    assert!(matches!(&clear, Error::Refused { reason } if reason.contains("ask by coap+tcp")), "{clear}");
+    assert!(matches!(&clear, Error::Refused { reason, .. } if reason.contains("ask by coap+tcp")), "{clear}");
     assert!(client.get(format!("coaps://{to}/")).await.is_err());
     assert!(client.discover("coap://224.0.1.187").send().await.is_err());
     let client = server.client(secure).unwrap();
@@ -171,7 +171,10 @@ async fn who_has_no_connection_is_not_asked_and_that_is_told() {
     let device = device.start().await.unwrap();
     let registering = only_client(&device);
     let other = registering.get("coap+tcp://[::1]:1/").await.unwrap_err();
-    assert!(matches!(&other, Error::Refused { reason } if reason.contains("another family")), "{other}");
+    assert!(
+        matches!(&other, Error::Refused { why: NotSent::Destination, reason } if reason.contains("another family")),
+        "{other}"
+    );
     let elsewhere = Server::builder().bind_tcp_client("192.0.2.1:0").start().await;
     assert!(matches!(elsewhere, Err(Error::Bind { .. })));
     // A connection is for its own identity.

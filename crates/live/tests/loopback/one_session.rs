@@ -171,7 +171,7 @@ async fn who_has_no_session_is_not_asked_and_that_is_told() {
     let none = client.ping(format!("coaps://{to}").as_str()).await.unwrap_err();
     assert!(matches!(&none, Error::Insecure { .. }), "{none}");
     let clear = client.get(format!("coap://{to}/")).await.unwrap_err();
-    assert!(matches!(&clear, Error::Refused { reason } if reason.contains("ask by coaps")), "{clear}");
+    assert!(matches!(&clear, Error::Refused { reason, .. } if reason.contains("ask by coaps")), "{clear}");
     let clear = client.ping(to).await.unwrap_err();
     assert!(matches!(&clear, Error::Refused { .. }), "{clear}");
     let group = client.discover("coap://224.0.1.187").send().await.unwrap().next().await.unwrap();

@@ -78,7 +78,7 @@ async fn what_cannot_be_is_told() {
     let group = client.discover("coap://224.0.1.187").send().await.unwrap().next().await.unwrap();
     assert!(matches!(group, Err(Error::Refused { .. })), "{group:?}");
     let v6 = client.get("coap://[::1]/").await.unwrap_err();
-    assert!(matches!(&v6, Error::Refused { reason } if reason.contains("family")), "{v6}");
+    assert!(matches!(&v6, Error::Refused { reason, .. } if reason.contains("family")), "{v6}");
     // Nobody listens there.
     let closed = std::net::UdpSocket::bind(ANY).unwrap().local_addr().unwrap();
     let closed = client.get(format!("coap://{closed}/")).await.unwrap_err();
