@@ -241,7 +241,7 @@ def test_nearness_is_told_by_the_typical_difference_and_exceptions_by_buffer(stu
     size = "2\N{NARROW NO-BREAK SPACE}500\N{NARROW NO-BREAK SPACE}B"
     told = f"TCP BBR (1 client, no errors, but not with a buffer of {size})"
     assert nearness.story(found, grid) == [f"Published completion times come out, typically within 5 %, for {told}."]
-    rows = nearness.table(found, grid)[0].rows
+    rows = nearness.table(found, grid).rows
     assert rows[1][:3] == ("no errors", "TCP BBR", "3 of 4")
 
 

@@ -46,7 +46,8 @@ def side_by_side(found: SideBySide, p_values: bool = False) -> Section:
         "; ".join(told),
         numeric=(1, 2, 3, 4),
     )
-    return Section("side-by-side", f"{found.one} beside {found.other}, {found.pairing}", listings=(listing,))
+    alone = () if rows else (listing.caption,)
+    return Section("side-by-side", f"{found.one} beside {found.other}, {found.pairing}", alone, listings=(listing,))
 
 
 def loads(found: Loads) -> Section:

@@ -111,7 +111,7 @@ class Listing:
 
 @dataclass(frozen=True)
 class Section:
-    """A part with a line in the table of contents."""
+    """A part with a line in the table of contents. A table without rows is none."""
 
     name: str
     title: str
@@ -120,6 +120,9 @@ class Section:
     listings: tuple[Listing, ...] = ()
     detail: bool = False
     """Left out where there is little room."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "listings", tuple(one for one in self.listings if one.rows))
 
 
 @dataclass(frozen=True)

@@ -121,7 +121,7 @@ def differing_settings(grid: Grid, comparison: Comparison) -> list[Section]:
             "settings",
             "Settings of the test bed",
             (same,),
-            listings=(Listing("settings-that-differ", header, rows, title="Settings that differ"),) if rows else (),
+            listings=(Listing("settings-that-differ", header, rows, title="Settings that differ"),),
         )
     ]
 

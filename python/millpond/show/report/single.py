@@ -77,7 +77,7 @@ def sections(grid: Grid) -> list[Section]:
             (histogram,),
         ),
         Section("unnecessary", "Unnecessary retransmissions", (UNNECESSARY,), (unnecessary,)),
-        Section("links", "Links", listings=(tables.links(grid), *tables.relays_of(grid), *tables.proxies_of(grid))),
+        Section("links", "Links", listings=(tables.links(grid), tables.relays_of(grid), tables.proxies_of(grid))),
         Section(
             "run",
             "What was run",

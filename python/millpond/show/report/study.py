@@ -33,7 +33,7 @@ def sections(grid: Grid, comparison: Comparison | None) -> list[Section]:
         found.append(places(grid, views))
     found += [
         over_time(grid),
-        completion(grid, comparison, views, tables.by_place(grid)),
+        completion(grid, comparison, views, (tables.by_place(grid),)),
         transmissions(grid, comparison),
     ]
     found.append(retransmissions(grid, views) if many(grid) else unnecessary(grid, comparison, views))
@@ -214,7 +214,7 @@ def sharing(grid: Grid, views: Sequence[Facet]) -> Section:
             "the median.",
             partial(figures.sharing, grid),
         ),
-        listings=tables.mixes(grid),
+        listings=(tables.mixes(grid),),
     )
 
 

@@ -33,7 +33,7 @@ def sections(grid: Grid) -> list[Section]:
             "summary",
             "In short",
             tuple(story.study_story(grid)),
-            listings=(overview(grid, measures), *against(grid, measures)),
+            listings=(overview(grid, measures), against(grid, measures)),
         ),
         study.reported(grid, views),
         _multiples(grid),
@@ -86,15 +86,15 @@ def overview(grid: Grid, measures: Measures) -> Listing:
     )
 
 
-def against(grid: Grid, measures: Measures) -> tuple[Listing, ...]:
+def against(grid: Grid, measures: Measures) -> Listing:
     """Every controller against the first one in the same place: seeds are shared, so runs are compared pair by pair."""
     places: dict[tuple[object, ...], list[Population]] = {}
     for population in measures.populations():
         if not population.partner:
             places.setdefault(population.factors, []).append(population)
     pairs = [(those[0], other) for those in places.values() for other in those[1:]]
-    if not pairs or grid.results.replications < 2:
-        return ()
+    if grid.results.replications < 2:
+        pairs = []
     rows = tuple(
         (
             *_where(grid, measures, other),
@@ -103,16 +103,14 @@ def against(grid: Grid, measures: Measures) -> tuple[Listing, ...]:
         for first, other in pairs
     )
     first = ", ".join(dict.fromkeys(grid.label(first.algorithm) for first, _ in pairs))
-    return (
-        Listing(
-            "against",
-            (*_heads(grid), *(METRICS[_name(name)].axis for name in COMPARED)),
-            rows,
-            "Difference and its 95 % interval over pairs of runs of one seed; = is inconclusive, the interval holds 0.",
-            numeric=tuple(range(len(_heads(grid)), len(_heads(grid)) + len(COMPARED))),
-            title=f"Against {first}, run by run",
-            folded=len(rows) > OPEN,
-        ),
+    return Listing(
+        "against",
+        (*_heads(grid), *(METRICS[_name(name)].axis for name in COMPARED)),
+        rows,
+        "Difference and its 95 % interval over pairs of runs of one seed; = is inconclusive, the interval holds 0.",
+        numeric=tuple(range(len(_heads(grid)), len(_heads(grid)) + len(COMPARED))),
+        title=f"Against {first}, run by run",
+        folded=len(rows) > OPEN,
     )
 
 

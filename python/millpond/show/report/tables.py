@@ -211,14 +211,12 @@ def covered(there: int, of: int) -> str:
     return f"{labels.count(there)} of {labels.clients(of)}{share}"
 
 
-def by_place(grid: Grid, keep: Callable[[Population], bool] = lambda _: True) -> tuple[Listing, ...]:
+def by_place(grid: Grid, keep: Callable[[Population], bool] = lambda _: True) -> Listing:
     """Completion times and copies of every place: a column for each algorithm."""
     found: dict[tuple[Value, ...], dict[str, Population]] = {}
     for population in grid.measures.populations():
         if not population.partner and keep(population):
             found.setdefault(grid.spot(grid.measures.cell(population)), {})[population.algorithm] = population
-    if not found:
-        return ()
     names = [name for name in grid.controllers() if any(name in here for here in found.values())]
     told = [at for at in range(len(grid.columns)) if len({place[at] for place in found}) > 1]
     # the factor of words with the fewest, and the reading of the test bed, make parts of the table
@@ -235,21 +233,19 @@ def by_place(grid: Grid, keep: Callable[[Population], bool] = lambda _: True) ->
         where = (grid.factors[grid.columns[at]].tick(place[at]) for at in told if at not in parts)
         rows.append((*where, *(_pair(grid, found[place].get(name)) for name in names)))
     heads = tuple(grid.factors[grid.columns[at]].axis for at in told if at not in parts)
-    return (
-        Listing(
-            "by-place",
-            (*heads, *map(grid.label, names)),
-            tuple(rows),
-            "The median client's time in s, with the share of the clients that came to their end if not all did, and "
-            "the unnecessary retransmissions of the median client.",
-            numeric=tuple(range(len(heads), len(heads) + len(names))),
-            title="Flow completion time in s / unnecessary retransmissions, by place",
-            folded=True,
-        ),
+    return Listing(
+        "by-place",
+        (*heads, *map(grid.label, names)),
+        tuple(rows),
+        "The median client's time in s, with the share of the clients that came to their end if not all did, and "
+        "the unnecessary retransmissions of the median client.",
+        numeric=tuple(range(len(heads), len(heads) + len(names))),
+        title="Flow completion time in s / unnecessary retransmissions, by place",
+        folded=True,
     )
 
 
-def mixes(grid: Grid) -> tuple[Listing, ...]:
+def mixes(grid: Grid) -> Listing:
     """Two populations on one bottleneck: each beside the other, and as when all clients were like it."""
     measures = grid.measures
     mixed = [population for population in measures.populations() if population.partner]
@@ -263,19 +259,13 @@ def mixes(grid: Grid) -> tuple[Listing, ...]:
         alike = _pair(grid, like if measures.has(like) else None)
         rows.append((*where, grid.label(population.algorithm), partner, _pair(grid, population), alike))
     header = (*(grid.factors[grid.columns[at]].axis for at in told), "half", "beside", "in the mix", "all alike")
-    return (
-        (
-            Listing(
-                "mixes-table",
-                header,
-                tuple(rows),
-                numeric=(len(header) - 2, len(header) - 1),
-                title="Half and half: median completion time in s / unnecessary retransmissions",
-                folded=True,
-            ),
-        )
-        if rows
-        else ()
+    return Listing(
+        "mixes-table",
+        header,
+        tuple(rows),
+        numeric=(len(header) - 2, len(header) - 1),
+        title="Half and half: median completion time in s / unnecessary retransmissions",
+        folded=True,
     )
 
 
@@ -303,29 +293,23 @@ def links(grid: Grid) -> Listing:
     return Listing("links-table", header, tuple(rows), caption, numeric=tuple(range(1, len(header))))
 
 
-def relays_of(grid: Grid) -> tuple[Listing, ...]:
+def relays_of(grid: Grid) -> Listing:
     """What each relay of a single scenario passed on and kept back; none without one."""
     cell = grid.cells[0]
     each = grid.measures.of_each("relays", cell, "relay", "link")
-    if not each:
-        return ()
     rows = tuple((*of, *(labels.count(column(name).mean()) for name in RELAYED)) for of, column in each.items())
     runs = " Of one run, mean over the replications." if cell.replications > 1 else ""
     caption = (
         "Packets that each relay passed on, and copies of messages that still waited, which it kept back: they are in "
         f"no count of the link.{runs}"
     )
-    return (
-        Listing("relays-table", ("relay", "before", "passed on", "copies kept back"), rows, caption, numeric=(2, 3)),
-    )
+    return Listing("relays-table", ("relay", "before", "passed on", "copies kept back"), rows, caption, numeric=(2, 3))
 
 
-def proxies_of(grid: Grid) -> tuple[Listing, ...]:
+def proxies_of(grid: Grid) -> Listing:
     """What each proxy of a single scenario was handed and sent; none without one."""
     cell = grid.cells[0]
     each = grid.measures.of_each("proxies", cell, "proxy")
-    if not each:
-        return ()
     rows = []
     for (name,), column in each.items():
         told = ((column(one.column), one.is_most) for one in proxies.FIGURES)
@@ -333,7 +317,7 @@ def proxies_of(grid: Grid) -> tuple[Listing, ...]:
     runs = " Of one run, mean over the replications; most held is the largest of all." if cell.replications > 1 else ""
     caption = f"What each proxy was handed by clients, and sent to the server for them.{runs}"
     header = ("proxy", *(figure.head for figure in proxies.FIGURES))
-    return (Listing("proxies-table", header, tuple(rows), caption, numeric=tuple(range(1, len(header)))),)
+    return Listing("proxies-table", header, tuple(rows), caption, numeric=tuple(range(1, len(header))))
 
 
 def manifest(grid: Grid) -> Listing:

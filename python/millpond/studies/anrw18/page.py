@@ -25,7 +25,7 @@ def sections(grid: Grid, comparison: Comparison | None) -> list[Section]:
         study.summary(grid, comparison),
         study.reported(grid, views),
         study.over_time(grid),
-        study.completion(grid, comparison, views, tables.by_place(grid)),
+        study.completion(grid, comparison, views, (tables.by_place(grid),)),
         study.transmissions(grid, comparison),
         study.unnecessary(grid, comparison, views),
         study.sharing(grid, views),

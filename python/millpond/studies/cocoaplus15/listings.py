@@ -17,7 +17,7 @@ MEASURED = (
 )
 
 
-def readings(grid: Grid) -> tuple[Listing, ...]:
+def readings(grid: Grid) -> Listing:
     """The same metrics on every reading of the test bed, where the first of its places was run for several."""
     rows: list[tuple[str, ...]] = []
     strong: list[int] = []
@@ -37,23 +37,19 @@ def readings(grid: Grid) -> tuple[Listing, ...]:
                 if path == grid.first:
                     strong.append(len(rows))
                 rows.append((path.replace("-", " "), *cells))
-    if not rows:
-        return ()
     heads = [f"{title}, {grid.label(name)}" for _, _, _, title, _ in MEASURED for name in PAPER]
-    return (
-        Listing(
-            "readings",
-            ("reading", *heads),
-            tuple(rows),
-            "Means over runs with their 95 % intervals. What the first reading, in bold, "
-            "decides differently shows how far a verdict rests on it.",
-            tuple(range(1, len(heads) + 1)),
-            frozenset(strong),
-        ),
+    return Listing(
+        "readings",
+        ("reading", *heads),
+        tuple(rows),
+        "Means over runs with their 95 % intervals. What the first reading, in bold, "
+        "decides differently shows how far a verdict rests on it.",
+        tuple(range(1, len(heads) + 1)),
+        frozenset(strong),
     )
 
 
-def costs(grid: Grid) -> tuple[Listing, ...]:
+def costs(grid: Grid) -> Listing:
     """Everyone beside everyone: what is delivered, how late, and how many frames a delivered message takes."""
     columns = (
         ("packet_delivery_ratio", "delivered (%)", 100.0),
@@ -78,17 +74,13 @@ def costs(grid: Grid) -> tuple[Listing, ...]:
                 continue
             rows.append((f"{called}, links deliver {words}",))
             rows += [(grid.label(name), *map(_written, told)) for name, told in found.items()]
-    if not rows:
-        return ()
-    return (
-        Listing(
-            "costs",
-            ("controller", *(title for _, title, _ in columns)),
-            tuple(rows),
-            "Mixed traffic, one notification a minute; means over runs with their 95 % intervals. Frames are "
-            "those of all nodes, acknowledgements of the link included: what a mesh spends of its batteries.",
-            tuple(range(1, len(columns) + 1)),
-        ),
+    return Listing(
+        "costs",
+        ("controller", *(title for _, title, _ in columns)),
+        tuple(rows),
+        "Mixed traffic, one notification a minute; means over runs with their 95 % intervals. Frames are "
+        "those of all nodes, acknowledgements of the link included: what a mesh spends of its batteries.",
+        tuple(range(1, len(columns) + 1)),
     )
 
 

@@ -38,7 +38,7 @@ def sections(grid: Grid, comparison: Comparison | None) -> list[Section]:
         ),
     )
     return [
-        Section("summary", "In short", tuple(told), listings=listings.costs(grid)),
+        Section("summary", "In short", tuple(told), listings=(listings.costs(grid),)),
         _alone(
             "loads",
             "Carried against offered load",
@@ -75,4 +75,4 @@ def _readings(grid: Grid) -> Section:
     paths: Mapping[str, str] = grid.results.manifest.get("paths", {})
     words = listings.paths_in_words(grid, list(paths.items()))
     told = (f"What is not printed was read. The readings: {words}.",) if words else ()
-    return Section("readings", "What the readings decide", told, listings=listings.readings(grid))
+    return Section("readings", "What the readings decide", told, listings=(listings.readings(grid),))

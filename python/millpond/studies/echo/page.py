@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -96,6 +97,10 @@ def _consequence(grid: Grid) -> list[str]:
 
 
 def _naming(grid: Grid) -> Section:
+    try:
+        found = naming.answers(grid)
+    except Missing:
+        found = []
     return Section(
         "naming",
         "What replies name",
@@ -120,15 +125,11 @@ def _naming(grid: Grid) -> Section:
                 partial(naming.naming_errors, grid),
             ),
         ),
-        listings=(*_wrong_names(grid), *_table(grid)),
+        listings=(_wrong_names(found), _table(grid, found)) if found else (),
     )
 
 
-def _table(grid: Grid) -> tuple[Listing, ...]:
-    try:
-        found = naming.answers(grid)
-    except Missing:
-        return ()
+def _table(grid: Grid, found: Sequence[Answer]) -> Listing:
     rows: list[tuple[str, ...]] = []
     for server, words in SERVERS.items():
         rows.append((words,))
@@ -137,8 +138,7 @@ def _table(grid: Grid) -> tuple[Listing, ...]:
             ends = "" if answer.error.interval is None else " ({:.2f} to {:.2f})".format(*answer.error.interval)
             error = "" if np.isnan(answer.error.value) else f"{answer.error.value:.2f}{ends}"
             rows.append((f"{answer.loss:g} %", f"{answer.ratio:g}", *shares, error))
-    return (
-        Listing(
+    return Listing(
             "naming-table",
             ("loss each way", "first wait / round trip", "last, rightly", "last, wrongly", "earlier, rightly",
              "earlier, wrongly", "error of wrong ones (round trips)"),
@@ -149,16 +149,11 @@ def _table(grid: Grid) -> tuple[Listing, ...]:
             folded=True,
             detail=True,
             data=naming.named_copies(grid).rows,
-        ),
-    )  # fmt: skip
+        )  # fmt: skip
 
 
-def _wrong_names(grid: Grid) -> tuple[Listing, ...]:
+def _wrong_names(found: Sequence[Answer]) -> Listing:
     """Shares of replies that name a wrong copy, and their error: a row per loss, a column per ratio."""
-    try:
-        found = naming.answers(grid)
-    except Missing:
-        return ()
     ratios = sorted({answer.ratio for answer in found})
     rows: list[tuple[str, ...]] = []
     for server, words in SERVERS.items():
@@ -171,7 +166,7 @@ def _wrong_names(grid: Grid) -> tuple[Listing, ...]:
             rows.append((f"{loss:g} %", *(_wrong(here.get((loss, ratio))) for ratio in ratios)))
     heads = ("loss each way", *(f"wait {ratio:g} rtt" for ratio in ratios))
     title = "Replies after a retransmission that name a wrong copy / their error in round trips"
-    return (Listing("wrong-names", heads, tuple(rows), numeric=tuple(range(1, len(heads))), title=title, folded=True),)
+    return Listing("wrong-names", heads, tuple(rows), numeric=tuple(range(1, len(heads))), title=title, folded=True)
 
 
 def _wrong(answer: Answer | None) -> str:
@@ -181,7 +176,7 @@ def _wrong(answer: Answer | None) -> str:
     return "\N{EN DASH}" if np.isnan(share) else f"{labels.percent(share)} / {answer.error.value:.1f}"
 
 
-def _first_waits(grid: Grid) -> tuple[Listing, ...]:
+def _first_waits(grid: Grid) -> Listing:
     """First waits and completion times of timers that adapt: a row per loss, a column per algorithm."""
     found = timers.picked(grid, bottleneck="none", ratio=LATE)
     names = [name for name in grid.controllers() if any(only(cell) == name for cell in found)]
@@ -195,7 +190,7 @@ def _first_waits(grid: Grid) -> tuple[Listing, ...]:
     heads = ("loss each way", *map(grid.label, names))
     title = f"First wait in round trips / median completion time in s, initial wait {LATE} round trips"
     numeric = tuple(range(1, len(heads)))
-    return (Listing("first-waits", heads, tuple(rows), numeric=numeric, title=title, folded=True),) if rows else ()
+    return Listing("first-waits", heads, tuple(rows), numeric=numeric, title=title, folded=True)
 
 
 def _timer(grid: Grid, cell: Cell | None) -> str:
@@ -223,7 +218,7 @@ def _late(grid: Grid) -> Section:
                 partial(timers.over_loss, grid, LATE, (WAIT, FCT)),
             ),
         ),
-        listings=_first_waits(grid),
+        listings=(_first_waits(grid),),
     )
 
 

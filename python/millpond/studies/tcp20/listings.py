@@ -31,7 +31,7 @@ def downloads(grid: Grid) -> list[Population]:
     return [population for population in found if population.column(PATH) == found[0].column(PATH)]
 
 
-def medians(grid: Grid) -> tuple[Listing, ...]:
+def medians(grid: Grid) -> Listing:
     """The median time of every algorithm: a row each, with its buffers if it depends on them, a column per loss."""
     rows: list[Row] = []
     found = [population for population in downloads(grid) if _errors(population) in PROFILES]
@@ -50,10 +50,10 @@ def medians(grid: Grid) -> tuple[Listing, ...]:
     header = ("algorithm", "buffer", *PROFILES.values(), "unfinished")
     title = "Median time of a download in s, by loss"
     numeric = tuple(range(2, len(header)))
-    return (Listing("medians", header, tuple(rows), numeric=numeric, title=title, folded=True),) if rows else ()
+    return Listing("medians", header, tuple(rows), numeric=numeric, title=title, folded=True)
 
 
-def segments(grid: Grid) -> tuple[Listing, ...]:
+def segments(grid: Grid) -> Listing:
     """What becomes of TCP's segments: medians and largest values over the clients of all replications."""
     rows: list[Row] = []
     found = [p for p in downloads(grid) if p.algorithm in _TCP and _errors(p) in PROFILES]
@@ -67,10 +67,10 @@ def segments(grid: Grid) -> tuple[Listing, ...]:
     header = ("", "buffer", *_SEGMENTS)
     numeric = tuple(range(2, len(header)))
     title = "Segments to a client: median / largest"
-    return (Listing("segments", header, tuple(rows), numeric=numeric, title=title, folded=True),) if rows else ()
+    return Listing("segments", header, tuple(rows), numeric=numeric, title=title, folded=True)
 
 
-def dwells(grid: Grid) -> tuple[Listing, ...]:
+def dwells(grid: Grid) -> Listing:
     """The median time by how long the radio stays bad: a row per algorithm and buffer."""
     rows: list[Row] = []
     found = downloads(grid)
@@ -88,10 +88,10 @@ def dwells(grid: Grid) -> tuple[Listing, ...]:
     header = ("algorithm", "buffer", *(words_of(turn).replace("-\n", "").replace("\n", " ") for turn in turns))
     numeric = tuple(range(2, len(header)))
     title = "Median time of a download in s by the mean stay in a bad state"
-    return (Listing("dwells", header, tuple(rows), numeric=numeric, title=title, folded=True),) if rows else ()
+    return Listing("dwells", header, tuple(rows), numeric=numeric, title=title, folded=True)
 
 
-def percentiles(grid: Grid, comparison: Comparison | None) -> tuple[Listing, ...]:
+def percentiles(grid: Grid, comparison: Comparison | None) -> Listing:
     """The published tables, every percentile, with ours below and the difference."""
     rows: list[Row] = []
     places: dict[tuple[Value, ...], dict[str, dict[str, Figure]]] = {}
@@ -114,7 +114,7 @@ def percentiles(grid: Grid, comparison: Comparison | None) -> tuple[Listing, ...
     header = ("buffer", "", *PERCENTILES)
     numeric = tuple(range(2, len(header)))
     title = "Percentiles of a download in s, published and ours"
-    return (Listing("percentiles", header, tuple(rows), numeric=numeric, title=title, folded=True),) if rows else ()
+    return Listing("percentiles", header, tuple(rows), numeric=numeric, title=title, folded=True)
 
 
 # ----------------------------------------------------------------------------------------------- helpers

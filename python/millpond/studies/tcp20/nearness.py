@@ -97,10 +97,8 @@ def story(found: Sequence[Nearness], grid: Grid) -> list[str]:
     return [" ".join(told)]
 
 
-def table(found: Sequence[Nearness], grid: Grid) -> tuple[Listing, ...]:
+def table(found: Sequence[Nearness], grid: Grid) -> Listing:
     """How many figures are met, and the typical difference, a pair of columns for each path variant."""
-    if not found:
-        return ()
     paths = [path for path in grid.paths if any(one.path == path for one in found)]
     rows: list[tuple[str, ...]] = []
     before = 0
@@ -123,7 +121,7 @@ def table(found: Sequence[Nearness], grid: Grid) -> tuple[Listing, ...]:
         "Published completion times that are met, of all buffers and percentiles, and the median difference without "
         "its sign."
     )
-    return (Listing("nearness", tuple(header), tuple(rows), caption, numeric=tuple(range(2, len(header)))),)
+    return Listing("nearness", tuple(header), tuple(rows), caption, numeric=tuple(range(2, len(header))))
 
 
 def _and(words: Iterable[str]) -> str:

@@ -53,7 +53,7 @@ def _summary(grid: Grid, comparison: Comparison | None) -> Section:
         "summary",
         "In short",
         tuple(told),
-        listings=(*_glance(grid), *nearness.table(near, grid), *listings.medians(grid)),
+        listings=(_glance(grid), nearness.table(near, grid), listings.medians(grid)),
     )
 
 
@@ -120,7 +120,7 @@ _PUBLISHED = ("default", "cocoa", "tcp_newreno", "tcp_bbr")
 _MAIN = (*_PUBLISHED, "q_block2")
 
 
-def _glance(grid: Grid) -> tuple[Listing, ...]:
+def _glance(grid: Grid) -> Listing:
     rows: list[tuple[str, ...]] = []
     for clients in counts(grid):
         rows.append((labels.clients(clients),))
@@ -129,15 +129,13 @@ def _glance(grid: Grid) -> tuple[Listing, ...]:
             if any(name in here for here in by_profile.values()):
                 spans = [_span(list(here[name].values())) if name in here else "" for here in by_profile.values()]
                 rows.append((grid.label(name), *spans, _drops(grid, clients, name)))
-    if not rows:
-        return ()
     header = (
         "",
         *(f"{words} (median, s)" for words in PROFILES.values()),
         "packets dropped by a full queue, no errors",
     )
     caption = "Lowest and highest over the buffers."
-    return (Listing("glance", header, tuple(rows), caption, numeric=tuple(range(1, len(PROFILES) + 2))),)
+    return Listing("glance", header, tuple(rows), caption, numeric=tuple(range(1, len(PROFILES) + 2)))
 
 
 def _drops(grid: Grid, clients: int, name: str) -> str:
@@ -175,7 +173,7 @@ def _completion(grid: Grid, comparison: Comparison | None) -> Section:
         "Flow completion time",
         ("From the request to the last byte of the image, over all clients of all replications.", *_readings(grid)),
         tuple(pictures),
-        listings=(*listings.segments(grid), *listings.percentiles(grid, comparison)),
+        listings=(listings.segments(grid), listings.percentiles(grid, comparison)),
     )
 
 
@@ -228,7 +226,7 @@ def _dwell(grid: Grid, comparison: Comparison | None) -> list[Section]:
             )
         )
     told = "What was published says how much is lost, and not in how long turns the radio is good and bad."
-    return [Section("dwell", "How long losses last", (told,), tuple(pictures), listings.dwells(grid))]
+    return [Section("dwell", "How long losses last", (told,), tuple(pictures), (listings.dwells(grid),))]
 
 
 def _short(grid: Grid, comparison: Comparison | None) -> list[Section]:
@@ -257,7 +255,7 @@ def _short(grid: Grid, comparison: Comparison | None) -> list[Section]:
                 "(continuous), or with a handshake before each batch (random).",
             ),
             pictures,
-            (*tables.by_place(grid, lambda one: one.column("workload") != BULK), *tables.mixes(grid)),
+            (tables.by_place(grid, lambda one: one.column("workload") != BULK), tables.mixes(grid)),
         )
     ]
 
