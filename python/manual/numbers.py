@@ -45,7 +45,7 @@ from millpond.judge.published import COLUMNS, Row
 from millpond.judge.published import read as read_published
 from millpond.judge.values import usual
 from millpond.measure.measures import Measures
-from millpond.measure.metrics import ALIASES, METRICS
+from millpond.measure.metrics import METRICS
 from millpond.plan.plan import Plan
 from millpond.plan.toml_file import Declared, checked, read_tree, where
 from millpond.results.factor import PATH
@@ -227,7 +227,7 @@ def _factor(table: _Number, check: Check, file: Path, place: str) -> float:
     if table.told in ("lower", "higher"):
         return 1.0
     unit = table.unit or ("percent" if check.quantity == "relative" else "")
-    metric = METRICS.get(ALIASES.get(table.metric, table.metric))
+    metric = METRICS.known(table.metric)
     shares = {"percent": 100.0, "": 1.0}
     factor = shares.get(unit) if metric is None or check.quantity == "relative" else metric.factor(unit)
     if factor is None:

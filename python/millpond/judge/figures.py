@@ -15,7 +15,7 @@ from millpond.judge.published import Condition, Published, Row
 from millpond.judge.rows import HISTOGRAM, UnreadableError, change_of, changes, conditions_of, select
 from millpond.measure.estimate import LEAST_RUNS, Estimate, pooled, taken
 from millpond.measure.measures import Measures
-from millpond.measure.metrics import ALIASES, METRICS
+from millpond.measure.metrics import METRICS
 from millpond.measure.population import Population
 from millpond.measure.sample import Sample
 from millpond.measure.statistics import bulk, bulk_range
@@ -78,7 +78,7 @@ def _measured(
         ours, n, words = _histogram(row, populations, measures, reading)
         note = "; ".join(word for word in (note, words) if word)
     else:
-        name = ALIASES.get(metric, metric)
+        name = METRICS[metric].name
         scale = METRICS[name].factor(row["unit"])
         if scale is None:
             raise UnreadableError(f"unit {row['unit']!r} cannot be compared with {METRICS[name].unit!r}")
@@ -108,7 +108,7 @@ def _measured(
 def _populations(row: Row, measures: Measures, reading: Reading) -> dict[str, list[Population]]:
     """The populations a result row is about, by path variant."""
     metric = reading.metric(row["metric"])
-    if metric != HISTOGRAM and ALIASES.get(metric, metric) not in METRICS:
+    if metric != HISTOGRAM and metric not in METRICS:
         raise UnreadableError(f"metric {metric!r} is not measured by these runs")
     conditions = conditions_of(row, measures, reading)
     names = {population.algorithm for population in measures.populations()}
@@ -222,7 +222,7 @@ def _needless_counts(metric: str, populations: Sequence[Population], measures: M
 
 def _of_comparison(row: Row, value: float, text: Check, measures: Measures) -> Iterable[Figure]:
     """A row about a difference or about several places: the mean, smallest or largest of what is found there."""
-    scale = 1.0 if text.quantity == "relative" else METRICS[ALIASES.get(text.metric, text.metric)].factor(row["unit"])
+    scale = 1.0 if text.quantity == "relative" else METRICS[text.metric].factor(row["unit"])
     if scale is None:
         yield _unmatched(row, value, f"unit {row['unit']!r} cannot be compared")
         return

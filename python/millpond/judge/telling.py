@@ -10,7 +10,7 @@ from millpond.judge.values import Number, written
 from millpond.judge.words import word
 from millpond.measure.links import COLLAPSE, OTHER_THRESHOLDS
 from millpond.measure.measures import Measures
-from millpond.measure.metrics import ALIASES, METRICS
+from millpond.measure.metrics import METRICS
 from millpond.measure.population import Population
 from millpond.results.factor import ALGORITHM
 
@@ -37,7 +37,7 @@ def summary(check: Check, points: Sequence[Point]) -> str:
     """What was found at all points: each of them if they are few, else the ends."""
     if not points:
         return ""
-    metric = METRICS.get(ALIASES.get(check.metric, check.metric))
+    metric = METRICS.known(check.metric)
     name = "share of exchanges" if metric is None else metric.title
     statistic = check.statistics[0] if len(check.statistics) == 1 else ""
     if not check.statistics and metric is not None and check.metric == metric.name:

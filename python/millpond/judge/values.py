@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from millpond.measure.estimate import Range, Taken, taken
 from millpond.measure.measures import Measures
-from millpond.measure.metrics import ALIASES, METRICS
+from millpond.measure.metrics import METRICS
 from millpond.measure.population import Population
 from millpond.measure.sample import Sample
 
@@ -60,17 +60,17 @@ class Number:
 
 def known(metric: str) -> bool:
     """Whether the metric can be measured."""
-    return ALIASES.get(metric, metric) in METRICS or metric == SHARE
+    return metric in METRICS or metric == SHARE
 
 
 def usual(metric: str) -> str:
     """The statistic that is meant where none is named; none for a share of exchanges."""
-    return "" if metric == SHARE else METRICS[ALIASES.get(metric, metric)].usual
+    return "" if metric == SHARE else METRICS[metric].usual
 
 
 def written(metric: str, value: float) -> str:
     """A value with its unit, short."""
-    return METRICS["wasted_share" if metric == SHARE else ALIASES.get(metric, metric)].written(value)
+    return METRICS["wasted_share" if metric == SHARE else metric].written(value)
 
 
 def number(measures: Measures, metric: str, statistic: str, population: Population, pick: Pick) -> Number:
@@ -86,14 +86,14 @@ def number(measures: Measures, metric: str, statistic: str, population: Populati
     sample = measures.sample(metric, population)
     if pick.flows != "all":
         sample = _only(measures, sample, population, pick.flows)
-    grain = METRICS[ALIASES.get(metric, metric)].grain
+    grain = METRICS[metric].grain
     found = taken(sample, statistic, cell.origin, named)
     return Number(found, sample.covered if grain == "client" and sample.n else 1.0)
 
 
 def within(metric: str, statistic: str) -> Range:
     """What the statistic of a metric can be."""
-    return (0.0, 1.0) if metric == SHARE else METRICS[ALIASES.get(metric, metric)].within(statistic)
+    return (0.0, 1.0) if metric == SHARE else METRICS[metric].within(statistic)
 
 
 def _share(counts: Mapping[int, int], pick: Pick) -> float:

@@ -24,7 +24,7 @@ from millpond.errors import UsageError, unknown
 from millpond.measure.estimate import CONFIDENCE, Estimate, Range, Taken, taken
 from millpond.measure.measures import Measures
 from millpond.measure.metric import Metric
-from millpond.measure.metrics import ALIASES, METRICS, metric
+from millpond.measure.metrics import METRICS, metric
 from millpond.measure.population import Population
 from millpond.measure.sample import Sample
 from millpond.measure.statistics import known
@@ -235,7 +235,7 @@ def _several(metrics: Asked | Sequence[Asked]) -> Sequence[Asked]:
     """What was asked for, as a list: a pair of a metric and a statistic is one, a pair of metrics two."""
     if isinstance(metrics, str):
         return [metrics]
-    is_pair = isinstance(metrics, tuple) and len(metrics) == 2 and metrics[1] not in (*METRICS, *ALIASES)
+    is_pair = isinstance(metrics, tuple) and len(metrics) == 2 and metrics[1] not in METRICS
     return [metrics] if is_pair and isinstance(metrics[1], str) else metrics  # type: ignore[list-item]
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from millpond.measure.estimate import Estimate, taken
 from millpond.measure.metric import Metric
-from millpond.measure.metrics import ALIASES, METRICS
+from millpond.measure.metrics import METRICS
 from millpond.measure.population import Population
 from millpond.measure.reported import Reported
 from millpond.measure.sample import Sample
@@ -119,11 +119,11 @@ class Measures:
 
     def sample(self, metric: str, population: Population) -> Sample:
         """The values of the metric. Raises KeyError for an unknown metric or a population that was not run."""
-        name = ALIASES.get(metric, metric)
-        key = (name, population)
+        known = METRICS[metric]
+        key = (known.name, population)
         found = self._kept.get(key)
         if found is None:
-            found = self._kept[key] = self._sampled(METRICS[name], population)
+            found = self._kept[key] = self._sampled(known, population)
             self._held += len(found.values)
             while self._held > KEPT_VALUES and len(self._kept) > 1:
                 oldest = next(iter(self._kept))
@@ -136,7 +136,7 @@ class Measures:
 
     def estimate(self, metric: str, population: Population, statistic: str = "") -> Estimate:
         """The metric's usual statistic or another one, in its base unit, and how sure it is. Errors as for `sample`."""
-        known = METRICS[ALIASES.get(metric, metric)]
+        known = METRICS[metric]
         named, statistic = bool(statistic), statistic or known.usual
         found = taken(self.sample(metric, population), statistic, self.cell(population).origin, named)
         return found.estimate(within=known.within(statistic))

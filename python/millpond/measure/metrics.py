@@ -6,10 +6,6 @@ from millpond.errors import UsageError, unknown
 from millpond.measure import clients, evidence, groups, links, nodes, proxies, runs
 from millpond.measure.metric import Metric
 
-METRICS: dict[str, Metric] = {
-    metric.name: metric for of in (clients, groups, runs, evidence, links, proxies, nodes) for metric in of.METRICS
-}
-
 #: Other names for the same metrics, as published figures have them.
 ALIASES = {
     "link_capacity_wasted_on_unnecessary_retx": "wasted_share",
@@ -19,9 +15,28 @@ ALIASES = {
 }
 
 
+class _Metrics(dict[str, Metric]):
+    """By name, in order; another name for one is as good where one is looked up."""
+
+    def __missing__(self, name: str) -> Metric:
+        return self[ALIASES[name]]
+
+    def __contains__(self, name: object) -> bool:
+        return super().__contains__(name) or name in ALIASES
+
+    def known(self, name: str) -> Metric | None:
+        """The metric of this name; None if there is none."""
+        return super().get(ALIASES.get(name, name))
+
+
+METRICS = _Metrics(
+    {metric.name: metric for of in (clients, groups, runs, evidence, links, proxies, nodes) for metric in of.METRICS}
+)
+
+
 def metric(name: str) -> Metric:
     """The metric of this name, or of another name for it. Raises `UsageError` with the nearest one."""
-    found = METRICS.get(ALIASES.get(name, name))
+    found = METRICS.known(name)
     if found is None:
         raise UsageError(unknown("metric", name, [*METRICS, *ALIASES]))
     return found

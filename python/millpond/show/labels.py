@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from millpond.engine import presets
-from millpond.measure.metrics import ALIASES, METRICS
+from millpond.measure.metrics import METRICS
 
 CONTROLLERS = {
     **{preset.name: preset.label for preset in presets()},
@@ -58,8 +58,12 @@ def busiest(scenario: Mapping[str, Any], name: str) -> str:
 
 def metric(name: str) -> str:
     """What is measured, in the words of the registry."""
-    found = METRICS.get(ALIASES.get(name, name))
-    return _DISTRIBUTIONS.get(name, name.replace("_", " ")) if found is None else found.title
+    return METRICS[name].title if name in METRICS else _DISTRIBUTIONS.get(name, name.replace("_", " "))
+
+
+def listed(words: Sequence[str]) -> str:
+    """Words in a sentence: `a, b and c`."""
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
 def with_unit(title: str, unit: str) -> str:

@@ -234,10 +234,10 @@ def _who(same: Sequence[Glance]) -> str:
     gone = [g for g in same if g.collapsed]
     if safe:
         told = [f"{g.controller} (goodput ratio {labels.percent(g.useful_share)}{_median(g)})" for g in safe]
-        sentences = [f"In the same place it is prevented by {_and(told)}."]
+        sentences = [f"In the same place it is prevented by {labels.listed(told)}."]
     else:
         sentences = ["None of the controllers that were run prevents it there."]
-    names = _and([f"{g.controller} ({labels.percent(g.useful_share)})" for g in gone])
+    names = labels.listed([f"{g.controller} ({labels.percent(g.useful_share)})" for g in gone])
     sentences.append(f"{names} {'collapses' if len(gone) == 1 else 'collapse'} there.")
     return " ".join(sentences)
 
@@ -266,7 +266,3 @@ def _elsewhere(grid: Grid, found: Sequence[Glance], worst: Glance) -> tuple[str,
 def _waiting(cell: Cell, link: str, queued: float) -> str:
     bits = rate(cell, link)
     return f", {labels.number(queued * 8 / bits, 3)} s of waiting" if bits else ""
-
-
-def _and(words: Sequence[str]) -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"

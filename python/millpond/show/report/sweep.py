@@ -7,7 +7,7 @@ from functools import partial
 
 from millpond.judge.side_by_side import line
 from millpond.measure.measures import Measures
-from millpond.measure.metrics import ALIASES, METRICS
+from millpond.measure.metrics import METRICS
 from millpond.measure.population import Population
 from millpond.show import labels
 from millpond.show.document import Listing, Picture, Section
@@ -73,7 +73,7 @@ def overview(grid: Grid, measures: Measures) -> Listing:
                 *(in_words(measures, name, population) for name in shown),
             )
         )
-    header = (*_heads(grid), "completion times of", *ends, *(METRICS[_name(name)].title for name in shown))
+    header = (*_heads(grid), "completion times of", *ends, *(METRICS[name].title for name in shown))
     return Listing(
         "overview",
         header,
@@ -105,7 +105,7 @@ def against(grid: Grid, measures: Measures) -> Listing:
     first = ", ".join(dict.fromkeys(grid.label(first.algorithm) for first, _ in pairs))
     return Listing(
         "against",
-        (*_heads(grid), *(METRICS[_name(name)].axis for name in COMPARED)),
+        (*_heads(grid), *(METRICS[name].axis for name in COMPARED)),
         rows,
         "Difference and its 95 % interval over pairs of runs of one seed; = is inconclusive, the interval holds 0.",
         numeric=tuple(range(len(_heads(grid)), len(_heads(grid)) + len(COMPARED))),
@@ -124,7 +124,7 @@ def matrix(grid: Grid, measures: Measures, metric: str) -> Listing:
         found.setdefault(place, {})[population.algorithm] = in_words(measures, metric, population)
     header = (*_heads(grid)[:-1], *(grid.label(name) for name in names))
     rows = tuple((*place, *(values.get(name, "") for name in names)) for place, values in found.items())
-    known = METRICS[_name(metric)]
+    known = METRICS[metric]
     return Listing(
         f"matrix-{known.name.replace('_', '-')}",
         header,
@@ -139,7 +139,7 @@ def matrix(grid: Grid, measures: Measures, metric: str) -> Listing:
 
 def in_words(measures: Measures, metric: str, population: Population) -> str:
     """The usual statistic of a metric, with its interval over runs if there are several: `12.3 s (11.9 to 12.8)`."""
-    known = METRICS[_name(metric)]
+    known = METRICS[metric]
     found = measures.estimate(known.name, population)
     share = reached(measures, known.name, population)
     if math.isnan(found.value):
@@ -186,10 +186,6 @@ def _where(grid: Grid, measures: Measures, population: Population) -> tuple[str,
     return (*where, f"{grid.label(population.algorithm)}{beside}")
 
 
-def _name(metric: str) -> str:
-    return ALIASES.get(metric, metric)
-
-
 def _short(bound: float) -> float:
     """The end of an interval to four digits: it is less sure than the value beside it."""
     return float(f"{bound:.4g}")
@@ -205,7 +201,7 @@ def _multiples(grid: Grid) -> Section:
     for name in METRICS_SHOWN:
         if not _known(grid.measures, name):
             continue
-        known = METRICS[_name(name)]
+        known = METRICS[name]
         pictures.append(
             Picture(
                 f"multiples-{known.name.replace('_', '-')}",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -49,7 +49,7 @@ class Nearness:
         told = [f"{labels.clients(self.clients)}, {PROFILES[self.profile]}"]
         missed = [size for size, found in self.by_buffer.items() if self.typical <= FAR < float(np.median(found))]
         if missed:
-            told.append(f"but not with {_and(map(_buffer, sorted(missed)))}")
+            told.append(f"but not with {labels.listed([_buffer(size) for size in sorted(missed)])}")
         return f"{name} ({', '.join(told)})"
 
 
@@ -89,11 +89,11 @@ def story(found: Sequence[Nearness], grid: Grid) -> list[str]:
     between = [one.words(grid) for one in first if NEAR < one.typical <= FAR]
     told = []
     if near:
-        told.append(f"Published completion times come out, typically within 5 %, for {_and(near)}.")
+        told.append(f"Published completion times come out, typically within 5 %, for {labels.listed(near)}.")
     if between:
-        told.append(f"They are 5 to 20 % apart for {_and(between)}.")
+        told.append(f"They are 5 to 20 % apart for {labels.listed(between)}.")
     if far:
-        told.append(f"They do not come out, more than 20 % apart, for {_and(far)}.")
+        told.append(f"They do not come out, more than 20 % apart, for {labels.listed(far)}.")
     return [" ".join(told)]
 
 
@@ -122,11 +122,6 @@ def table(found: Sequence[Nearness], grid: Grid) -> Listing:
         "its sign."
     )
     return Listing("nearness", tuple(header), tuple(rows), caption, numeric=tuple(range(2, len(header))))
-
-
-def _and(words: Iterable[str]) -> str:
-    listed = list(words)
-    return listed[0] if len(listed) == 1 else f"{', '.join(listed[:-1])} and {listed[-1]}"
 
 
 def _buffer(size: float) -> str:

@@ -11,9 +11,9 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from millpond.errors import UsageError, unknown
+from millpond.measure import metrics
 from millpond.measure.measures import Measures
 from millpond.measure.metric import Metric
-from millpond.measure.metrics import ALIASES, METRICS
 from millpond.measure.population import Population
 from millpond.results.directory import Results
 from millpond.results.factor import ALGORITHM, LOGARITHMIC, Value
@@ -80,7 +80,7 @@ def small_multiples(
         Missing: if no value of the metric is known.
     """
     grid = Grid.of(results)
-    measures, layout, known = grid.measures, Layout.of(grid, rows, columns, across), METRICS[_metric(metric)]
+    measures, layout, known = grid.measures, Layout.of(grid, rows, columns, across), metrics.metric(metric)
     found = {population: measures.estimate(known.name, population) for population in measures.populations()}
     if not any(np.isfinite(one.value) for one in found.values()):
         raise Missing(f"{known.title}: not drawn, these results do not hold it.")
@@ -108,13 +108,6 @@ def small_multiples(
 
 
 # ----------------------------------------------------------------------------------------------- helpers
-
-
-def _metric(name: str) -> str:
-    known = ALIASES.get(name, name)
-    if known not in METRICS:
-        raise UsageError(unknown("metric", name, METRICS))
-    return known
 
 
 def _spec(grid: Grid, known: Metric, layout: Layout, points: Sequence[Point], lines: bool, note: str) -> Spec:
