@@ -49,7 +49,6 @@ _QUANTITIES: dict[str, dict[str, values.Kind]] = {
 _Count = Annotated[int, msgspec.Meta(ge=0)]
 _Some = Annotated[int, msgspec.Meta(ge=1)]
 _Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
-_Arrival: Any = str | dict[str, Any]
 
 
 class Each(Declared):

@@ -91,11 +91,6 @@ class Row:
         return self.cells["id"]
 
     @property
-    def suspect(self) -> bool:
-        """A misprint, or contradicted by the paper itself: never a pass/fail check."""
-        return self.cells["suspect"] not in ("", "0")
-
-    @property
     def is_claim(self) -> bool:
         """Whether the row belongs to a sentence that is judged."""
         return self.cells["kind"] == "claim"

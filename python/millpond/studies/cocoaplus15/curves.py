@@ -167,7 +167,7 @@ def by_place(grid: Grid, what: What, comparison: Comparison | None) -> Plot:
         columns=list(TOPOLOGIES),
         shared=True,
         height=2.6,
-        published={(links, topology, "", name): mean * scale for (topology, links, name), (mean, _) in printed.items()},
+        published={(links, topology, "", name): mean * scale for (topology, links, name), mean in printed.items()},
     )
     header = ("topology", "ldr", "controller", metric, "ci95_low", "ci95_high")
     return Plot(Rows(header, tuple(rows)), partial(facets.draw, points, spec))

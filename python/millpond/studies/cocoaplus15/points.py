@@ -35,12 +35,6 @@ class Point:
         """The mean over the runs."""
         return self.estimate.value
 
-    @property
-    def reach(self) -> tuple[float, float]:
-        """How far its 95 % interval reaches below and above the mean; nowhere with too few runs."""
-        low, high = self.estimate.interval or (self.mean, self.mean)
-        return self.mean - low, high - self.mean
-
     def __str__(self) -> str:
         told = labels.number(self.mean, 3)
         ends = self.estimate.interval
@@ -83,18 +77,14 @@ def names(grid: Grid, found: Iterable[Population]) -> list[str]:
     return [name for name in (*PAPER, *LATER) if name in there and name in grid.looks]
 
 
-def published(comparison: Comparison | None, metric: str) -> Mapping[tuple[str, str, str], tuple[float, float]]:
-    """Printed means and half intervals in the metric's base unit, by topology, links and algorithm."""
-    found: dict[tuple[str, str, str], tuple[float, float]] = {}
-    means: dict[tuple[str, str, str], dict[str, float]] = {}
+def published(comparison: Comparison | None, metric: str) -> Mapping[tuple[str, str, str], float]:
+    """Printed means in the metric's base unit, by topology, links and algorithm."""
+    found: dict[tuple[str, str, str], float] = {}
     for figure in () if comparison is None else comparison.figures:
         told = figure.scenario
-        if figure.metric != metric or "topology" not in told or figure.statistic not in ("mean", "ci95_half"):
+        if figure.metric != metric or "topology" not in told or figure.statistic != "mean":
             continue
         scale = {"ms": 1e-3, "percent": 1e-2}.get(figure.unit, 1.0)
         key = str(told["topology"]), str(told.get("ldr", "")), str(told.get("algorithm", ""))
-        means.setdefault(key, {}).setdefault(figure.statistic, figure.published * scale)
-    for key, told_here in means.items():
-        if "mean" in told_here:
-            found[key] = told_here["mean"], told_here.get("ci95_half", 0.0)
+        found.setdefault(key, figure.published * scale)
     return found
