@@ -25,10 +25,10 @@ import click
 
 from manual import drawn
 from millpond.diagnose import analysis, repeat, score, truth, written
-from millpond.diagnose.analysis import Diagnosis
+from millpond.diagnose.analysis import Diagnosis, Grade
 from millpond.diagnose.ends import ENDS
 from millpond.diagnose.fitted import fitted
-from millpond.diagnose.score import Accuracy, Figure, Grade, Score
+from millpond.diagnose.score import Accuracy, Figure, Score
 from millpond.errors import MillpondError
 from millpond.plan import scenario as scenarios
 from millpond.results.store import write_text

@@ -13,7 +13,7 @@ from millpond.controllers.own import AnyController, OwnControllers
 from millpond.errors import UsageError
 from millpond.measure.frame import Frame, measure
 from millpond.measure.measures import Measures
-from millpond.measure.metrics import metric
+from millpond.measure.metrics import USUAL, metric
 from millpond.plan import study
 from millpond.plan.plan import Algorithm, Plan, Trace
 from millpond.plan.program import FLEET, Program
@@ -21,9 +21,6 @@ from millpond.plan.values import plain
 from millpond.results.factor import ALGORITHM
 from millpond.run import possible
 from millpond.run.campaign import carry_out
-
-#: What is measured unless other metrics are asked for.
-USUAL = ("fct", "makespan", "unfinished", "retransmissions_per_client", "unnecessary_retx_per_client")
 
 
 def evaluate(

@@ -14,7 +14,7 @@ from right_diagnosis import of_drawn, of_scenario
 from manual import accuracy, drawn
 from millpond import api
 from millpond.diagnose import analysis, score, truth
-from millpond.diagnose.analysis import Diagnosis
+from millpond.diagnose.analysis import Diagnosis, Grade
 from millpond.diagnose.ends import ENDS, End
 from millpond.diagnose.score import Accuracy, Figure
 from millpond.plan import scenario as scenarios
@@ -133,7 +133,7 @@ def test_what_is_told_wrong_or_not_at_all_counts() -> None:
     ],
 )
 def test_a_figure_is_held_to_its_grade(
-    place: str, value: float | None, grade: score.Grade, truth: float, is_violated: bool
+    place: str, value: float | None, grade: Grade, truth: float, is_violated: bool
 ) -> None:
     assert Figure(value, grade, truth).is_violated(place) is is_violated
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from millpond.diagnose.analysis import Diagnosis
+from millpond.diagnose.analysis import Diagnosis, Grade
 from millpond.diagnose.ends import End, Seen
 from millpond.diagnose.repeat import NEAR
 from millpond.diagnose.truth import Truth
@@ -22,8 +22,6 @@ ROUNDED, ROUNDED_LOSS = 0.002, 0.002
 
 #: Of `Truth.bottleneck_ratio` and `Truth.spurious_share`: below, a third and four fifths, as in the words of verdicts.
 COLLAPSE, HEALTHY, MANY_SPURIOUS = 1 / 3, 0.8, 0.2
-
-Grade = Literal["exact", "at-least", "at-most", "estimate", "unknown"]
 
 
 @dataclass(frozen=True)

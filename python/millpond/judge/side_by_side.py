@@ -18,15 +18,12 @@ from millpond.errors import UsageError, unknown
 from millpond.measure.estimate import EXTREMES, LEAST_RUNS, Difference, compared, holm, in_pairs
 from millpond.measure.frame import Frame, Series, measure, series
 from millpond.measure.measures import Measures
-from millpond.measure.metrics import METRICS
+from millpond.measure.metrics import METRICS, USUAL
 from millpond.measure.population import Population
 from millpond.measure.statistics import Floats
 from millpond.results.directory import Results
 from millpond.results.factor import ALGORITHM
 from millpond.results.html_table import html_table
-
-#: What is compared unless other metrics are asked for.
-USUAL = ("fct", "makespan", "unfinished", "retransmissions_per_client", "unnecessary_retx_per_client")
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,8 @@ class _Metrics(dict[str, Metric]):
 METRICS = _Metrics(
     {metric.name: metric for of in (clients, groups, runs, evidence, links, proxies, nodes) for metric in of.METRICS}
 )
+#: What is compared or told of runs unless other metrics are asked for.
+USUAL = ("fct", "makespan", "unfinished", "retransmissions_per_client", "unnecessary_retx_per_client")
 
 
 def metric(name: str) -> Metric:
