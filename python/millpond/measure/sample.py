@@ -70,11 +70,11 @@ class Sample:
             return percentile_weighted(self.values, self.weights, p)
         return percentile(self.values, p)
 
-    def distribution(self) -> tuple[Floats, Floats]:
-        """The values in order, and of all, those that do not exist as well, the share that has at most so much."""
+    def distribution(self, of: float | None = None) -> tuple[Floats, Floats]:
+        """The values in order, and the share that has at most so much: of so many, or of all with those missing."""
         order = np.argsort(self.values)
         weights = np.ones(len(order)) if self.weights is None else self.weights[order]
-        return self.values[order], np.cumsum(weights, dtype=np.float64) / max(1, self.n + self.missing)
+        return self.values[order], np.cumsum(weights, dtype=np.float64) / (of or max(1, self.n + self.missing))
 
     def shares_up_to(self, value: float) -> Floats:
         """Of the values of each run the share that is not above this one, in the order of runs."""

@@ -205,12 +205,8 @@ def _draw(grid: Grid, shares: Mapping[Population, Mapping[str, float]]) -> Figur
 
 def _distribution(grid: Grid, population: Population) -> tuple[Floats, Floats]:
     """Times and the share of all messages that had been delivered by then."""
-    sample = grid.measures.sample("one_way_delay", population)
     born = float(np.sum(grid.measures.flow_column(population, "born").astype(np.float64)))
-    order = np.argsort(sample.values)
-    weights = np.ones(len(order)) if sample.weights is None else sample.weights[order]
-    shares: Floats = np.cumsum(weights, dtype=np.float64) / born
-    return sample.values[order], shares
+    return grid.measures.sample("one_way_delay", population).distribution(born)
 
 
 def _found(grid: Grid) -> list[Population]:
