@@ -124,7 +124,7 @@ def test_each_cell_has_the_changes_of_all_parameters_that_are_for_it() -> None:
     assert changed("chain", "100", "constant") == {"clients[0].request_payload"}
 
 
-@pytest.mark.parametrize("name", ["burst23", "cocoaplus15"])
+@pytest.mark.parametrize("name", ["burst23", "cocoaplus15", "tcp20"])
 def test_studies_declare_rows_that_can_be_measured_under_the_reading_chosen_before(name: str) -> None:
     calibration = description.read(study.load(study.find(name)))
     found = trial.tried(calibration, calibration.first)
