@@ -50,6 +50,7 @@ FIGURES = {
     "timers.random_factor": "ACK_RANDOM_FACTOR",
     "timers.backoff": "backoff factor",
     "timers.max_retransmit": "MAX_RETRANSMIT",
+    "nstart": "NSTART",
     "period_s": "period",
 }
 _BOUNDS: tuple[Grade, ...] = ("at-least", "at-most")

@@ -94,6 +94,7 @@ def _figures(true: Truth, rows: list[dict[str, Any]], end: End) -> dict[str, Any
             "base_rtt_s": given("path.base_rtt_s"),
         },
         "timers": {key: given(f"timers.{key}") for key in timers},
+        "nstart": given("nstart"),
         "period_s": given("period_s"),
         "doubts": [],
     }

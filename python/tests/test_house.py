@@ -23,7 +23,7 @@ CRATES: dict[str, set[str]] = {
     "live": {"control", "coap"},
     "embedded": {"control", "coap"},
     "emulate": {"control", "link", "path"},
-    "diagnose": {"coap"},
+    "diagnose": {"control", "coap"},
     "gateway": {"live", "path"},
     "cli": {"control", "coap", "live", "path", "emulate", "diagnose", "gateway"},
     "web": {"control", "path", "sim"},

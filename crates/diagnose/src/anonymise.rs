@@ -14,6 +14,7 @@ use millpond_coap::message::{Message, Writer, number};
 use crate::diagnosis::{DiagnoseError, Options, is_of_coap};
 use crate::reading::{Contents, Datagram, Frame, Site, datagram, for_each_frame};
 use crate::vantage::Side;
+use crate::words::counted;
 
 /// What became of the packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -66,7 +67,11 @@ pub fn anonymise<R: Read + Send>(
     copy.failure.map_or(Ok(()), Err)?;
     copy.sink.flush()?;
     if copy.done.written == 0 {
-        return Err(DiagnoseError::NoCoap(format!("{} packets of other kinds", copy.done.left_out)));
+        return Err(DiagnoseError::NoCoap(counted(
+            copy.done.left_out,
+            "packet of another kind",
+            "packets of other kinds",
+        )));
     }
     Ok(copy.done)
 }

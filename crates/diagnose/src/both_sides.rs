@@ -7,6 +7,7 @@ use crate::figure::Figure;
 use crate::findings::Findings;
 use crate::path::far_rate::{Kind, Spacing, far_rate};
 use crate::server_side::server_side;
+use crate::words::counted;
 
 /// Judges a chapter captured at the devices together with the same time captured at the server.
 pub(crate) fn both_sides(devices: &Chapter, server: &Chapter) -> Findings {
@@ -48,7 +49,8 @@ fn lost(from: &Chapter, to: &Chapter, up: bool, round_trip: f64) -> Figure {
     let end = from.end().max(to.end());
     let last = left.len() - left.partition_point(|packet| packet.at < end - round_trip);
     let share = missing as f64 / left.len() as f64;
-    let because = format!("{came} of {} packets came, those that found the queue full included", left.len());
+    let all = counted(left.len() as u64, "packet", "packets");
+    let because = format!("{came} of {all} came, those that found the queue full included");
     match last.min(missing) {
         0 => Figure::exact(share, because),
         last => Figure::at_most(share, format!("{because}; {last} may be on their way at the end")),

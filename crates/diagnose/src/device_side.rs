@@ -10,6 +10,7 @@ use crate::judgement::Judged;
 use crate::ordered::{median_of, quantile, sorted};
 use crate::path::far_rate::{self, far_rate};
 use crate::path::mode::mode;
+use crate::presets::{Seen, presets};
 use crate::rhythm::rhythm;
 use crate::timers::timers;
 
@@ -40,6 +41,7 @@ pub(crate) fn device_side(chapter: &Chapter) -> Findings {
     let sure = spacing.filter(far_rate::Spacing::is_sure);
     let slower = slower_uplink(chapter, sure.map(|spacing| spacing.rate));
     let (useful_bytes, carried_bytes) = bytes_of_answers(exchanges);
+    let timers = timers(exchanges, |_, _| true);
     Findings {
         judged,
         uplink: LinkFigures {
@@ -61,7 +63,9 @@ pub(crate) fn device_side(chapter: &Chapter) -> Findings {
             loss: lost_on_the_way(exchanges, end),
         },
         base_rtt_s: base_rtt(&direct),
-        timers: timers(exchanges, |_, _| true),
+        presets: presets(chapter, &timers, Seen::All, |_, _| true),
+        timers,
+        open: None,
         rhythm: rhythm(chapter),
         closed_loop: follows_at_once(exchanges),
         useful_bytes,

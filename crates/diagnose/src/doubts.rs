@@ -7,6 +7,7 @@ use crate::exchanges::{Chapter, Oddities};
 use crate::figure::{Figure, Grade};
 use crate::ordered::{quantile, sorted};
 use crate::reading::{Census, Ending};
+use crate::words::counted;
 
 /// A doubt.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,35 +48,55 @@ pub(crate) fn of_reading(oddities: &Oddities, census: &Census, endings: &[Ending
             .then(|| Doubt::light("the file has bytes that are no packet: it was read up to there")),
         (oddities.steps_back > 0).then(|| {
             Doubt::grave(format!(
-                "times run backwards {} times, by {:.3} s at most: they were put right by that, and buffers, loops and \
-                 losses around them are unsure",
-                oddities.steps_back, oddities.longest_step_back
+                "times run backwards {}, by {:.3} s at most: they were put right by that, and buffers, loops and losses \
+                 around them are unsure",
+                counted(oddities.steps_back, "time", "times"),
+                oddities.longest_step_back
             ))
         }),
         (oddities.doubled > 0).then(|| {
-            Doubt::light(format!("{} packets were captured twice within a millisecond, and counted once", oddities.doubled))
+            Doubt::light(format!(
+                "{} captured twice within a millisecond, and counted once",
+                counted(oddities.doubled, "packet was", "packets were")
+            ))
         }),
         begins_within.then(|| {
             Doubt::grave(format!(
-                "the capture begins within exchanges: {} answers belong to requests before it",
-                oddities.early_orphans
+                "the capture begins within exchanges: {} before it",
+                counted(oddities.early_orphans, "answer belongs to a request", "answers belong to requests")
             ))
         }),
         (late > 2 && late * 200 > census.coap).then(|| {
             Doubt::grave(format!(
-                "{late} answers have no request in the capture: packets were lost while capturing, which reads as loss of \
-                 the path, or requests take another way"
+                "{} no request in the capture: packets were lost while capturing, which reads as loss of the path, or \
+                 requests take another way",
+                counted(late, "answer has", "answers have")
             ))
         }),
         (oddities.beyond_peers > 0).then(|| {
-            Doubt::grave(format!("{} packets of endpoints beyond the first 262,144 are not judged", oddities.beyond_peers))
+            Doubt::grave(format!(
+                "{} not judged",
+                counted(
+                    oddities.beyond_peers,
+                    "packet of an endpoint beyond the first 262,144 is",
+                    "packets of endpoints beyond the first 262,144 are",
+                )
+            ))
         }),
         (census.malformed > 0).then(|| {
-            Doubt::light(format!("{} datagrams on a port of CoAP are no messages of CoAP", census.malformed))
+            Doubt::light(counted(
+                census.malformed,
+                "datagram on a port of CoAP is no message of CoAP",
+                "datagrams on a port of CoAP are no messages of CoAP",
+            ))
         }),
-        (census.dtls > 0).then(|| Doubt::light(format!("{} packets are DTLS, which is not judged", census.dtls))),
+        (census.dtls > 0).then(|| Doubt::light(counted(census.dtls, "packet is DTLS, which is not judged", "packets are DTLS, which is not judged"))),
         (census.coap_over_tcp > 0).then(|| {
-            Doubt::light(format!("{} segments are CoAP over TCP, which is not judged", census.coap_over_tcp))
+            Doubt::light(counted(
+                census.coap_over_tcp,
+                "segment is CoAP over TCP, which is not judged",
+                "segments are CoAP over TCP, which is not judged",
+            ))
         }),
     ];
     all.into_iter().flatten().collect()
@@ -120,8 +141,12 @@ fn silence(chapter: &Chapter) -> Option<Doubt> {
 fn several_open(chapter: &Chapter) -> Option<Doubt> {
     chapter.several_open().map(|exchanges| {
         Doubt::grave(format!(
-            "{exchanges} exchanges go on after their endpoint began another: NSTART above 1, or several devices behind one \
-             port; loops and message IDs say less"
+            "{} another: NSTART above 1, or several devices behind one port; loops and message IDs say less",
+            counted(
+                exchanges as u64,
+                "exchange goes on after its endpoint began",
+                "exchanges go on after their endpoint began",
+            )
         ))
     })
 }
@@ -152,7 +177,8 @@ pub(crate) fn of_ports(used: impl Iterator<Item = (SocketAddr, f64, f64)>) -> Op
     let count = one_after_the_other.count();
     (count > 0).then(|| {
         Doubt::light(format!(
-            "{count} addresses have several ports one after the other: devices may be counted too often"
+            "{} several ports one after the other: devices may be counted too often",
+            counted(count as u64, "address has", "addresses have")
         ))
     })
 }

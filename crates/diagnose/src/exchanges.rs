@@ -55,7 +55,9 @@ pub(crate) struct Exchange {
     /// It was acknowledged empty: the response came by itself.
     pub separate: bool,
     /// Its copies have tokens of their own.
-    is_named: bool,
+    pub is_named: bool,
+    /// The token of the first answer; empty if it had none.
+    first_answer: Token,
 }
 
 impl Exchange {
@@ -74,6 +76,16 @@ impl Exchange {
             return answer.min(last);
         };
         self.sent.partition_point(|&sent| sent <= at).saturating_sub(1)
+    }
+
+    /// Which copy the first answer names, 0 being the first: by the byte behind its token.
+    pub(crate) fn first_answer_names(&self) -> Option<u8> {
+        let (known, token) = (self.token.as_bytes(), self.first_answer.as_bytes());
+        match token.strip_prefix(known) {
+            Some([]) => Some(0),
+            Some(&[copy]) => Some(copy),
+            _ => None,
+        }
     }
 
     fn latest(&self) -> f64 {
@@ -100,6 +112,8 @@ pub(crate) struct Chapter {
     pub pushes: Vec<Push>,
     /// The exchanges of each peer, ascending.
     pub by_peer: BTreeMap<u32, Vec<u32>>,
+    /// Another went before: what devices had learnt by then is not seen in it.
+    pub is_later: bool,
 }
 
 impl Chapter {
@@ -293,6 +307,7 @@ impl Gathering {
             answer_payload: 0,
             separate: false,
             is_named: false,
+            first_answer: Token::EMPTY,
         });
     }
 
@@ -307,6 +322,9 @@ impl Gathering {
             }
             return;
         };
+        if exchange.answered.is_empty() {
+            exchange.first_answer = message.token;
+        }
         exchange.answered.push(at);
         exchange.answer_bytes = bytes;
         exchange.answer_payload = message.payload;
@@ -372,6 +390,7 @@ impl Gathering {
         self.open_pushes.clear();
         self.pings.clear();
         let next = &mut self.chapter;
+        next.is_later = true;
         next.packets = full.packets.iter().copied().filter(|packet| packet.at >= cut).collect();
         for exchange in full.exchanges.iter().filter(|exchange| exchange.latest() >= cut) {
             let index = next.exchanges.len() as u32;

@@ -4,6 +4,7 @@ use crate::doubts::Doubt;
 use crate::exchanges::Exchange;
 use crate::figure::Figure;
 use crate::judgement::{Judged, Verdict};
+use crate::presets::Presets;
 use crate::rhythm::Rhythm;
 use crate::timers::Timers;
 
@@ -24,6 +25,9 @@ pub(crate) struct Findings {
     pub downlink: LinkFigures,
     pub base_rtt_s: Figure,
     pub timers: Timers,
+    pub presets: Presets,
+    /// Exchanges that a device has open at once, if answers and what follows them say so.
+    pub open: Option<usize>,
     pub rhythm: Option<Rhythm>,
     /// Devices ask again as soon as they are answered.
     pub closed_loop: bool,

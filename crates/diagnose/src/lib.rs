@@ -35,10 +35,12 @@ mod doubts;
 mod exchanges;
 mod figure;
 mod findings;
+mod habits;
 mod health;
 mod judgement;
 mod ordered;
 mod path;
+mod presets;
 mod reading;
 mod rhythm;
 mod server_side;
@@ -46,15 +48,19 @@ mod stops;
 mod summary;
 mod timers;
 mod vantage;
+mod words;
 
 pub use anonymise::{Anonymised, anonymise};
 pub use diagnosis::{DiagnoseError, Options, Row, diagnose};
 pub use figure::{Figure, Grade};
+pub use habits::Alignment;
 pub use health::Health;
 pub use judgement::{Judged, Verdict};
+pub use presets::{Fitting, Presets};
 pub use reading::{Census, Ending, ReadError};
 pub use summary::{Device, Diagnosis, LinkOf, PathOf, Retransmissions, Sizes, Span, TimersOf};
 pub use vantage::Side;
+pub use words::counted;
 
 /// The first program of the README compiles.
 #[cfg(doctest)]

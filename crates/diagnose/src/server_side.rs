@@ -11,6 +11,7 @@ use crate::path::losses::{Losses, losses};
 use crate::path::near_rate::{Reaction, Sent, near_rate};
 use crate::path::queue;
 use crate::path::stopping::{Stopping, stopping};
+use crate::presets::{Presets, Seen, presets};
 use crate::rhythm::{Rhythm, rhythm};
 use crate::stops::{Around, Schedule, Stops};
 use crate::timers::{Timers, timers};
@@ -195,7 +196,8 @@ impl Pauses {
 /// Judges a chapter captured at the server.
 pub(crate) fn server_side(chapter: &Chapter) -> Findings {
     if chapter.several_open().is_some() {
-        return findings(&followed(chapter));
+        let (followed, open) = followed(chapter);
+        return Findings { open, ..findings(&followed) };
     }
     findings(chapter)
 }
@@ -204,6 +206,17 @@ fn findings(chapter: &Chapter) -> Findings {
     let evidence = gather(chapter);
     let judged = verdicts::judge(&evidence);
     figures::of(&evidence, judged)
+}
+
+/// The presets that fit transmissions that came at once.
+fn fitting(evidence: &Evidence<'_>) -> Presets {
+    if evidence.timers.blurred {
+        return Presets::unknown("the uplink's queue blurs all waits");
+    }
+    presets(evidence.chapter, &evidence.timers, Seen::AtServer, |exchange, number| {
+        let at = exchange.sent.get(number).copied();
+        at.is_none_or(|at| evidence.arrivals.as_ref().is_none_or(|arrivals| arrivals.at_once(at, exchange.peer)))
+    })
 }
 
 fn gather(chapter: &Chapter) -> Evidence<'_> {

@@ -9,10 +9,13 @@ use crate::doubts::Doubt;
 use crate::exchanges::{Chapter, Oddities, Pair, is_settled};
 use crate::figure::{Figure, Grade};
 use crate::findings::{Counts, Findings, LinkFigures};
+use crate::habits::{Alignment, alignment, nstart, period};
 use crate::health::{Health, goodput_ratio, health};
 use crate::ordered::{median, median_of, quantile, sorted};
+use crate::presets::Presets;
 use crate::reading::{Census, Ending};
 use crate::vantage::Side;
+use crate::words::counted;
 
 /// What a capture says.
 #[derive(Clone, Debug, Serialize)]
@@ -35,8 +38,14 @@ pub struct Diagnosis {
     pub path: PathOf,
     /// The devices' timers.
     pub timers: TimersOf,
+    /// Which presets fit them.
+    pub presets: Presets,
+    /// Exchanges that a device has open at once (NSTART of RFC 7252 §4.7).
+    pub nstart: Figure,
     /// Seconds from one request of a device to its next, where that is a rhythm.
     pub period_s: Figure,
+    /// Whether devices that have one report together.
+    pub alignment: Alignment,
     /// A device asks again as soon as it is answered.
     pub closed_loop: bool,
     /// Seconds over which the devices' first requests were spread.
@@ -171,6 +180,9 @@ impl From<Counts> for Retransmissions {
     }
 }
 
+/// Why of a capture without exchanges.
+const NOTHING: &str = "nothing was captured";
+
 /// Spans of a capture, as many as a screen has lines.
 const SPANS: usize = 24;
 
@@ -258,7 +270,10 @@ struct ChapterFigures {
     downlink: LinkFigures,
     base_rtt_s: Figure,
     timers: TimersOf,
+    presets: Presets,
+    nstart: Figure,
     period_s: Figure,
+    alignment: Alignment,
     closed_loop: bool,
     sizes: Sizes,
     token_length: usize,
@@ -350,6 +365,7 @@ impl Summary {
             }
         }
         let of = |figure: fn(&ChapterFigures) -> &Figure| together(&self.chapters, figure);
+        let first = self.chapters.first();
         let largest = self.chapters.iter().max_by_key(|chapter| chapter.weight);
         let link = |of_link: fn(&ChapterFigures) -> &LinkFigures| LinkOf {
             rate_bps: together(&self.chapters, |chapter| &of_link(chapter).rate_bps),
@@ -384,9 +400,12 @@ impl Summary {
                 backoff: of(|chapter| &chapter.timers.backoff),
                 max_retransmit: of(|chapter| &chapter.timers.max_retransmit),
             },
+            presets: first.map_or_else(|| Presets::unknown(NOTHING), |chapter| chapter.presets.clone()),
+            nstart: of(|chapter| &chapter.nstart),
             period_s: of(|chapter| &chapter.period_s),
+            alignment: largest.map_or_else(|| Alignment::unknown(NOTHING), |chapter| chapter.alignment.clone()),
             closed_loop: largest.is_some_and(|chapter| chapter.closed_loop),
-            start_spread_s: self.chapters.first().map_or(0.0, |chapter| chapter.start_spread_s),
+            start_spread_s: first.map_or(0.0, |chapter| chapter.start_spread_s),
             sizes: largest.map(|chapter| chapter.sizes).unwrap_or_default(),
             token_length: largest.map_or(0, |chapter| chapter.token_length),
             spans,
@@ -422,13 +441,14 @@ fn together(chapters: &[ChapterFigures], of: impl Fn(&ChapterFigures) -> &Figure
     let value = |figure: &Figure| figure.value.unwrap_or_default();
     let highest = bounds(Grade::AtLeast).max_by(|one, other| value(one).total_cmp(&value(other)));
     let lowest = bounds(Grade::AtMost).min_by(|one, other| value(one).total_cmp(&value(other)));
-    let unknown = || best(Grade::Unknown).cloned().unwrap_or_else(|| Figure::unknown("nothing was captured"));
+    let unknown = || best(Grade::Unknown).cloned().unwrap_or_else(|| Figure::unknown(NOTHING));
     highest.or(lowest).cloned().unwrap_or_else(unknown)
 }
 
 impl ChapterFigures {
     fn of(side: Side, chapter: &Chapter, findings: &Findings) -> Self {
         let exchanges = &chapter.exchanges;
+        let period_s = period(findings);
         let middle = |values: Vec<u32>| median_of(values.into_iter().map(f64::from)).unwrap_or_default() as u32;
         let answered = || exchanges.iter().filter(|exchange| exchange.answer_bytes > 0);
         let mut tokens = [0_usize; 9];
@@ -443,7 +463,10 @@ impl ChapterFigures {
             downlink: findings.downlink.clone(),
             base_rtt_s: findings.base_rtt_s.clone(),
             timers: timers_of(side, findings),
-            period_s: period(findings),
+            presets: findings.presets.clone(),
+            nstart: nstart(chapter, &findings.judged, findings.open),
+            alignment: alignment(chapter, &period_s),
+            period_s,
             closed_loop: findings.closed_loop,
             sizes: Sizes {
                 request_bytes: middle(exchanges.iter().map(|exchange| exchange.request_bytes).collect()),
@@ -457,26 +480,17 @@ impl ChapterFigures {
     }
 }
 
-fn period(findings: &Findings) -> Figure {
-    match findings.rhythm {
-        Some(rhythm) if rhythm.is_periodic() && rhythm.same > 0.5 && !findings.closed_loop => {
-            Figure::estimate(rhythm.period, format!("{:.0} % of the devices have this rhythm", 100.0 * rhythm.same))
-        }
-        _ => Figure::unknown("devices have no common rhythm"),
-    }
-}
-
 fn timers_of(side: Side, findings: &Findings) -> TimersOf {
     let timers = &findings.timers;
-    let few = || Figure::unknown(format!("{} first gaps between transmissions are too few", timers.in_range));
+    let gaps = counted(timers.in_range as u64, "first gap between transmissions", "first gaps between transmissions");
+    let few = || Figure::unknown(format!("{gaps}: too few"));
     let (ack_timeout_s, random_factor) = match timers.range.filter(|_| timers.is_seen()) {
         Some(_) => {
             let (low, high) = timers.likely();
-            let because = format!("{} first gaps between transmissions", timers.in_range);
             let blurred = if timers.blurred { ", blurred by the uplink's queue" } else { "" };
             (
-                Figure::estimate(low, format!("{because}{blurred}")),
-                Figure::estimate(high / low, format!("{because}{blurred}")),
+                Figure::estimate(low, format!("{gaps}{blurred}")),
+                Figure::estimate(high / low, format!("{gaps}{blurred}")),
             )
         }
         None => (few(), few()),
@@ -493,7 +507,10 @@ fn timers_of(side: Side, findings: &Findings) -> TimersOf {
             Some(most) if timers.is_limit => {
                 Figure::estimate(most as f64, format!("many exchanges end with {} transmissions{hidden}", timers.most))
             }
-            Some(most) => Figure::at_least(most as f64, format!("an exchange had {} transmissions", timers.most)),
+            Some(most) => {
+                let had = counted(timers.most as u64, "transmission", "transmissions");
+                Figure::at_least(most as f64, format!("an exchange had {had}"))
+            }
             None => Figure::unknown("no confirmable request"),
         },
     }

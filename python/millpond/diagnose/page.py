@@ -40,7 +40,7 @@ def document(
         repeated: The check of what was written from it.
     """
     compose = partial(_sections, found, tuple(sentences), exchange, tuple(repeated))
-    return Document(f"Diagnosis of {source}", f"{found.figures['devices']} devices", FOOTER, compose)
+    return Document(f"Diagnosis of {source}", labels.counted(found.figures["devices"], "device", "devices"), FOOTER, compose)
 
 
 def write(shown: Document, file: Path) -> Path:
@@ -67,7 +67,7 @@ def check_table(repeated: Sequence[Beside]) -> Listing:
     runs = len(repeated[0].runs) if repeated else 0
     return Listing(
         "repeated",
-        ("", "capture", f"median of {runs} runs", "range", "difference"),
+        ("", "capture", f"median of {labels.runs(runs)}", "range", "difference"),
         tuple(rows),
         "Runs of the written scenario with different seeds, measured as the capture was; of ratios in points.",
         (1, 2, 3, 4),
@@ -79,7 +79,7 @@ def score_sections(scored: Score) -> list[Section]:
     found = Accuracy([scored])
     lines = (
         f"{scored.name}, captured at the {scored.end}: {scored.verdict}, and is {scored.true_verdict}. "
-        f"{scored.devices} of {scored.true_devices} devices.",
+        f"{scored.devices} of {labels.counted(scored.true_devices, 'device', 'devices')}.",
         f"Retransmissions that are seen: {scored.labels.seen}, of which {scored.labels.unknown} cannot be told.",
     )
     labels_table = Listing(
@@ -164,6 +164,6 @@ def _devices(found: Diagnosis) -> Listing:
     rows = tuple(tuple(str(row[name]) for name in header) for row in chosen)
     left = len(table) - len(chosen)
     return Listing(
-        "devices-table", (*header[:5], "cannot tell", "answered"), rows, f"{left} devices more." if left else "",
+        "devices-table", (*header[:5], "cannot tell", "answered"), rows, f"{labels.counted(left, 'device', 'devices')} more." if left else "",
         tuple(range(1, len(header))), title="Every device", folded=True,
     )  # fmt: skip

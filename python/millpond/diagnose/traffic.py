@@ -96,7 +96,7 @@ def of(found: Diagnosis) -> Traffic:
         payload=_mean(requests["payload"]),
         answer_payload=_mean(requests["answer_payload"]),
         token=Counter(len(token) // 2 for token in requests["token"]).most_common(1)[0][0],
-        nstart=_open_at_once(requests, of_device),
+        nstart=round(found.figure("nstart").value or 1),
         span_s=end - begin,
     )
     since = first - begin
@@ -198,21 +198,6 @@ def _pauses(requests: dict[str, list[Any]], late_s: float, with_round_trip: bool
     # of pauses of every length the shortest tells the round trip
     shortest = float(np.quantile(times, 0.02)) if with_round_trip else 0.0
     return max(0.0, float(times.mean()) - shortest - late_s)
-
-
-def _open_at_once(requests: dict[str, list[Any]], of_device: dict[str, list[int]]) -> int:
-    """Exchanges that devices have open at once, where that is no exception."""
-    early, most = 0, 1
-    for rows in of_device.values():
-        open_until: list[int] = []
-        for row in rows:
-            now = requests["first_us"][row]
-            open_until = [until for until in open_until if until > now]
-            early += bool(open_until)
-            done = requests["accepted_us"][row]
-            open_until.append(done if done is not None else requests["last_us"][row])
-            most = max(most, len(open_until))
-    return most if early > 0.1 * len(requests["first_us"]) else 1
 
 
 def _is_queued(found: Diagnosis, begins: Floats, size: int) -> bool:

@@ -140,6 +140,8 @@ class Truth:
             found |= timers[0]
         if len(groups) == 1 and len(rhythms := _periods(groups[0]["workload"])) == 1:
             found["period_s"] = rhythms[0]
+        if len(groups) == 1:
+            found["nstart"] = float(groups[0].get("nstart", 1))
         return found
 
 

@@ -14,6 +14,7 @@ from millpond.diagnose.analysis import Diagnosis, Given
 from millpond.diagnose.traffic import Traffic
 from millpond.errors import MillpondError, UsageError
 from millpond.results.store import write_text
+from millpond.show import labels
 
 PATH, SCENARIO, FLEET = "path.toml", "scenario.toml", "fleet.toml"
 #: All that a folder may hold already.
@@ -61,7 +62,7 @@ def of(found: Diagnosis, source: str) -> Written:
         MillpondError: one line, if there is too little in it.
     """
     if found.requests.num_rows < 2:
-        raise MillpondError(f"{source}: {found.requests.num_rows} requests: too few to repeat anything")
+        raise MillpondError(f"{source}: {labels.counted(found.requests.num_rows, 'request', 'requests')}: too few to repeat anything")
     told = traffic.of(found)
     # text of a file name goes into comments and strings of TOML
     source = "".join(letter for letter in source if letter.isprintable() and letter not in '"\\')

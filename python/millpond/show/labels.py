@@ -83,9 +83,14 @@ def clients(count: float) -> str:
     return "1 client" if count == 1 else f"{count:,.0f} clients".replace(",", "\N{NARROW NO-BREAK SPACE}")
 
 
+def counted(count: int, one: str, several: str) -> str:
+    """A number and what there are so many of: the first words of one, the others of any other number."""
+    return f"{count} {one if count == 1 else several}"
+
+
 def runs(count: int) -> str:
     """A number of runs with its noun."""
-    return f"{count} run{'' if count == 1 else 's'}"
+    return counted(count, "run", "runs")
 
 
 def size(value: float | None) -> str:

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use millpond_diagnose::{Diagnosis, Figure, Grade, Health, Side};
+use millpond_diagnose::{Alignment, Diagnosis, Figure, Fitting, Grade, Health, Presets, Side, Sizes, counted};
 
 /// The first screen.
 #[must_use]
@@ -25,10 +25,10 @@ pub fn in_short(found: &Diagnosis) -> String {
     line(format!(
         "Captured {side}, {}: {} of {}, {}, {}.",
         seconds(found.lasted_s),
-        counted(found.exchanges, "request"),
-        counted(found.devices, "device"),
-        counted(found.transmissions, "transmission"),
-        counted(resent(found), "retransmission"),
+        counted(found.exchanges, "request", "requests"),
+        counted(found.devices, "device", "devices"),
+        counted(found.transmissions, "transmission", "transmissions"),
+        counted(resent(found), "retransmission", "retransmissions"),
     ));
     if resent(found) > 0 {
         let of = found.retransmissions;
@@ -48,12 +48,16 @@ pub fn in_short(found: &Diagnosis) -> String {
         line(figure("  loss", &link.loss, |share| format!("{:.1} %", 100.0 * share)));
     }
     line(figure("Round trip without queues", &found.path.base_rtt_s, round_trip));
-    line("Devices' timers:".to_owned());
+    line("Devices:".to_owned());
+    line(figure("  NSTART", &found.nstart, |open| format!("{open:.0}")));
+    line(figure("  period", &found.period_s, seconds));
+    line(reports(&found.alignment));
+    line(sizes(&found.sizes));
     line(figure("  ACK_TIMEOUT", &found.timers.ack_timeout_s, |time| format!("{time:.2} s")));
     line(figure("  ACK_RANDOM_FACTOR", &found.timers.random_factor, |factor| format!("{factor:.2}")));
     line(figure("  backoff", &found.timers.backoff, |factor| format!("x {factor:.2}")));
     line(figure("  MAX_RETRANSMIT", &found.timers.max_retransmit, |most| format!("{most:.0}")));
-    line(figure("Period", &found.period_s, seconds));
+    line(fitting(&found.presets));
     if !found.doubts.is_empty() {
         line(String::new());
         line("Doubts:".to_owned());
@@ -80,8 +84,34 @@ fn verdict(found: &Diagnosis) -> String {
     }
 }
 
-fn counted(count: u64, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+fn reports(told: &Alignment) -> String {
+    let because = &told.because;
+    match (told.aligned, told.within_s) {
+        (Some(true), Some(within)) => format!("  reports: aligned, within {} ({because})", seconds(within)),
+        (Some(true), None) => format!("  reports: aligned ({because})"),
+        (Some(false), _) => format!("  reports: not aligned ({because})"),
+        (None, _) => format!("  reports: whether they are aligned cannot be told, because {because}"),
+    }
+}
+
+fn sizes(of: &Sizes) -> String {
+    let Sizes { request_bytes, answer_bytes, request_payload_bytes, answer_payload_bytes } = of;
+    format!(
+        "  sizes: requests of {request_bytes} B with a payload of {request_payload_bytes} B, answers of {answer_bytes} B \
+         with one of {answer_payload_bytes} B (medians of IP packets)"
+    )
+}
+
+fn fitting(told: &Presets) -> String {
+    let (names, because) = (told.names.join(", "), &told.because);
+    match told.verdict {
+        Fitting::Fits => format!("  timers fit {names} ({because})"),
+        Fitting::None => format!("  timers fit no preset ({because})"),
+        Fitting::Unknown if names.is_empty() => {
+            format!("  which preset the timers fit cannot be told, because {because}")
+        }
+        Fitting::Unknown => format!("  which preset the timers fit cannot be told, because {because}: {names}"),
+    }
 }
 
 fn seconds(time: f64) -> String {

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::words::counted;
+
 /// As many ports are counted; the traffic of further ones is summed up.
 const MOST_PORTS: usize = 4096;
 
@@ -70,11 +72,14 @@ impl Census {
             self.unknown_links.iter().map(|(number, all)| (*all, format!("link type {number}, which is not read"))),
         );
         if self.fragments > 0 {
-            seen.push((self.fragments, "later fragments".to_owned()));
+            seen.push((self.fragments, "later fragments of packets".to_owned()));
         }
         seen.sort_by(|one, other| other.0.cmp(&one.0).then_with(|| one.1.cmp(&other.1)));
         let told: Vec<String> = seen.iter().take(5).map(|(all, what)| format!("{all} of {what}")).collect();
-        let more = if seen.len() > 5 { format!(" and {} more kinds", seen.len() - 5) } else { String::new() };
-        format!("{} packets: {}{more}", self.packets, told.join(", "))
+        let more = match seen.len().saturating_sub(5) {
+            0 => String::new(),
+            more => format!(" and {}", counted(more as u64, "more kind", "more kinds")),
+        };
+        format!("{}: {}{more}", counted(self.packets, "packet", "packets"), told.join(", "))
     }
 }

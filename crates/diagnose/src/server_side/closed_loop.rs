@@ -26,8 +26,8 @@ pub(super) struct Closed {
 }
 
 /// The chapter with the number of open exchanges for which the loop is clear, if it is for any: where requests are lost,
-/// what follows what cannot be told.
-pub(super) fn followed(chapter: &Chapter) -> Chapter {
+/// what follows what cannot be told. And that number.
+pub(super) fn followed(chapter: &Chapter) -> (Chapter, Option<usize>) {
     const MOST_OPEN: usize = 8;
     let mut chapter = chapter.clone();
     let mut clearest = (CLOSED, usize::MAX);
@@ -39,7 +39,7 @@ pub(super) fn followed(chapter: &Chapter) -> Chapter {
         }
     }
     chapter.follow(clearest.1);
-    chapter
+    (chapter, (clearest.1 <= MOST_OPEN).then_some(clearest.1))
 }
 
 pub(super) fn is_closed(

@@ -40,6 +40,8 @@ pub(super) fn of(evidence: &Evidence<'_>, judged: Vec<Vec<Judged>>) -> Findings 
         base_rtt_s: base_rtt(evidence, &queues),
         judged,
         timers: evidence.timers.clone(),
+        presets: super::fitting(evidence),
+        open: None,
         rhythm: evidence.rhythm,
         closed_loop: evidence.closed.is_some(),
         useful_bytes,

@@ -2,5 +2,6 @@
 //! tested beside them, in `python/tests/test_diagnose_accuracy.py`.
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
+mod devices;
 mod laboratory;
 mod told;
