@@ -10,7 +10,9 @@ use crate::device_side::device_side;
 use crate::exchanges::{Chapter, Gathering, is_settled};
 use crate::findings::Findings;
 use crate::judgement::Judged;
-use crate::reading::{Census, Contents, Datagram, Ending, Frame, ReadError, Site, datagram, for_each_frame, message};
+use crate::reading::{
+    Census, Contents, Datagram, Ending, Frame, ReadError, Site, datagram, for_each_frame, message, record,
+};
 use crate::server_side::server_side;
 use crate::summary::{Diagnosis, Summary};
 use crate::vantage::{Side, side};
@@ -100,7 +102,11 @@ pub fn diagnose<R: Read + Send>(
 
 /// Whether one of its ports is CoAP's or one of these.
 pub(crate) fn is_of_coap(datagram: &Datagram<'_>, ports: &[u16]) -> bool {
-    [datagram.from.port(), datagram.to.port()].iter().any(|port| *port == COAP || ports.contains(port))
+    [datagram.from.port(), datagram.to.port()].into_iter().any(|port| is_of_server(port, ports))
+}
+
+fn is_of_server(port: u16, ports: &[u16]) -> bool {
+    port == COAP || ports.contains(&port)
 }
 
 struct Reading<'o> {
@@ -134,16 +140,26 @@ impl Reading<'_> {
             Contents::UnknownLink(number) => return self.census.unknown_link(number),
         };
         let ports = (found.from.port(), found.to.port());
-        if ports.0 == COAPS || ports.1 == COAPS {
-            self.census.dtls += 1;
-        }
-        if !is_of_coap(&found, &self.options.ports) {
-            return self.census.udp(ports, message(&found).is_some());
-        }
-        let Some(read) = message(&found) else { return self.census.malformed += 1 };
-        self.census.coap += 1;
+        let is_of_coap = is_of_coap(&found, &self.options.ports);
+        let is_secured = is_of_coap || [ports.0, ports.1].contains(&COAPS);
         let end = &mut self.ends[place(frame.site)];
-        end.take(frame.time, found.size, (found.from, found.to), &read);
+        if let Some(record) = record(found.payload).filter(|_| is_secured) {
+            self.census.dtls += 1;
+            let is_of_server = |port: u16| port == COAPS || is_of_server(port, &self.options.ports);
+            // With two such ports whoever speaks first asks.
+            let up = match (is_of_server(ports.0), is_of_server(ports.1)) {
+                (false, true) => true,
+                (true, false) => false,
+                _ => !end.sessions.knows(&(found.to, found.from)),
+            };
+            self.census.dtls_judged += u64::from(record.is_data && end.take_record(frame.time, &found, up, record));
+        } else if !is_of_coap {
+            return self.census.udp(ports, message(&found).is_some());
+        } else {
+            let Some(read) = message(&found) else { return self.census.malformed += 1 };
+            self.census.coap += 1;
+            end.take(frame.time, found.size, (found.from, found.to), &read);
+        }
         if end.is_full() {
             self.turn();
         }
@@ -184,6 +200,10 @@ impl Reading<'_> {
             Side::Devices => device_side(chapter),
             Side::Both => both_sides(chapter, &chapters[place(Site::Server)]),
         };
+        /// Of guessed exchanges, the least share of retransmissions that are some: of devices that pause, on a path that loses
+        /// much, captured at the server.
+        const GUESSED: f64 = 0.6;
+        let most = if self.census.dtls_judged > 0 { GUESSED } else { 1.0 };
         let Gathering { names, origin, .. } = &self.ends[end];
         for (exchange, judged) in chapter.exchanges.iter().zip(&findings.judged) {
             let Some(&(client, server)) = names.get(exchange.peer as usize).filter(|_| is_settled(exchange, cut))
@@ -199,7 +219,7 @@ impl Reading<'_> {
                     token: exchange.token,
                     number: index + 1,
                     time: since_1970(at),
-                    judged,
+                    judged: Judged { confidence: judged.confidence.min(most), ..judged },
                     answered: exchange.answered.get(index).copied().map(since_1970),
                     request_bytes: exchange.request_bytes,
                     answer_bytes: exchange.answer_bytes,
@@ -212,7 +232,7 @@ impl Reading<'_> {
     }
 
     fn finish(mut self, endings: &[Ending]) -> Result<Diagnosis, DiagnoseError> {
-        if self.census.coap == 0 {
+        if self.census.coap + self.census.dtls_judged == 0 {
             return Err(DiagnoseError::NoCoap(self.census.in_words()));
         }
         let (side, end) = self.view(|end| self.ends[end].names.len())?;
@@ -228,6 +248,6 @@ impl Reading<'_> {
         }
         self.judge(side, end, &chapters, f64::INFINITY);
         let gathering = &self.ends[end];
-        Ok(self.summary.finish(&gathering.names, &gathering.oddities, &self.census, endings, gathering.origin))
+        Ok(self.summary.finish(gathering, &self.census, endings))
     }
 }

@@ -90,7 +90,7 @@ pub(crate) fn of_reading(oddities: &Oddities, census: &Census, endings: &[Ending
                 "datagrams on a port of CoAP are no messages of CoAP",
             ))
         }),
-        (census.dtls > 0).then(|| Doubt::light(counted(census.dtls, "packet is DTLS, which is not judged", "packets are DTLS, which is not judged"))),
+        dtls(census),
         (census.coap_over_tcp > 0).then(|| {
             Doubt::light(counted(
                 census.coap_over_tcp,
@@ -100,6 +100,22 @@ pub(crate) fn of_reading(oddities: &Oddities, census: &Census, endings: &[Ending
         }),
     ];
     all.into_iter().flatten().collect()
+}
+
+/// Of a few records among messages figures are as sure as without them.
+fn dtls(census: &Census) -> Option<Doubt> {
+    let (all, judged) = (census.dtls, census.dtls_judged);
+    if judged == 0 {
+        let handshakes =
+            || counted(all, "packet is DTLS, and carries no message", "packets are DTLS, and carry no message");
+        return (all > 0).then(|| Doubt::light(handshakes()));
+    }
+    let text = format!(
+        "{}: exchanges are guessed by sizes and times alone, as of devices that have one request open and the timers of RFC \
+         7252; what is no retransmission, what is asked and other timers are not seen",
+        counted(all, "packet is DTLS", "packets are DTLS")
+    );
+    Some(Doubt { text, is_grave: judged * 100 > census.coap })
 }
 
 /// Doubts about what a chapter holds, whatever its side.

@@ -7,7 +7,8 @@ use std::net::SocketAddr;
 
 use millpond_coap::message::{Kind, MessageId, Token};
 
-use crate::reading::{Message, Sort};
+use crate::reading::{Datagram, Message, Record, Sort};
+use crate::sessions::Sessions;
 
 /// EXCHANGE_LIFETIME of RFC 7252 §4.8.2, seconds: later the same message ID is another message.
 const EXCHANGE_LIFETIME: f64 = 247.0;
@@ -199,6 +200,7 @@ pub(crate) struct Gathering {
     last: i64,
     recent: Option<(f64, u32, bool, MessageId, u32)>,
     pub oddities: Oddities,
+    pub sessions: Sessions,
 }
 
 impl Gathering {
@@ -208,8 +210,27 @@ impl Gathering {
     }
 
     /// Takes a message that was seen at a time, in microseconds since 1970.
-    pub(crate) fn take(&mut self, time: i64, bytes: u32, (from, to): Pair, message: &Message) {
+    pub(crate) fn take(&mut self, time: i64, bytes: u32, ends: Pair, message: &Message) {
         let at = self.seconds(time);
+        self.take_at(at, bytes, ends, message);
+    }
+
+    /// Takes a record of DTLS that an endpoint sent up to a server, or down to a device. Whether it is judged.
+    pub(crate) fn take_record(&mut self, time: i64, found: &Datagram<'_>, up: bool, record: Record) -> bool {
+        let at = self.seconds(time);
+        let pair = if up { (found.from, found.to) } else { (found.to, found.from) };
+        if self.sessions.len() >= MOST_PEERS && !self.sessions.knows(&pair) {
+            self.oddities.beyond_peers += 1;
+            return false;
+        }
+        let message = self.sessions.message(pair, up, at, found.length, record);
+        if let Some(message) = message {
+            self.take_at(at, found.size, (found.from, found.to), &message);
+        }
+        message.is_some()
+    }
+
+    fn take_at(&mut self, at: f64, bytes: u32, (from, to): Pair, message: &Message) {
         let Some((peer, up)) = self.peer_of(from, to, message) else { return };
         let this = (at, peer, up, message.id, bytes);
         if let Some((before, a, b, c, d)) = self.recent.replace(this)

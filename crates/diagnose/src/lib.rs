@@ -44,6 +44,7 @@ mod presets;
 mod reading;
 mod rhythm;
 mod server_side;
+mod sessions;
 mod stops;
 mod summary;
 mod timers;

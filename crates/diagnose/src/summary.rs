@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use serde::Serialize;
 
 use crate::doubts::Doubt;
-use crate::exchanges::{Chapter, Oddities, Pair, is_settled};
+use crate::exchanges::{Chapter, Gathering, is_settled};
 use crate::figure::{Figure, Grade};
 use crate::findings::{Counts, Findings, LinkFigures};
 use crate::habits::{Alignment, alignment, nstart, period};
@@ -14,6 +14,7 @@ use crate::health::{Health, goodput_ratio, health};
 use crate::ordered::{median, median_of, quantile, sorted};
 use crate::presets::Presets;
 use crate::reading::{Census, Ending};
+use crate::sessions::Numbers;
 use crate::vantage::Side;
 use crate::words::counted;
 
@@ -183,6 +184,9 @@ impl From<Counts> for Retransmissions {
 /// Why of a capture without exchanges.
 const NOTHING: &str = "nothing was captured";
 
+/// Why there are no timers of records of DTLS.
+const ASSUMED: &str = "retransmissions of DTLS are recognised by the timers of RFC 7252, which are assumed";
+
 /// Spans of a capture, as many as a screen has lines.
 const SPANS: usize = 24;
 
@@ -323,11 +327,9 @@ impl Summary {
 
     pub(crate) fn finish(
         self,
-        names: &[Pair],
-        oddities: &Oddities,
+        Gathering { names, oddities, sessions, origin, .. }: &Gathering,
         census: &Census,
         endings: &[Ending],
-        origin: Option<i64>,
     ) -> Diagnosis {
         let goodput = goodput_ratio(self.useful, self.carried);
         let mut by_device: Vec<Device> = self
@@ -385,22 +387,35 @@ impl Summary {
             }
             crate::doubts::demote(&mut path.base_rtt_s);
         }
+        let side = self.side.unwrap_or(Side::Server);
+        match side {
+            Side::Server => by_numbers(&mut path.uplink.loss, sessions.up),
+            Side::Devices => by_numbers(&mut path.downlink.loss, sessions.down),
+            Side::Both => {}
+        }
+        let timers = TimersOf {
+            ack_timeout_s: of(|chapter| &chapter.timers.ack_timeout_s),
+            random_factor: of(|chapter| &chapter.timers.random_factor),
+            backoff: of(|chapter| &chapter.timers.backoff),
+            max_retransmit: of(|chapter| &chapter.timers.max_retransmit),
+        };
+        let presets = first.map_or_else(|| Presets::unknown(NOTHING), |chapter| chapter.presets.clone());
+        let (timers, presets) = if census.dtls_judged > 0 {
+            (TimersOf::unknown(ASSUMED), Presets::unknown(ASSUMED))
+        } else {
+            (timers, presets)
+        };
         Diagnosis {
             verdict: health(&self.counts, goodput, self.hidden_strain),
-            side: self.side.unwrap_or(Side::Server),
+            side,
             devices: by_device.len() as u64,
             exchanges: self.exchanges,
             transmissions: self.counts.transmissions,
             retransmissions: self.counts.into(),
             goodput_ratio: goodput,
             path,
-            timers: TimersOf {
-                ack_timeout_s: of(|chapter| &chapter.timers.ack_timeout_s),
-                random_factor: of(|chapter| &chapter.timers.random_factor),
-                backoff: of(|chapter| &chapter.timers.backoff),
-                max_retransmit: of(|chapter| &chapter.timers.max_retransmit),
-            },
-            presets: first.map_or_else(|| Presets::unknown(NOTHING), |chapter| chapter.presets.clone()),
+            timers,
+            presets,
             nstart: of(|chapter| &chapter.nstart),
             period_s: of(|chapter| &chapter.period_s),
             alignment: largest.map_or_else(|| Alignment::unknown(NOTHING), |chapter| chapter.alignment.clone()),
@@ -414,6 +429,24 @@ impl Summary {
             doubts: doubts.into_iter().map(|doubt| doubt.text).collect(),
             by_device,
         }
+    }
+}
+
+/// Losses that the numbers of DTLS records show, where they do.
+fn by_numbers(loss: &mut Figure, numbers: Numbers) {
+    const FEW: u64 = 20;
+    if numbers.sent >= FEW {
+        let missing = counted(numbers.missing(), "is missing", "are missing");
+        let because =
+            format!("of the numbers of {} records {missing}, those that found the queue full included", numbers.sent);
+        *loss = Figure::estimate(numbers.missing() as f64 / numbers.sent as f64, because);
+    }
+}
+
+impl TimersOf {
+    fn unknown(because: &str) -> Self {
+        let unknown = || Figure::unknown(because);
+        Self { ack_timeout_s: unknown(), random_factor: unknown(), backoff: unknown(), max_retransmit: unknown() }
     }
 }
 

@@ -16,8 +16,10 @@ pub struct Census {
     pub coap: u64,
     /// Datagrams to or from a port of CoAP that are no message.
     pub malformed: u64,
-    /// Packets to or from a port of CoAP over DTLS.
+    /// Datagrams of DTLS, of handshakes too.
     pub dtls: u64,
+    /// Those that carry what applications say, and whose exchanges are guessed.
+    pub dtls_judged: u64,
     /// Segments of TCP to or from a port of CoAP.
     pub coap_over_tcp: u64,
     /// Fragments behind the first.
@@ -71,6 +73,9 @@ impl Census {
         seen.extend(
             self.unknown_links.iter().map(|(number, all)| (*all, format!("link type {number}, which is not read"))),
         );
+        if self.dtls > 0 {
+            seen.push((self.dtls, "DTLS, without messages".to_owned()));
+        }
         if self.fragments > 0 {
             seen.push((self.fragments, "later fragments of packets".to_owned()));
         }

@@ -2,6 +2,7 @@
 
 mod census;
 mod datagram;
+mod dtls;
 mod frames;
 mod message;
 
@@ -9,5 +10,6 @@ pub use census::Census;
 pub use frames::{Ending, ReadError};
 
 pub(crate) use datagram::{Contents, Datagram, datagram};
+pub(crate) use dtls::{Record, record};
 pub(crate) use frames::{Frame, Site, for_each_frame};
 pub(crate) use message::{Message, Sort, message};

@@ -3,5 +3,6 @@
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
 mod devices;
+mod dtls;
 mod laboratory;
 mod told;
