@@ -141,7 +141,7 @@ impl Numbers {
     fn count(&mut self, last: &mut Option<(u16, u64)>, record: Record) -> Option<u64> {
         /// A number that is so far ahead is not believed.
         const FAR: u64 = 1 << 16;
-        let Some((epoch, number)) = record.number else { return None };
+        let (epoch, number) = record.number?;
         self.seen += 1;
         let step = match *last {
             Some((known, before)) if known == epoch && (before.saturating_add(1)..before + FAR).contains(&number) => {
