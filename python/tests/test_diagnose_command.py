@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -122,6 +123,26 @@ def test_results_score_their_own_diagnosis(tmp_path: Path, capfd: pytest.Capture
     code, out, _ = said(capfd, "diagnose", "--truth", done.directory, "--side", "devices")
     assert code == 0
     assert "captured at the devices" in out
+
+
+def test_one_of_a_kind_is_written_as_one(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    def sent(at_us: int, up: bool, message: bytes) -> bytes:
+        ends = [bytes([192, 0, 2, 1]), bytes([192, 0, 2, 2])][:: 1 if up else -1]
+        ports = [40_000, 5683][:: 1 if up else -1]
+        udp = struct.pack(">HHHH", *ports, 8 + len(message), 0) + message
+        packet = struct.pack(">BBHHHBBH", 0x45, 0, 20 + len(udp), 0, 0, 64, 17, 0) + b"".join(ends) + udp
+        return struct.pack("<IIII", at_us // 10**6, at_us % 10**6, len(packet), len(packet)) + packet
+
+    asked, answered = bytes([0x41, 1, 0x12, 0x34, 7]), bytes([0x61, 0x45, 0x12, 0x34, 7, 0xFF, 1])
+    once = [sent(0, True, asked), sent(100, False, answered)]
+    twice = [sent(0, True, asked), sent(2_500_000, True, asked), sent(2_500_100, False, answered)]
+    for number, packets in enumerate((once, twice)):
+        file = tmp_path / f"{number}.pcap"
+        file.write_bytes(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65_535, 101) + b"".join(packets))
+        code, out, _ = said(capfd, "diagnose", "--times", "--devices", file)
+        assert (code, f"{number} retransmission" in out) == (0, True)
+        assert "1 request of 1 device" in out
+        assert not re.findall(r"(?<![\d.,])1 [a-z-]{2,}s\b", out), out
 
 
 @pytest.mark.parametrize(

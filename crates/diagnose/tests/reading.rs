@@ -164,7 +164,7 @@ fn times_that_run_backwards_are_put_right_and_told() {
     frames[2].0 = 6_000_000;
     let found = read(&pcap(101, &frames)).unwrap();
     assert!((found.lasted_s - 9.0).abs() < 1e-9, "the answer came when the request did");
-    assert!(found.doubts[0].starts_with("times run backwards 1 times, by 3.000 s at most"), "{:?}", found.doubts);
+    assert!(found.doubts[0].starts_with("times run backwards 1 time, by 3.000 s at most"), "{:?}", found.doubts);
 }
 
 #[test]
@@ -173,7 +173,7 @@ fn a_packet_that_was_captured_twice_counts_once() {
     frames.insert(1, (100, frames[0].1.clone()));
     let found = read(&pcap(101, &frames)).unwrap();
     assert_eq!(found.transmissions, 2);
-    assert!(found.doubts[0].starts_with("1 packets were captured twice"), "{:?}", found.doubts);
+    assert!(found.doubts[0].starts_with("1 packet was captured twice"), "{:?}", found.doubts);
 }
 
 #[test]
@@ -264,4 +264,41 @@ fn few_requests_out_of_order_are_no_sign_of_a_full_uplink() {
         })
         .collect();
     assert_eq!(read(&pcap(101, &frames)).unwrap().verdict, Health::Healthy);
+}
+
+/// One of everything that doubts and refusals count.
+#[test]
+fn one_of_a_kind_is_written_as_one() {
+    let tcp = |port: u16| {
+        let mut packet = ipv4(true, &[0; 12]);
+        packet[9] = 6;
+        packet[22..24].copy_from_slice(&port.to_be_bytes());
+        packet[32] = 0x50;
+        packet
+    };
+    let mut handshake = ipv4(true, &[22, 0xfe, 0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1]);
+    handshake[22..24].copy_from_slice(&5684_u16.to_be_bytes());
+    let mut frames = vec![(0, ipv4(true, REQUEST)), (500, ipv4(true, REQUEST)), (2_500_000, ipv4(true, REQUEST))];
+    frames.extend([(2_500_100, ipv4(false, ANSWER)), (1_000_000, ipv4(true, &[0])), (3_000_000, ipv4(false, ANSWER))]);
+    frames.extend([(3_000_001, tcp(5683)), (3_000_002, handshake.clone())]);
+    let found = read(&pcap(101, &frames)).unwrap();
+    assert_eq!((found.devices, found.exchanges, found.retransmissions.unknown), (1, 1, 1));
+    let mut said = found.doubts.clone();
+    said.extend(
+        [read(&pcap(101, &[(0, tcp(80))])), read(&pcap(101, &[(0, handshake)]))].map(|no| no.unwrap_err().to_string()),
+    );
+    let figures = [&found.timers.ack_timeout_s, &found.timers.max_retransmit, &found.nstart, &found.path.uplink.loss];
+    said.extend(figures.map(|figure| figure.because.clone()));
+    said.push(found.presets.because.clone());
+    for words in ["1 packet was captured twice", "1 datagram on a port of CoAP is no message", "1 packet is DTLS"] {
+        assert!(said.iter().any(|text| text.contains(words)), "no {words:?} in {said:#?}");
+    }
+    for words in ["1 segment is CoAP over TCP", "1 packet: 1 of TCP port 80", "1 packet: 1 of DTLS"] {
+        assert!(said.iter().any(|text| text.contains(words)), "no {words:?} in {said:#?}");
+    }
+    for text in &said {
+        let words: Vec<&str> = text.split(' ').collect();
+        let several = |pair: &[&str]| pair[0] == "1" && pair[1].len() > 2 && pair[1].ends_with('s');
+        assert!(!words.windows(2).any(several), "{text:?}");
+    }
 }

@@ -40,7 +40,8 @@ def document(
         repeated: The check of what was written from it.
     """
     compose = partial(_sections, found, tuple(sentences), exchange, tuple(repeated))
-    return Document(f"Diagnosis of {source}", labels.counted(found.figures["devices"], "device", "devices"), FOOTER, compose)
+    devices = labels.counted(found.figures["devices"], "device", "devices")
+    return Document(f"Diagnosis of {source}", devices, FOOTER, compose)
 
 
 def write(shown: Document, file: Path) -> Path:
@@ -163,7 +164,8 @@ def _devices(found: Diagnosis) -> Listing:
     chosen = sorted(table, key=lambda row: row["requests"] - row["transmissions"])[:_DEVICES]
     rows = tuple(tuple(str(row[name]) for name in header) for row in chosen)
     left = len(table) - len(chosen)
+    more = f"{labels.counted(left, 'device', 'devices')} more." if left else ""
     return Listing(
-        "devices-table", (*header[:5], "cannot tell", "answered"), rows, f"{labels.counted(left, 'device', 'devices')} more." if left else "",
+        "devices-table", (*header[:5], "cannot tell", "answered"), rows, more,
         tuple(range(1, len(header))), title="Every device", folded=True,
     )  # fmt: skip

@@ -62,7 +62,9 @@ def of(found: Diagnosis, source: str) -> Written:
         MillpondError: one line, if there is too little in it.
     """
     if found.requests.num_rows < 2:
-        raise MillpondError(f"{source}: {labels.counted(found.requests.num_rows, 'request', 'requests')}: too few to repeat anything")
+        raise MillpondError(
+            f"{source}: {labels.counted(found.requests.num_rows, 'request', 'requests')}: too few to repeat anything"
+        )
     told = traffic.of(found)
     # text of a file name goes into comments and strings of TOML
     source = "".join(letter for letter in source if letter.isprintable() and letter not in '"\\')
