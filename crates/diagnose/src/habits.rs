@@ -7,6 +7,7 @@ use crate::figure::Figure;
 use crate::findings::Findings;
 use crate::judgement::{Judged, Verdict};
 use crate::ordered::{quantile, sorted};
+use crate::vantage::Side;
 
 /// Whether the devices' reports are aligned in time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -29,7 +30,7 @@ impl Alignment {
 const ALIGNED: f64 = 0.5;
 
 /// Exchanges that a device has open at once, where that is no exception.
-pub(crate) fn nstart(chapter: &Chapter, judged: &[Vec<Judged>], open: Option<usize>) -> Figure {
+pub(crate) fn nstart(side: Side, chapter: &Chapter, judged: &[Vec<Judged>], open: Option<usize>) -> Figure {
     /// Requests of which so many leave while another exchange is open are no exception.
     const OFTEN: f64 = 0.1;
     if let Some(open) = open {
@@ -46,18 +47,26 @@ pub(crate) fn nstart(chapter: &Chapter, judged: &[Vec<Judged>], open: Option<usi
             until.retain(|&until| until > exchange.began());
             all += 1;
             early += usize::from(!until.is_empty());
-            until.push(accepted_at(exchange, judged).unwrap_or_else(|| exchange.last_sent()));
+            // A device takes the first answer that it gets.
+            let ended = match side {
+                Side::Server => accepted_at(exchange, judged),
+                Side::Devices | Side::Both => exchange.answered.first().copied(),
+            };
+            until.push(ended.unwrap_or_else(|| exchange.last_sent()));
             most = most.max(until.len());
         }
     }
     if early as f64 > OFTEN * all as f64 {
         let because = format!("of {all} requests {early} left while another exchange was open");
-        return Figure::at_least(most as f64, because);
+        return match side {
+            Side::Server => Figure::estimate(most as f64, because),
+            Side::Devices | Side::Both => Figure::at_least(most as f64, because),
+        };
     }
     Figure::at_least(1.0, "requests seldom left while another exchange was open")
 }
 
-/// When the answer passed that the device took: a spurious transmission had one before.
+/// When the answer passed a server that the device took: a spurious transmission had one before.
 fn accepted_at(exchange: &Exchange, judged: &[Judged]) -> Option<f64> {
     let mut accepted = None;
     for (judged, &at) in judged.iter().zip(&exchange.answered) {

@@ -497,7 +497,7 @@ impl ChapterFigures {
             base_rtt_s: findings.base_rtt_s.clone(),
             timers: timers_of(side, findings),
             presets: findings.presets.clone(),
-            nstart: nstart(chapter, &findings.judged, findings.open),
+            nstart: nstart(side, chapter, &findings.judged, findings.open),
             alignment: alignment(chapter, &period_s),
             period_s,
             closed_loop: findings.closed_loop,

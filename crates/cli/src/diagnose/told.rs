@@ -95,10 +95,11 @@ fn reports(told: &Alignment) -> String {
 }
 
 fn sizes(of: &Sizes) -> String {
-    let Sizes { request_bytes, answer_bytes, request_payload_bytes, answer_payload_bytes } = of;
+    let payload = |bytes: u32| if bytes == 0 { String::new() } else { format!(", {bytes} B of it payload") };
+    let (request, answer) = (payload(of.request_payload_bytes), payload(of.answer_payload_bytes));
     format!(
-        "  sizes: requests of {request_bytes} B with a payload of {request_payload_bytes} B, answers of {answer_bytes} B \
-         with one of {answer_payload_bytes} B (medians of IP packets)"
+        "  sizes: requests of {} B{request}; answers of {} B{answer} (medians of IP packets)",
+        of.request_bytes, of.answer_bytes
     )
 }
 

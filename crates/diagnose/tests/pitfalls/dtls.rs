@@ -62,7 +62,8 @@ fn secured(plain: &[Sight], delay: Option<i64>) -> Vec<Sight> {
 }
 
 /// Of each transmission, by its device and time: whether it was sent again, and the verdict.
-type Told = BTreeMap<(IpAddr, i64), (bool, Verdict)>;
+type Told = BTreeMap<(IpAddr, i64), Label>;
+type Label = (bool, Verdict);
 
 fn told(sights: &[Sight], at_server: bool) -> (Diagnosis, Told) {
     let side = Some(if at_server { Side::Server } else { Side::Devices });
@@ -98,7 +99,7 @@ fn retransmissions_of_records_are_guessed_by_size_and_time() {
         for (is_server, (precision, recall)) in [(true, at_server), (false, at_devices)] {
             let ((clear, truth), (found, guessed)) = (told(&plain, is_server), told(&coded, is_server));
             assert_eq!((truth.len(), clear.transmissions), (guessed.len(), found.transmissions));
-            let count = |of: &dyn Fn(&(bool, Verdict), &(bool, Verdict)) -> bool| {
+            let count = |of: &dyn Fn(&Label, &Label) -> bool| {
                 truth.iter().filter(|&(key, is)| of(is, &guessed[key])).count() as f64
             };
             let (resent, seen) = (count(&|is, _| is.0), count(&|_, told| told.0));
