@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +80,22 @@ def test_the_report_answers_first_and_opens_offline() -> None:
     assert run(*SMALL, "--out", "out") == 0
 
 
+def test_a_gateway_that_helps_comes_with_its_configuration(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(*SMALL, "--set", "try_gateway=true", "--out", "out", "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    file = Path("out/gateway.toml")
+    assert file.read_text(encoding="utf-8") == told["gateway"]
+    (remedy,) = (one for one in told["remedies"] if one["change"]["name"] == "asking-gateway")
+    assert f"nstart = {remedy['change']['asks']}\n" in told["gateway"]
+    checked = subprocess.run(
+        [sys.executable, "-m", "millpond", "gateway", "--check", str(file)], capture_output=True, text=True, check=False
+    )
+    assert (checked.returncode, checked.stderr) == (0, "")
+    assert run(*SMALL, "--out", "out", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["gateway"] is None
+    assert not file.exists()
+
+
 def test_equal_answers_give_equal_reports(here: Path) -> None:
     for name in ("one", "other"):
         assert run(*SMALL, "--out", name) == 0
@@ -115,6 +133,11 @@ def test_ctrl_c_leaves_no_half_written_report(where: str, monkeypatch: pytest.Mo
         (["--devices", "5", "--profile", "moon.toml"], "--profile: moon.toml: no such file"),
         (["--devices", "5", "--every", "1 ms"], "fleet: everyday.every: the reports of 5 devices are 128 times what"),
         (["--devices", "5", "--every", "1 mo"], "--every: unknown unit `mo`"),
+        (["--set", "try_gateway=true", "--after", "command"], "try_gateway: not modelled of the event 'command'"),
+        (
+            ["--set", "try_gateway=true", "--profile", "nbiot-ce0"],
+            "try_gateway: random access of its own is not modelled",
+        ),
     ],
 )
 def test_what_makes_no_sense_is_one_line(words: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:

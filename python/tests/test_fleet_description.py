@@ -13,6 +13,7 @@ from millpond import _engine
 from millpond.errors import UsageError
 from millpond.fleet import description, scenario
 from millpond.fleet.change import AS_IT_IS, Change, Effort
+from millpond.fleet.description import LINKS
 from millpond.plan import scenario as scenarios
 from millpond.plan.toml_file import Declared, parse
 
@@ -164,6 +165,19 @@ def test_a_gateway_stands_before_both_links() -> None:
         ("downlink", "withheld"),
     ]
     assert "relays" not in scenario.tree(fleet(devices=10), AS_IT_IS)
+
+
+def test_a_gateway_that_asks_stands_between_the_devices_and_the_cell() -> None:
+    known = fleet(devices=10)
+    change = Change("asking-gateway", "a gateway", Effort.GATEWAY, asks=3)
+    before, tree = scenario.tree(known, AS_IT_IS, 0.1, 5.0), scenario.tree(known, change, 0.1, 5.0)
+    (proxy,) = tree["proxies"]
+    assert (proxy["nstart"], proxy["queue"], proxy["coalesce"]) == (3, 160, True)
+    assert [table.get("via") for table in tree["clients"]] == ["gateway", None]
+    assert tree["clients"][1]["route"] == proxy["route"] == {"up": ["uplink"], "down": ["downlink"]}
+    was, now = (scenarios.in_full(scenarios.build(one, "test")) for one in (before, tree))
+    assert {link: now["network"]["links"][link] for link in LINKS} == {link: was["path"][link] for link in LINKS}
+    assert now["network"]["header"] == was["path"]["header"]
 
 
 def test_an_operator_may_manage_the_queues_of_the_cell() -> None:

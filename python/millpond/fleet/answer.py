@@ -8,12 +8,12 @@ from typing import Any
 
 from millpond import _engine
 from millpond.errors import UsageError
-from millpond.fleet import remedies, search
+from millpond.fleet import gateway, remedies, search
 from millpond.fleet.change import AS_IT_IS, Change
 from millpond.fleet.description import Fleet
 from millpond.fleet.outcome import Demand, Outcome, demand, simulate
 from millpond.fleet.remedies import Remedy
-from millpond.fleet.scenario import everyday_load
+from millpond.fleet.scenario import everyday_load, path
 from millpond.fleet.search import Edge, Spread
 from millpond.plan.toml_file import where
 from millpond.run.campaign import Watcher
@@ -53,6 +53,13 @@ class Answer:
         """The remedy that helps most; None if none is better than how it is."""
         mine = Remedy(self.as_it_is, 0.0, None).rank
         return next((remedy for remedy in self.remedies if remedy.rank < mine), None)
+
+    @property
+    def gateway(self) -> str | None:
+        """The configuration of a gateway that asks for the devices; None if that does not make the fleet safe."""
+        changes = [one.outcome.change for one in self.remedies if one.outcome.verdict == "safe"]
+        requests = next((change.asks for change in changes if change.asks is not None), None)
+        return None if requests is None else gateway.configuration(self.fleet, requests)
 
     @property
     def easiest(self) -> Remedy | None:
@@ -103,6 +110,7 @@ def find(
         MillpondError: one line, if a run fails.
     """
     watcher = watcher or Watcher()
+    gateway.check(fleet, path(fleet))
     cost = demand(fleet)
     if (load := everyday_load(fleet, cost.report_s)) > 1:
         raise UsageError(

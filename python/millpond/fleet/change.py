@@ -48,6 +48,8 @@ class Change:
     duplicates: str | None = None
     #: A gateway before each link drops a retransmission while the transmission before it waits in the link's queue.
     gateway: bool | None = None
+    #: Requests at a time of a gateway that takes the devices' requests and asks the server for them.
+    asks: int | None = None
     buffer: str | None = None
     #: The interval of CoDel in the queues of the base station, in milliseconds.
     codel_ms: int | None = None

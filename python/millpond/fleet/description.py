@@ -153,6 +153,8 @@ class Keys(Declared):
     try_controllers: list[str] = msgspec.field(
         default_factory=lambda: ["default-fb2", "cocoa-03", "cocoa-fb2", "fasor-token", "calm"]
     )
+    #: Whether a gateway is that asks the server for the devices.
+    try_gateway: bool = False
 
 
 @dataclass(frozen=True)

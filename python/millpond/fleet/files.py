@@ -27,7 +27,7 @@ from millpond.results.directory import free_directory
 from millpond.results.store import write_text
 from millpond.show.text import as_json
 
-REPORT, NUMBERS = "report.html", "answer.json"
+REPORT, NUMBERS, GATEWAY = "report.html", "answer.json", "gateway.toml"
 
 
 def folder(asked: Path, name: str) -> Path:
@@ -39,7 +39,7 @@ def folder(asked: Path, name: str) -> Path:
     found = free_directory(asked, name)
     if found.exists() and not found.is_dir():
         raise UsageError(f"--out: {found} is a file: name a folder")
-    if found.is_dir() and {file.name for file in found.iterdir()} - {REPORT, NUMBERS, "figures", "tables"}:
+    if found.is_dir() and {file.name for file in found.iterdir()} - {REPORT, NUMBERS, GATEWAY, "figures", "tables"}:
         raise UsageError(f"--out: {found} holds something else: name another folder")
     there = next(above for above in (found, *found.absolute().parents) if above.exists())
     if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
@@ -48,12 +48,16 @@ def folder(asked: Path, name: str) -> Path:
 
 
 def write(answer: Answer, to: Path) -> Path:
-    """Write both files, each whole or not at all. Gives the report."""
+    """Write all files, each whole or not at all. Gives the report."""
     from millpond.fleet import page
 
     text = page.render(answer)
     to.mkdir(parents=True, exist_ok=True)
     write_text(to / NUMBERS, as_json(to_json(answer)))
+    if answer.gateway is None:
+        (to / GATEWAY).unlink(missing_ok=True)
+    else:
+        write_text(to / GATEWAY, answer.gateway)
     write_text(to / REPORT, text)
     return to / REPORT
 
@@ -130,6 +134,7 @@ def to_json(answer: Answer) -> dict[str, Any]:
         "calm_server_after_uplink_s": answer.uplink_first_s,
         "least_spread": None if answer.spread is None else _spread(answer.spread),
         "edges": [_edge(edge) for edge in answer.edges],
+        "gateway": answer.gateway,
     }
 
 

@@ -147,7 +147,7 @@ def demand(fleet: Fleet) -> Demand:
         report_s=max(costs),
         report_bytes=float(others.link_column(one, "offered_bytes", "uplink")[0]),
         product=_rate(cell, bottleneck) * _delay(cell) / 8,
-        queue=str(cell.scenario["path"][bottleneck]["queue"]),
+        queue=str(_link(cell, bottleneck)["queue"]),
     )
 
 
@@ -354,8 +354,15 @@ def _event(measures: Measures, run: int, link: str, course: Course) -> tuple[flo
 
 
 def _rate(cell: Cell, link: str) -> float:
-    return in_units(cell.scenario["path"][link]["rate"])
+    return in_units(_link(cell, link)["rate"])
 
 
 def _delay(cell: Cell) -> float:
-    return sum(in_units(str(cell.scenario["path"][link]["delay"])) for link in ("uplink", "downlink"))
+    return sum(in_units(str(_link(cell, link)["delay"])) for link in ("uplink", "downlink"))
+
+
+def _link(cell: Cell, link: str) -> Mapping[str, Any]:
+    """A link of the cell, as it is or behind a gateway."""
+    network = cell.scenario.get("network")
+    found: Mapping[str, Any] = (cell.scenario["path"] if network is None else network["links"])[link]
+    return found

@@ -90,6 +90,10 @@ def _helps(answer: Answer) -> Section:
         only = "The best of the controllers on some of the devices only, as when old firmware stays in the field."
         rows = _rows(answer, answer.shares)
         listings.append(Listing("shares", told.REMEDIES, rows, only, numeric, title="On new firmware only"))
+    if answer.gateway is not None:
+        rows = tuple((line, "") for line in answer.gateway.splitlines())
+        title = "gateway.toml, of a gateway that asks for devices"
+        listings.append(Listing("gateway", ("to copy, for millpond gateway", ""), rows, title=title, folded=True))
     if answer.fleet.keys.old_firmware:
         paragraphs.append(
             f"{answer.fleet.keys.old_firmware:.0%} of the devices stay as they are: what needs devices' settings or "

@@ -8,6 +8,7 @@ from itertools import combinations
 
 import numpy as np
 
+from millpond.fleet import gateway
 from millpond.fleet.change import Change, Effort
 from millpond.fleet.description import Fleet
 from millpond.fleet.outcome import Demand, Outcome
@@ -100,6 +101,10 @@ def tried(fleet: Fleet, cost: Demand, as_it_is: Outcome) -> list[Change]:
         found.append(Change("calm-server", "a calm server", Effort.SERVER, duplicates="calm"))
     if not COSTS[keys.security].hides_copies:
         found.append(Change("gateway", "a gateway that withholds", Effort.GATEWAY, gateway=True))
+    if keys.try_gateway:
+        requests = gateway.at_a_time(cost)
+        title = f"a gateway that asks for devices, {requests} at a time"
+        found.append(Change("asking-gateway", title, Effort.GATEWAY, asks=requests))
     found += [spread(fleet, cost, load, f"spread-{load:g}", f"load {load:g}") for load in LOADS]
     if kind == "power-cut":
         title = "first attempt after 1 s + U(0, 1 s)"

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
+from millpond.fleet import gateway
 from millpond.fleet.change import Change, Effort
 from millpond.fleet.description import (
     LINKS,
@@ -78,7 +79,7 @@ def tree(fleet: Fleet, change: Change, work_s: float = 0.0, others_every_s: floa
     if keys.event.kind == "command":
         server |= {"controller": change.controller or keys.server.controller, "token_length": TOKEN}
     relays = [{"name": f"gateway-{link}", "before": link, "copies": "withheld"} for link in LINKS]
-    return {
+    found = {
         "title": f"{fleet.title}: {change.title}",
         "path": path(fleet, change.buffer, change.codel_ms),
         **({"relays": relays} if change.gateway else {}),
@@ -87,6 +88,7 @@ def tree(fleet: Fleet, change: Change, work_s: float = 0.0, others_every_s: floa
         "timeline": timeline,
         "run": {"for": f"{LEAD_S + fleet.horizon_s:g} s"},
     }
+    return found if change.asks is None else gateway.between(found, fleet, change.asks)
 
 
 def spread_s(devices: int, work_s: float, load: float) -> float:
