@@ -34,6 +34,8 @@ pub(crate) fn rhythm(chapter: &Chapter) -> Option<Rhythm> {
 fn of_all(chapter: &Chapter) -> Option<Rhythm> {
     /// Requests and devices that are looked at.
     const FEWEST: usize = 30;
+    /// More requests are not compared with each candidate.
+    const MOST: usize = 6000;
     /// Candidates are so close that phases differ by less than this share of a period at the end.
     const STEP: f64 = 0.02;
     /// How far phases point in one direction: a jitter of six tenths of the period.
@@ -57,10 +59,12 @@ fn of_all(chapter: &Chapter) -> Option<Rhythm> {
     let span = began.iter().filter_map(|of| of.last()).copied().fold(first, f64::max) - first;
     let step = STEP * rough * rough / span;
     let steps = (0.1 * rough / step).ceil() as i32;
+    // Each candidate costs as much as there are requests, and there are as many candidates as periods: of many, few will do.
+    let looked_at: Vec<f64> = began.iter().flatten().copied().step_by(count / MOST + 1).collect();
     let direction = |period: f64| {
-        let turned = began.iter().flatten().map(|at| std::f64::consts::TAU * (at - first) / period);
+        let turned = looked_at.iter().map(|at| std::f64::consts::TAU * (at - first) / period);
         let (x, y) = turned.fold((0.0, 0.0), |(x, y), angle| (x + angle.cos(), y + angle.sin()));
-        (x.hypot(y) / count as f64, y.atan2(x))
+        (x.hypot(y) / looked_at.len() as f64, y.atan2(x))
     };
     let tried = (-steps..=steps).map(|number| rough + step * f64::from(number));
     let (period, (aligned, middle)) =
