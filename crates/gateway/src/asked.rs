@@ -3,8 +3,7 @@
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use millpond_live::{
-    Bytes, CacheKey, Code, Options, PeerIdentity, Request, Response, Transport, Uri, cache_key, is_unsafe_to_forward,
-    number,
+    Bytes, CacheKey, Code, Options, PeerIdentity, Request, Response, Transport, Uri, is_unsafe_to_forward, number,
 };
 
 use crate::{
@@ -13,7 +12,7 @@ use crate::{
     directory::{Directory, Registrant},
     refusal::Refusal,
     target::{Target, web_transport},
-    template::{Values, uri},
+    template::uri,
 };
 
 /// What is asked of somebody else.
@@ -42,17 +41,17 @@ pub(crate) struct Asked {
 /// What lets it be asked.
 #[derive(Clone, Debug)]
 pub(crate) enum Under {
-    /// A rule, and the values of its parameters.
-    Rule(Arc<Rule>, Values),
+    /// A rule, and the path that was asked for under it.
+    Rule(Arc<Rule>, Vec<String>),
     Forward(Arc<Forward>),
 }
 
 impl Under {
     /// Its name in logs and metrics.
-    pub(crate) fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &Arc<str> {
         match self {
             Self::Rule(rule, _) => rule.path.text(),
-            Self::Forward(_) => "forward",
+            Self::Forward(forward) => &forward.name,
         }
     }
 }
@@ -68,8 +67,8 @@ pub(crate) struct Rules {
 /// Where a request leads.
 pub(crate) struct Led {
     target: Target,
-    /// What an answer is kept by, if not by that.
-    key_uri: Option<Uri>,
+    /// Whose answers are kept there, if not who is at its address.
+    owner: Option<String>,
     registrant: Option<Registrant>,
     timeout: Duration,
     under: Under,
@@ -142,7 +141,7 @@ impl Rules {
     /// # Errors
     /// Nobody is asked, and why.
     pub(crate) fn asked(&self, wanted: &Wanted<'_>) -> Result<Asked, Refusal> {
-        let Led { target, key_uri, registrant, timeout, under } = match wanted.named {
+        let Led { target, owner, registrant, timeout, under } = match wanted.named {
             Some(target) => self.forwarded(wanted, target)?,
             None => self.led(wanted)?,
         };
@@ -166,8 +165,7 @@ impl Rules {
             }
         }
         let is_shared = is_safe && forwarded.get(number::OSCORE).is_none();
-        let key_uri = key_uri.unwrap_or_else(|| target.key());
-        let key = cache_key(wanted.method, &key_uri, &forwarded, wanted.payload);
+        let key = target.key(owner.as_deref(), (wanted.method, &forwarded, wanted.payload));
         Ok(Asked {
             method: wanted.method,
             target,
@@ -197,7 +195,7 @@ impl Rules {
             found.ok_or_else(|| Refusal::new(Code::NOT_FOUND, "no rule of the gateway is for this path"))?;
         permitted(&rule.rights, wanted)?;
         let nowhere = || Refusal::new(Code::BAD_REQUEST, "this path leads to no host or path");
-        let (target, key_uri, registrant) = match rule.goal.endpoint(&values) {
+        let (target, owner, registrant) = match rule.goal.endpoint(&values) {
             None => (rule.goal.target(&values, wanted.query).ok_or_else(nowhere)?, None, None),
             Some(name) => {
                 let endpoint = self.directory.as_ref().and_then(|directory| directory.endpoint(&name));
@@ -210,15 +208,13 @@ impl Rules {
                 let base: Uri = base.parse().map_err(|error: millpond_live::UriError| {
                     Refusal::new(Code::BAD_GATEWAY, format!("endpoint {name:?} cannot be asked: {error}"))
                 })?;
-                let under_base = base.path().iter().cloned().chain(path.clone()).collect::<Vec<_>>();
-                let asked = uri(base.transport(), &base.host().to_string(), base.port(), &under_base, &query);
+                let uri = base.at([base.path(), &path].concat(), query).ok_or_else(nowhere)?;
                 // Its address may be another's later, and then the answer is none of that one.
-                let key_path: Vec<String> = std::iter::once(name).chain(path).collect();
-                let key = uri(Transport::Udp, "endpoint.invalid", 5_683, &key_path, &query);
-                (Target::coap(asked.ok_or_else(nowhere)?), Some(key.ok_or_else(nowhere)?), endpoint.registrant)
+                (Target::coap(uri), Some(format!("endpoint://{name}")), endpoint.registrant)
             }
         };
-        Ok(Led { target, key_uri, registrant, timeout: rule.timeout, under: Under::Rule(Arc::clone(rule), values) })
+        let under = Under::Rule(Arc::clone(rule), wanted.path.to_vec());
+        Ok(Led { target, owner, registrant, timeout: rule.timeout, under })
     }
 
     /// What lets a client name whom it asks.
@@ -242,7 +238,7 @@ impl Rules {
             Refusal::new(Code::FORBIDDEN, format!("{} is not to be asked through this gateway", uri.host()))
         })?;
         let under = Under::Forward(Arc::clone(forward));
-        Ok(Led { target: target.clone(), key_uri: None, registrant: None, timeout: forward.timeout, under })
+        Ok(Led { target: target.clone(), owner: None, registrant: None, timeout: forward.timeout, under })
     }
 }
 
@@ -307,7 +303,7 @@ impl Asked {
         match &self.under {
             Under::Forward(_) => there,
             Under::Rule(_, _) if there.is_empty() => there,
-            Under::Rule(rule, values) => rule.goal.path_here(&rule.path, values, &there).unwrap_or_default(),
+            Under::Rule(rule, asked) => rule.goal.path_here(&rule.path, asked, &there).unwrap_or_default(),
         }
     }
 
@@ -370,7 +366,7 @@ fn named(options: &Options, wanted: &Wanted<'_>) -> Result<Option<Target>, Refus
     let is_host =
         !host.is_empty() && !host.contains(['/', '?', '#', '@', '\\', '%']) && !host.contains(char::is_whitespace);
     let host = if host.contains(':') && !host.starts_with('[') { format!("[{host}]") } else { host.to_owned() };
-    let made = if is_host { uri(transport, &host, port, wanted.path, wanted.query) } else { None };
+    let made = if is_host { uri(transport, &host, port, wanted.path.to_vec(), wanted.query.to_vec()) } else { None };
     let made = made.map(if web.is_some() { Target::web } else { Target::coap });
     made.map(Some).ok_or_else(|| Refusal::new(Code::BAD_REQUEST, "Uri-Host and Uri-Path make no URI"))
 }

@@ -176,7 +176,7 @@ impl Engine {
         loop {
             let asked = asks(&self.rules());
             let (response, source) = match &asked {
-                Ok(asked) if observes => (self.state(asked).await, Source::Observation),
+                Ok(asked) if observes => (Box::pin(self.state(asked)).await, Source::Observation),
                 Ok(asked) => self.answer(asked).await,
                 Err(refusal) => (refusal.response(), Source::Gateway),
             };
@@ -194,21 +194,31 @@ impl Engine {
 
     /// The answer to a request.
     pub(crate) async fn answer(&self, asked: &Asked) -> (Response, Source) {
-        let key = &asked.key;
+        // What an upstream is asked by takes much room, which who is answered at once does without.
         if !asked.is_shared {
-            let answer = self.ask(asked, None).await;
-            // It may have been carried out although nobody answered.
-            locked(&self.cache).changed(key);
-            return match answer {
-                Ok(answer) => (answer, Source::Upstream),
-                Err(refusal) => (refusal.response(), Source::Gateway),
-            };
+            return Box::pin(self.answer_alone(asked)).await;
         }
-        let kept = match locked(&self.cache).get(self.clock.now(), key) {
+        let kept = locked(&self.cache).get(self.clock.now(), &asked.key);
+        let stale = match kept {
             Some(Kept::Fresh(response)) => return (response, Source::Cache),
             Some(Kept::Stale(response, since)) => Some((response, since)),
             None => None,
         };
+        Box::pin(self.answer_together(asked, stale)).await
+    }
+
+    async fn answer_alone(&self, asked: &Asked) -> (Response, Source) {
+        let answer = self.ask(asked, None).await;
+        // It may have been carried out although nobody answered.
+        locked(&self.cache).changed(&asked.key);
+        match answer {
+            Ok(answer) => (answer, Source::Upstream),
+            Err(refusal) => (refusal.response(), Source::Gateway),
+        }
+    }
+
+    /// The same for all who ask for it now; with what was kept, and for how long it is not fresh any more.
+    async fn answer_together(&self, asked: &Asked, kept: Option<(Response, Duration)>) -> (Response, Source) {
         let alike = asked.alike();
         let (asks, waits) = oneshot::channel();
         let leads = locked(&self.flights).join(alike.clone(), asks, oneshot::Sender::is_closed).is_some();
@@ -225,7 +235,7 @@ impl Engine {
         let (answer, source) = match self.ask(asked, etag.as_deref()).await {
             Ok(answer) => {
                 let kept = kept.as_ref().map(|(kept, _)| kept);
-                (locked(&self.cache).take(self.clock.now(), key, kept, answer), Source::Upstream)
+                (locked(&self.cache).take(self.clock.now(), &asked.key, kept, answer), Source::Upstream)
             }
             Err(refusal) => match kept.filter(|(_, since)| *since < self.stale_if_error) {
                 // By this it says that it is not fresh.

@@ -222,7 +222,7 @@ async fn answered(engine: &Arc<Engine>, request: &Request, on_access: Option<&On
             identity: request.identity().cloned(),
             method: Some(request.method()),
             path: request.path_text(),
-            rule: rule.map(str::to_owned),
+            rule: rule.map(ToString::to_string),
             upstream: asked.as_ref().ok().map(|asked| asked.target.to_string()),
             source,
             code: Some(response.code()),

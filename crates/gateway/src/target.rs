@@ -1,10 +1,10 @@
 //! Who is asked for what: a URI of CoAP, or one of HTTP.
 
-use std::fmt;
+use std::{fmt, slice};
 
-use millpond_live::{Code, Host, Transport, Uri};
+use millpond_live::{Bytes, CacheKey, Code, Options, Transport, Uri, cache_key, cache_key_of};
 
-use crate::{refusal::Refusal, template::uri};
+use crate::refusal::Refusal;
 
 /// A URI that is asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,17 +87,14 @@ impl Target {
         format!("{}://{}:{}", self.scheme(), self.uri.host(), self.uri.port())
     }
 
-    /// What answers are kept by: one of HTTP is never taken for one of CoAP at the same port.
-    pub(crate) fn key(&self) -> Uri {
-        let Some(web) = &self.web else { return self.uri.clone() };
-        let path = [self.authority(), web.clone()];
-        let key = |host: &str| uri(Transport::Udp, host, 5_683, &path, &[]);
-        // By hosts, since servers have shares of what is kept.
-        let of_host = match self.uri.host() {
-            Host::Name(name) => key(&format!("{name}.http.invalid")),
-            _ => None,
-        };
-        of_host.or_else(|| key("http.invalid")).unwrap_or_else(|| self.uri.clone())
+    /// What answers are kept by, whose they are if not of who is at its address.
+    pub(crate) fn key(&self, owner: Option<&str>, request: (Code, &Options, &Bytes)) -> CacheKey {
+        match (owner, &self.web) {
+            (Some(owner), _) => cache_key_of(owner, (self.uri.path(), self.uri.query()), request),
+            // As it is written: a server may tell apart what is one URI of CoAP.
+            (None, Some(web)) => cache_key_of(&self.authority(), (slice::from_ref(web), &[]), request),
+            (None, None) => cache_key(request.0, &self.uri, request.1, request.2),
+        }
     }
 }
 
@@ -142,18 +139,22 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_of_one_scheme_is_nothing_of_another() {
-        let keys: std::collections::BTreeSet<String> = [
-            "http://h:80/a?b",
-            "https://h:80/a?b",
-            "coap+tcp://h:80/a?b",
-            "coap://h:80/a?b",
-            "http://h:80/a%3Fb",
-            "http://h:80/a/b",
+    fn what_is_kept_of_one_is_nothing_of_another() {
+        let key =
+            |text: &str, owner| Target::read(text).unwrap().key(owner, (Code::GET, &Options::new(), &Bytes::new()));
+        let keys: std::collections::BTreeSet<CacheKey> = [
+            ("http://h:80/a?b", None),
+            ("https://h:80/a?b", None),
+            ("coap+tcp://h:80/a?b", None),
+            ("coap+tcp://h:80/a?b", Some("endpoint://h")),
+            ("coap+tcp://h:80/a?b", Some("endpoint://g")),
+            ("coap://h:80/a?b", None),
+            ("http://h:80/a%3Fb", None),
+            ("http://h:80/a/b", None),
         ]
-        .iter()
-        .map(|text| Target::read(text).unwrap().key().to_string())
+        .into_iter()
+        .map(|(text, owner)| key(text, owner))
         .collect();
-        assert_eq!(keys.len(), 6, "{keys:?}");
+        assert_eq!(keys.len(), 8, "{keys:?}");
     }
 }

@@ -1,21 +1,16 @@
 //! Paths with parameters, and the URIs that they lead to: `/meters/{id}/{*rest}` to `coap://10.77.1.{id}/{*rest}`.
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
-use millpond_live::{Transport, Uri, percent_encoded};
+use millpond_live::{Transport, Uri};
 
 use crate::target::{Target, web_transport, with_port};
-
-/// What may stand unencoded in a segment of a path, beside letters and digits.
-const IN_SEGMENT: &[u8] = b"-._~!$&'()*+,;=:@";
-/// The same in a part of a query.
-const IN_QUERY: &[u8] = b"-._~!$'()*+,;=:@/?";
 
 /// What a path must look like to be matched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Pattern {
     pieces: Vec<Piece>,
-    text: String,
+    text: Arc<str>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,7 +23,7 @@ enum Piece {
 }
 
 /// Values of parameters, by name: one segment, or for `{*name}` any number of them.
-pub(crate) type Values = Vec<(String, Vec<String>)>;
+pub(crate) type Values<'p> = Vec<(&'p str, &'p [String])>;
 
 impl Pattern {
     /// From `/meters/{id}/{*rest}`.
@@ -59,36 +54,38 @@ impl Pattern {
         {
             return Err(format!("has the parameter {:?} twice", twice.1));
         }
-        Ok(Self { pieces, text: text.to_owned() })
+        Ok(Self { pieces, text: text.into() })
     }
 
     /// The values of its parameters, if a path matches.
-    pub(crate) fn values<S: AsRef<str>>(&self, path: &[S]) -> Option<Values> {
-        let (mut values, mut segments) = (Values::new(), path.iter().map(AsRef::as_ref));
+    pub(crate) fn values<'p>(&'p self, mut path: &'p [String]) -> Option<Values<'p>> {
+        let mut values = Values::new();
         for piece in &self.pieces {
+            let (taken, rest) = path.split_at_checked(if piece.is_rest() { path.len() } else { 1 })?;
             match piece {
-                Piece::Literal(text) => drop(segments.next().filter(|segment| segment == text)?),
-                Piece::One(name) => values.push((name.clone(), vec![segments.next()?.to_owned()])),
-                Piece::Rest(name) => values.push((name.clone(), segments.by_ref().map(str::to_owned).collect())),
+                Piece::Literal(text) if taken != std::slice::from_ref(text) => return None,
+                Piece::Literal(_) => {}
+                Piece::One(name) | Piece::Rest(name) => values.push((name, taken)),
             }
+            path = rest;
         }
-        segments.next().is_none().then_some(values)
+        path.is_empty().then_some(values)
     }
 
     /// The path that has these values: the other way round.
-    pub(crate) fn path(&self, values: &Values) -> Option<Vec<String>> {
+    pub(crate) fn path(&self, values: &Values<'_>) -> Option<Vec<String>> {
         let mut path = Vec::new();
         for piece in &self.pieces {
             match piece {
                 Piece::Literal(text) => path.push(text.clone()),
-                Piece::One(name) | Piece::Rest(name) => path.extend(of(values, name)?.iter().cloned()),
+                Piece::One(name) | Piece::Rest(name) => path.extend_from_slice(of(values, name)?),
             }
         }
         Some(path)
     }
 
     /// As it was written.
-    pub(crate) fn text(&self) -> &str {
+    pub(crate) const fn text(&self) -> &Arc<str> {
         &self.text
     }
 
@@ -123,6 +120,10 @@ impl Piece {
             Self::One(name) | Self::Rest(name) => Some(name),
         }
     }
+
+    const fn is_rest(&self) -> bool {
+        matches!(self, Self::Rest(_))
+    }
 }
 
 fn checked(name: &str) -> Result<String, String> {
@@ -132,14 +133,16 @@ fn checked(name: &str) -> Result<String, String> {
         .ok_or_else(|| format!("{name:?} is no name of a parameter; write {{id}} or {{*rest}}"))
 }
 
-fn of<'v>(values: &'v Values, name: &str) -> Option<&'v [String]> {
-    values.iter().find(|(known, _)| known == name).map(|(_, value)| &value[..])
+fn of<'p>(values: &Values<'p>, name: &str) -> Option<&'p [String]> {
+    values.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
 }
 
 /// Who is asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Whom {
-    Host(Transport, String, u16),
+    Host(Uri),
+    /// One whose name or address has parameters.
+    OneOf(Transport, String, u16),
     /// The endpoint of this name in the directory.
     Endpoint(String),
 }
@@ -176,8 +179,10 @@ impl Goal {
             };
             let uri: Uri = plain.parse().map_err(|error: millpond_live::UriError| error.to_string())?;
             let bare = format!(":{}", uri.port());
-            let host = authority.strip_suffix(&bare).unwrap_or(authority).to_owned();
-            Whom::Host(uri.transport(), host, uri.port())
+            match authority.strip_suffix(&bare).unwrap_or(authority) {
+                host if host.contains(['{', '}']) => Whom::OneOf(uri.transport(), host.to_owned(), uri.port()),
+                _ => Whom::Host(uri),
+            }
         };
         let goal = Self {
             whom,
@@ -185,7 +190,7 @@ impl Goal {
             path: Pattern::read(path)?,
             query: query.map(|query| query.split('&').map(str::to_owned).collect()).unwrap_or_default(),
         };
-        let in_host = parameters(goal.authority())?;
+        let in_host = parameters(goal.open_host())?;
         let all = in_host.iter().map(String::as_str).chain(goal.path.names());
         if let Some(unknown) = all.into_iter().find(|name| !known.names().any(|it| it == *name)) {
             return Err(format!("{{{unknown}}} is no parameter of the path"));
@@ -201,13 +206,15 @@ impl Goal {
     }
 
     /// What a client says decides whom is asked.
-    pub(crate) fn has_open_host(&self) -> bool {
-        matches!(self.whom, Whom::Endpoint(_)) || self.authority().contains('{')
+    pub(crate) const fn has_open_host(&self) -> bool {
+        !matches!(self.whom, Whom::Host(_))
     }
 
-    fn authority(&self) -> &str {
-        let (Whom::Host(_, text, _) | Whom::Endpoint(text)) = &self.whom;
-        text
+    fn open_host(&self) -> &str {
+        match &self.whom {
+            Whom::Host(_) => "",
+            Whom::OneOf(_, text, _) | Whom::Endpoint(text) => text,
+        }
     }
 
     /// An endpoint of the directory is asked.
@@ -216,23 +223,22 @@ impl Goal {
     }
 
     /// The name of the endpoint that is asked, with these values.
-    pub(crate) fn endpoint(&self, values: &Values) -> Option<String> {
+    pub(crate) fn endpoint(&self, values: &Values<'_>) -> Option<String> {
         let Whom::Endpoint(name) = &self.whom else { return None };
-        let fill = |name: String, (known, value): &(String, Vec<String>)| {
-            name.replace(&format!("{{{known}}}"), &value.join("/"))
-        };
+        let fill =
+            |name: String, (known, value): &(&str, &[String])| name.replace(&format!("{{{known}}}"), &value.join("/"));
         Some(values.iter().fold(name.clone(), fill))
     }
 
     /// Its path with these values, and its query before the other one.
-    pub(crate) fn path_and_query(&self, values: &Values, query: &[String]) -> Option<(Vec<String>, Vec<String>)> {
+    pub(crate) fn path_and_query(&self, values: &Values<'_>, query: &[String]) -> Option<(Vec<String>, Vec<String>)> {
         Some((self.path.path(values)?, self.query.iter().chain(query).cloned().collect()))
     }
 
     /// Whom it leads to, if that is the same for all.
     pub(crate) fn fixed(&self) -> Option<Target> {
-        let Whom::Host(transport, host, port) = &self.whom else { return None };
-        if self.has_open_host() { None } else { uri(*transport, host, *port, &[], &[]).map(self.made()) }
+        let Whom::Host(uri) = &self.whom else { return None };
+        Some(self.made()(uri.clone()))
     }
 
     const fn made(&self) -> fn(Uri) -> Target {
@@ -240,61 +246,57 @@ impl Goal {
     }
 
     /// Whether it asks by TLS for HTTP.
-    pub(crate) const fn is_https(&self) -> bool {
-        matches!(self.whom, Whom::Host(Transport::Tls, ..)) && self.is_web
+    pub(crate) fn is_https(&self) -> bool {
+        let transport = match &self.whom {
+            Whom::Host(uri) => uri.transport(),
+            Whom::OneOf(transport, ..) => *transport,
+            Whom::Endpoint(_) => return false,
+        };
+        self.is_web && transport == Transport::Tls
     }
 
     /// What is asked with these values; none where a value makes no host.
-    pub(crate) fn target(&self, values: &Values, query: &[String]) -> Option<Target> {
-        let Whom::Host(transport, host, port) = &self.whom else { return None };
-        let mut host = host.clone();
-        for (name, value) in values.iter().filter(|_| self.has_open_host()) {
-            let hole = format!("{{{name}}}");
-            if !host.contains(&hole) {
-                continue;
-            }
-            let [label] = &value[..] else { return None };
-            // A dot, colon or at sign would lead to somebody else's host.
-            if label.is_empty()
-                || label.len() > 63
-                || !label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
-            {
-                return None;
-            }
-            host = host.replace(&hole, label);
-        }
+    pub(crate) fn target(&self, values: &Values<'_>, query: &[String]) -> Option<Target> {
         let (path, query) = self.path_and_query(values, query)?;
-        uri(*transport, &host, *port, &path, &query).map(self.made())
+        let uri = match &self.whom {
+            Whom::Host(uri) => uri.at(path, query),
+            Whom::OneOf(transport, host, port) => uri(*transport, &filled(host, values)?, *port, path, query),
+            Whom::Endpoint(_) => None,
+        };
+        uri.map(self.made())
     }
 
     /// The path at the gateway that leads to this path of the one that is asked.
-    pub(crate) fn path_here(&self, here: &Pattern, asked: &Values, there: &[String]) -> Option<Vec<String>> {
+    pub(crate) fn path_here(&self, here: &Pattern, asked: &[String], there: &[String]) -> Option<Vec<String>> {
         let mut values = self.path.values(there)?;
         // What stands in the host is the same as it was.
-        values.extend(asked.iter().filter(|(name, _)| !self.path.names().any(|it| it == name)).cloned());
+        values.extend(here.values(asked)?.into_iter().filter(|(name, _)| !self.path.names().any(|it| it == *name)));
         here.path(&values)
     }
 }
 
-/// A URI of these parts; none where they make none.
-pub(crate) fn uri(transport: Transport, host: &str, port: u16, path: &[String], query: &[String]) -> Option<Uri> {
-    let mut text = format!("{transport}://{host}:{port}");
-    if path.is_empty() {
-        text.push('/');
-    }
-    for segment in path {
-        // No segment is one of these (RFC 7252 §5.10.1): they would be steps in the path.
-        if matches!(segment.as_str(), "." | "..") {
+/// A host with these values in place of its parameters; none where one is no label: a dot, colon or at sign would lead to somebody else's
+/// host.
+fn filled(host: &str, values: &Values<'_>) -> Option<String> {
+    let mut host = host.to_owned();
+    for (name, value) in values {
+        let hole = format!("{{{name}}}");
+        if !host.contains(&hole) {
+            continue;
+        }
+        let [label] = value else { return None };
+        let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+        if label.is_empty() || label.len() > 63 || !label.bytes().all(is_letter) {
             return None;
         }
-        text.push('/');
-        text.push_str(&percent_encoded(segment, IN_SEGMENT));
+        host = host.replace(&hole, label);
     }
-    for (place, part) in query.iter().enumerate() {
-        text.push(if place == 0 { '?' } else { '&' });
-        text.push_str(&percent_encoded(part, IN_QUERY));
-    }
-    text.parse().ok()
+    Some(host)
+}
+
+/// A URI of these parts; none where they make none.
+pub(crate) fn uri(transport: Transport, host: &str, port: u16, path: Vec<String>, query: Vec<String>) -> Option<Uri> {
+    format!("{transport}://{host}:{port}/").parse::<Uri>().ok()?.at(path, query)
 }
 
 fn in_place_of_parameters(text: &str) -> String {
@@ -329,10 +331,14 @@ fn parameters(text: &str) -> Result<Vec<String>, String> {
 mod tests {
     use super::*;
 
+    fn owned(path: &[&str]) -> Vec<String> {
+        path.iter().map(|segment| (*segment).to_owned()).collect()
+    }
+
     fn led(path: &str, goal: &str, asked: &[&str]) -> Option<String> {
         let pattern = Pattern::read(path).unwrap();
         let goal = Goal::read(goal, &pattern).unwrap();
-        goal.target(&pattern.values(asked)?, &["q=1".into()]).map(|target| target.to_string())
+        goal.target(&pattern.values(&owned(asked))?, &["q=1".into()]).map(|target| target.to_string())
     }
 
     #[test]
@@ -369,10 +375,8 @@ mod tests {
     fn a_location_is_found_at_the_gateway_again() {
         let here = Pattern::read("/meters/{id}/{*rest}").unwrap();
         let goal = Goal::read("coap://10.77.1.{id}/v1/{*rest}", &here).unwrap();
-        let asked = here.values(&["meters", "7", "jobs"]).unwrap();
-        let location = |there: &[&str]| {
-            goal.path_here(&here, &asked, &there.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>())
-        };
+        let asked = owned(&["meters", "7", "jobs"]);
+        let location = |there: &[&str]| goal.path_here(&here, &asked, &owned(there));
         assert_eq!(location(&["v1", "jobs", "3"]).unwrap(), ["meters", "7", "jobs", "3"]);
         assert_eq!(location(&["elsewhere"]), None);
     }

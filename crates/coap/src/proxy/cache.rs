@@ -132,10 +132,10 @@ impl<A: Answer> Cache<A> {
     /// What is kept for a request.
     pub fn get(&mut self, now: Instant, key: &CacheKey) -> Option<Kept<A>> {
         let entry = self.entries.get_mut(key)?;
-        self.order.remove(&entry.used);
+        let used = self.order.remove(&entry.used);
         self.uses = self.uses.saturating_add(1);
         entry.used = self.uses;
-        self.order.insert(self.uses, key.clone());
+        self.order.insert(self.uses, used.unwrap_or_else(|| key.clone()));
         let left = micros(entry.fresh_until, now) / MICROS;
         Some(match u32::try_from(left).unwrap_or(u32::MAX) {
             0 => Kept::Stale(entry.answer.clone(), Duration::from_micros(micros(now, entry.fresh_until))),

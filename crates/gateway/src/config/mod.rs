@@ -2,7 +2,7 @@
 
 mod written;
 
-use std::{net::SocketAddr, path::Path, time::Duration};
+use std::{net::SocketAddr, path::Path, sync::Arc, time::Duration};
 
 use millpond_live::{ClientSecurity, Code, ControllerChoice, IpNet, ServerSecurity, Who};
 use millpond_path::{InputError, Size};
@@ -98,6 +98,8 @@ pub(crate) struct Rights {
 /// Whom clients may name themselves.
 #[derive(Clone, Debug)]
 pub(crate) struct Forward {
+    /// In logs and metrics.
+    pub(crate) name: Arc<str>,
     pub(crate) to: Vec<Destination>,
     /// By which schemes.
     pub(crate) schemes: Vec<&'static str>,

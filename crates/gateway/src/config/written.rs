@@ -301,7 +301,13 @@ impl WrittenForward {
             Some(schemes) => schemes.iter().map(scheme).collect::<Result<_, _>>()?,
             None => OF_COAP.to_vec(),
         };
-        Ok(Forward { to, schemes, rights: rights(&self.who, &self.methods)?, timeout: timeout(self.timeout)? })
+        Ok(Forward {
+            name: "forward".into(),
+            to,
+            schemes,
+            rights: rights(&self.who, &self.methods)?,
+            timeout: timeout(self.timeout)?,
+        })
     }
 }
 

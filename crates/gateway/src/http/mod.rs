@@ -102,7 +102,7 @@ impl Front {
                 identity: None,
                 method,
                 path: head.uri.path().to_owned(),
-                rule: rule.map(str::to_owned),
+                rule: rule.map(ToString::to_string),
                 upstream: asked.as_ref().map(|asked| asked.target.to_string()),
                 source,
                 code: Some(code),

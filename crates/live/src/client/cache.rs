@@ -6,7 +6,7 @@ use millpond_coap::{
     proxy::{self, Answer},
 };
 
-use crate::{Options, Response, Uri};
+use crate::{Host, Options, Response, Uri};
 
 /// Representations by their freshness (RFC 7252 §5.6).
 pub type Cache = proxy::Cache<Response>;
@@ -17,11 +17,53 @@ pub use millpond_coap::proxy::CacheKey;
 /// What a request by this method with these options asks for, beside those of the URI.
 #[must_use]
 pub fn cache_key(method: Code, uri: &Uri, options: &Options, payload: &Bytes) -> CacheKey {
-    let uri = uri.to_string();
-    // Scheme and authority.
-    let origin = uri.find("://").and_then(|at| Some(at + 3 + uri.get(at + 3..)?.find('/')?)).unwrap_or(uri.len());
+    let mut resource = Vec::with_capacity(ROOM);
+    resource.push(uri.transport() as u8);
+    resource.extend(uri.port().to_be_bytes());
+    match uri.host() {
+        Host::Name(name) => put_part(&mut resource, 0, name.as_bytes()),
+        Host::V4(ip) => put_part(&mut resource, 4, &ip.octets()),
+        Host::V6(ip, zone) => {
+            put_part(&mut resource, 6, &ip.octets());
+            put_part(&mut resource, 0, zone.as_deref().unwrap_or_default().as_bytes());
+        }
+    }
+    key_behind(resource, (uri.path(), uri.query()), (method, options, payload))
+}
+
+/// The same of what has no URI of CoAP that is its own: whose it is, and by which path and query that one has it.
+#[must_use]
+pub fn cache_key_of(
+    owner: &str,
+    path_and_query: (&[String], &[String]),
+    (method, options, payload): (Code, &Options, &Bytes),
+) -> CacheKey {
+    let mut resource = Vec::with_capacity(ROOM);
+    // No transport has this number.
+    resource.push(u8::MAX);
+    put_part(&mut resource, 0, owner.as_bytes());
+    key_behind(resource, path_and_query, (method, options, payload))
+}
+
+/// Bytes of most resources' names.
+const ROOM: usize = 64;
+
+fn key_behind(
+    mut resource: Vec<u8>,
+    (path, query): (&[String], &[String]),
+    (method, options, payload): (Code, &Options, &Bytes),
+) -> CacheKey {
+    let origin = resource.len();
+    path.iter().for_each(|segment| put_part(&mut resource, number::URI_PATH, segment.as_bytes()));
+    query.iter().for_each(|part| put_part(&mut resource, number::URI_QUERY, part.as_bytes()));
     let options = options.iter().map(|(number, value)| (number, &value[..]));
-    CacheKey::new(method, uri.into_bytes(), origin, options, payload)
+    CacheKey::new(method, resource, origin, options, payload)
+}
+
+fn put_part(resource: &mut Vec<u8>, kind: u16, part: &[u8]) {
+    resource.extend(kind.to_be_bytes());
+    resource.extend(part.len().to_be_bytes());
+    resource.extend_from_slice(part);
 }
 
 impl Answer for Response {

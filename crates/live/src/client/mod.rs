@@ -37,7 +37,7 @@ use tokio::sync::{mpsc, oneshot};
 pub(crate) use asks::options;
 pub(crate) use asks::{Asks, EarlyPing, Ping, Queue, failure};
 pub use builder::ClientBuilder;
-pub use cache::{Cache, CacheKey, Kept, cache_key};
+pub use cache::{Cache, CacheKey, Kept, cache_key, cache_key_of};
 pub(crate) use groups::WantedOfGroup;
 pub use groups::{GroupAnswers, GroupRequest};
 pub(crate) use heard::Teller;

@@ -27,6 +27,27 @@ impl FromStr for Uri {
     }
 }
 
+impl Uri {
+    /// The same host asked for another path and query, whose parts are decoded; none where one is longer than an option can carry, or
+    /// is a segment that no path may have (RFC 7252 §5.10.1).
+    #[must_use]
+    pub fn at(&self, mut path: Vec<String>, query: Vec<String>) -> Option<Self> {
+        let is_step = |segment: &String| matches!(segment.as_str(), "." | "..");
+        if path.iter().any(is_step) || path.iter().chain(&query).any(|part| part.len() > LONGEST_OPTION) {
+            return None;
+        }
+        if is_root(&path) {
+            path.clear();
+        }
+        Some(Self { host: self.host.clone(), path, query, ..*self })
+    }
+}
+
+/// The path "/", which is the same as none (RFC 7252 §6.4 step 8).
+fn is_root(path: &[String]) -> bool {
+    path == [""]
+}
+
 /// Everything behind `://`.
 fn parts(transport: Transport, rest: &str) -> Result<Uri, String> {
     if rest.contains('#') {
@@ -110,8 +131,7 @@ fn segments(text: &str) -> Result<Vec<String>, String> {
         }
         segments.push(segment);
     }
-    // The path "/" is the same as none (RFC 7252 §6.4 step 8).
-    if segments == [""] {
+    if is_root(&segments) {
         segments.clear();
     }
     Ok(segments)
