@@ -2,8 +2,9 @@
 //! our client against our server over the loopback, with a relay between them that keeps what passes, so that what a
 //! case says of messages is checked on the messages.
 //!
-//! Not here: TD_COAP_CORE_24 to 30, which are about proxies, and TD_COAP_OBS_04 and 05, which wait for minutes: those two
-//! run in virtual time, in the tests of the crate `millpond-coap`. There is no TD_COAP_OBS_03.
+//! Not here: TD_COAP_CORE_24 to 29, which are about proxies and stand in the tests of `millpond-gateway`, and
+//! TD_COAP_OBS_04 and 05, which wait for minutes: those two run in virtual time, in the tests of the crate
+//! `millpond-coap`. Of TD_COAP_CORE_30 no description was found, and there is no TD_COAP_OBS_03.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -46,7 +46,7 @@ impl Versions {
         if request.options().all(number::ETAG).any(|known| known[..] == etag[..]) {
             return Response::new(millpond_live::Code::VALID).with_etag(etag);
         }
-        text(self.payload.lock().unwrap().clone()).with_etag(etag)
+        text(self.payload.lock().unwrap().clone()).with_etag(etag).with_max_age(30)
     }
 
     fn put(&self, request: &Request) -> Response {
@@ -56,7 +56,7 @@ impl Versions {
             return Response::new(millpond_live::Code::PRECONDITION_FAILED);
         }
         self.set(request.payload());
-        Response::changed()
+        Response::changed().with_etag(self.etag())
     }
 }
 
