@@ -1,11 +1,14 @@
 //! What a request costs a gateway, beside our server and another proxy: `millpond gateway`, from MILLPOND or target/release.
 
-use std::path::Path;
+use std::{net::SocketAddr, path::Path};
+
+use millpond_coap::message::Code;
 
 use crate::{
     Arguments, Failure, OUTSTANDING,
     comparison::beside,
     generator::Generator,
+    idle::{self, CLIENTS},
     process::Running,
     sides::{self, Side},
 };
@@ -29,6 +32,7 @@ pub(crate) fn cost(arguments: &Arguments) -> Result<(), Failure> {
         let (file, millpond) = (file.display(), millpond.display());
         Side::in_shell(name, &format!("printf '{lines}' $0 > {file}; exec {millpond} gateway --quiet {file}"))
     };
+    many(&ours("many", "16 MiB"), at)?;
     let python = root.join(".tools/interop/venv/bin/python");
     let mut all = vec![
         (sides::ours()?, Generator::new(OUTSTANDING)?),
@@ -42,4 +46,20 @@ pub(crate) fn cost(arguments: &Arguments) -> Result<(), Failure> {
         all.push((Side::in_shell("aiocoap's proxy", &proxy), Generator::new(OUTSTANDING)?));
     }
     beside(arguments, all)
+}
+
+/// Memory of a gateway with many clients, and one change told to all who observe it, which it observes once.
+fn many(side: &Side, upstream: SocketAddr) -> Result<(), Failure> {
+    println!("{CLIENTS} clients of the gateway: MB resident");
+    idle::asked_once(&Running::start(side)?)?;
+    let running = Running::start(side)?;
+    let mut observers = idle::observing(&running)?;
+    let told = observers.told(&running, || sides::changed(upstream, Code::POST, b"state"))?;
+    println!(
+        "  all told of one change within {:.2} s, {:.2} µs CPU each, {} not told",
+        told.within(1.0) / 1e3,
+        told.cost(),
+        told.lost + told.refused
+    );
+    Ok(())
 }

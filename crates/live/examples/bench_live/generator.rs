@@ -26,6 +26,8 @@ pub(crate) struct Generator {
     observes: bool,
     /// By which all requests are protected.
     context: Option<Context>,
+    /// After this time without an answer a client asks anew.
+    patience: Duration,
     room: Vec<u8>,
 }
 
@@ -76,8 +78,10 @@ impl Run {
     }
 }
 
-/// After this time without an answer a client asks anew.
+/// How long an answer is waited for.
 const PATIENCE: Duration = Duration::from_millis(400);
+/// The same of what one change is told to many.
+const PATIENCE_OF_OBSERVERS: Duration = Duration::from_secs(60);
 /// Answers whose time is kept.
 const MOST_TIMES: usize = 4 << 20;
 
@@ -101,6 +105,7 @@ impl Generator {
             path: PATH,
             observes: false,
             context: None,
+            patience: PATIENCE,
             room,
         })
     }
@@ -167,6 +172,19 @@ impl Generator {
                 done => return done,
             }
         }
+    }
+
+    /// What was observed changes: from then on until all have been told.
+    pub(crate) fn told(
+        &mut self,
+        server: &Running,
+        change: impl FnOnce() -> Result<(), Failure>,
+    ) -> Result<Run, Failure> {
+        let now = Instant::now();
+        self.clients.iter_mut().for_each(|client| client.asked = Some(now));
+        (self.under_way, self.patience) = (self.clients.len(), PATIENCE_OF_OBSERVERS);
+        change()?;
+        self.run(server, Limit::Requests(self.clients.len() as u64))
     }
 
     /// Asks until the limit is reached.
@@ -252,12 +270,12 @@ impl Generator {
 
     /// Gives up what was not answered in time, so that its client asks anew.
     fn lose(&mut self, now: Instant, run: &mut Run) {
-        if now - self.looked < PATIENCE / 8 {
+        if now - self.looked < self.patience / 8 {
             return;
         }
         self.looked = now;
         for client in &mut self.clients {
-            if client.asked.is_some_and(|asked| now - asked > PATIENCE) {
+            if client.asked.is_some_and(|asked| now - asked > self.patience) {
                 client.asked = None;
                 self.under_way -= 1;
                 run.lost += 1;

@@ -10,8 +10,9 @@ use millpond_live::{AddressRule, Observable, OscoreContexts, Resource, Response,
 
 use crate::{Failure, PAYLOAD, protected};
 
-/// Serves until killed: `/bench`, `/tally`, which counts how often it was asked, `/state`, which can be observed, `/slow`,
-/// which takes a minute, and `/large`, which has 16 MiB. At this address, of all of ours at `0.0.0.0`; in the clear, or under OSCORE.
+/// Serves until killed: `/bench`, `/tally`, which counts how often it was asked, `/state`, which can be observed and whose
+/// observers are told with each POST, `/slow`, which takes a minute, and `/large`, which has 16 MiB. At this address, of all
+/// of ours at `0.0.0.0`; in the clear, or under OSCORE.
 pub(crate) fn ours(host: Ipv4Addr, port: u16, is_protected: bool) -> Result<(), Failure> {
     static ASKED: AtomicU64 = AtomicU64::new(0);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -19,7 +20,12 @@ pub(crate) fn ours(host: Ipv4Addr, port: u16, is_protected: bool) -> Result<(), 
         let bench = Resource::new().get(|| async { Response::content(PAYLOAD) });
         let tally = Resource::new()
             .get(|| async { Response::content((ASKED.fetch_add(1, Ordering::Relaxed) + 1).to_string()) });
-        let state = Resource::new().observable(&Observable::new()).get(|| async { Response::content(PAYLOAD) });
+        let observable = Observable::new();
+        let state =
+            Resource::new().observable(&observable).get(|| async { Response::content(PAYLOAD) }).post(move || {
+                observable.notify();
+                async { Response::changed() }
+            });
         let slow = Resource::new().get(|| async {
             tokio::time::sleep(Duration::from_secs(60)).await;
             Response::content(PAYLOAD)

@@ -7,6 +7,8 @@ use std::{
     time::Duration,
 };
 
+use millpond_coap::message::Code;
+
 use crate::{Arguments, Failure, PATH, PAYLOAD};
 
 /// One server.
@@ -145,11 +147,16 @@ fn is_there(file: &Path) -> bool {
 
 /// Makes `/bench` on a server that lets its clients make resources.
 fn put_bench(server: SocketAddr) -> Result<(), Failure> {
+    changed(server, Code::PUT, PATH).map_err(|_| "the resource to be asked for could not be made".into())
+}
+
+/// Changes a resource of a server.
+pub(crate) fn changed(server: SocketAddr, method: Code, path: &[u8]) -> Result<(), Failure> {
     let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
     socket.set_read_timeout(Some(Duration::from_secs(5)))?;
     socket.connect(server)?;
-    let mut datagram = vec![0x40, 3, 0x77, 1, 0xb0 | PATH.len() as u8];
-    datagram.extend_from_slice(PATH);
+    let mut datagram = vec![0x40, method.to_byte(), 0x77, 1, 0xb0 | path.len() as u8];
+    datagram.extend_from_slice(path);
     datagram.push(0xff);
     datagram.extend_from_slice(PAYLOAD);
     socket.send(&datagram)?;
@@ -157,6 +164,6 @@ fn put_bench(server: SocketAddr) -> Result<(), Failure> {
     let length = socket.recv(&mut answer)?;
     match answer.get(1) {
         Some(0x41 | 0x44) if length >= 4 => Ok(()),
-        _ => Err("the resource to be asked for could not be made".into()),
+        _ => Err("it is not changed".into()),
     }
 }
