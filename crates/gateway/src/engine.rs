@@ -317,7 +317,7 @@ impl Engine {
 
     /// Where who is asked is.
     async fn address(&self, asked: &Asked) -> Result<SocketAddr, Refusal> {
-        let found = self.paths.resolver().resolve(&asked.target.uri).await;
+        let found = self.paths.resolve(&asked.target.uri).await;
         let found = found.map_err(|error| Refusal::new(Code::BAD_GATEWAY, error.to_string()))?;
         let may = |address: &SocketAddr| asked.may_go_to(*address, |ip| self.paths.has(ip));
         found.into_iter().find(may).ok_or_else(|| {
@@ -414,4 +414,54 @@ fn request(client: &Client, asked: &Asked, address: SocketAddr) -> RequestBuilde
 pub(crate) fn failed(asked: &Asked, error: &Error) -> Refusal {
     let code = if error.is_timeout() { Code::GATEWAY_TIMEOUT } else { Code::BAD_GATEWAY };
     Refusal::new(code, format!("{}: {error}", asked.authority()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use millpond_live::{Bytes, Options, Resource, Server};
+
+    use super::*;
+    use crate::{asked::Wanted, target::Target};
+
+    /// The owner of a name that is allowed says another address each time: the one that was judged is the one that is asked, and one near
+    /// the gateway that no network of the rule names is not.
+    #[tokio::test]
+    async fn a_name_is_resolved_once_and_asked_where_that_was_allowed() {
+        let server = Server::builder()
+            .bind("127.0.0.1:0")
+            .route("/a", Resource::new().get(|| async { "a" }))
+            .start()
+            .await
+            .unwrap();
+        let port = server.local_addr().port();
+        let lines = "[[forward]]\nto = [\"device.invalid\", \"127.0.0.1/32\"]\n";
+        let config = Config::from_toml(lines, "gateway.toml", Path::new("")).unwrap();
+        let engine = Engine::new(&config, None, Duration::ZERO).await.unwrap();
+        let at = |host: [u8; 4]| vec![SocketAddr::from((host, port))];
+        locked(&engine.paths.told).extend([at([127, 0, 0, 1]), at([127, 0, 0, 2]), at([10, 0, 0, 1])]);
+        let mut codes = Vec::new();
+        for path in ["a", "b", "c"] {
+            let target = Target::read(&format!("coap://device.invalid:{port}/{path}")).unwrap();
+            let asked = engine.rules().asked(&Wanted {
+                method: Code::GET,
+                peer: ([127, 0, 0, 1], 1).into(),
+                is_validated: true,
+                identity: None,
+                host: None,
+                path: &[],
+                query: &[],
+                named: Some(&target),
+                hop_limit: 16,
+                options: &Options::new(),
+                payload: &Bytes::new(),
+            });
+            let (response, source) = engine.answer(&asked.unwrap()).await;
+            codes.push((response.code(), source));
+        }
+        let refused = (Code::FORBIDDEN, Source::Gateway);
+        assert_eq!(codes, [(Code::CONTENT, Source::Upstream), refused, refused]);
+        assert!(locked(&engine.paths.told).is_empty());
+    }
 }

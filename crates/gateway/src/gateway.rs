@@ -286,7 +286,7 @@ async fn check_loops(config: &Config, engine: &Engine) -> Result<(), Error> {
             _ => &listen.https,
         };
         // Who cannot be resolved now may be later, and is told of when it is asked.
-        let addresses = engine.paths.resolver().resolve(&target.uri).await.unwrap_or_default();
+        let addresses = engine.paths.resolve(&target.uri).await.unwrap_or_default();
         let leads_here = |address: &SocketAddr| {
             here.iter().any(|own| own.port() == address.port() && own.port() != 0 && is_at(own.ip(), address.ip()))
         };

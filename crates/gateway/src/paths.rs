@@ -28,6 +28,9 @@ pub(crate) struct Paths {
     queue: usize,
     /// What is asked at a time of each of those, while anybody asks it.
     asked: Mutex<BTreeMap<(IpAddr, u16), Weak<Turns>>>,
+    /// What a resolver says instead, one time after the other.
+    #[cfg(test)]
+    pub(crate) told: Mutex<std::collections::VecDeque<Vec<SocketAddr>>>,
 }
 
 #[derive(Debug)]
@@ -85,12 +88,18 @@ impl Paths {
             nstart: upstream.nstart,
             queue: upstream.queue,
             asked: Mutex::default(),
+            #[cfg(test)]
+            told: Mutex::default(),
         })
     }
 
-    /// Who knows the addresses of names.
-    pub(crate) const fn resolver(&self) -> &Client {
-        &self.others
+    /// The addresses of whom a URI names.
+    pub(crate) async fn resolve(&self, uri: &Uri) -> Result<Vec<SocketAddr>, Error> {
+        #[cfg(test)]
+        if let Some(addresses) = locked(&self.told).pop_front() {
+            return Ok(addresses);
+        }
+        self.others.resolve(uri).await
     }
 
     /// Whether a device of a declared path has this address.
