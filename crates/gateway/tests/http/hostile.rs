@@ -215,7 +215,7 @@ async fn no_connection_becomes_another_one() {
 #[tokio::test]
 async fn who_is_slow_is_not_waited_for() {
     let body = || async { Response::content(vec![b'x'; 4 << 20]).with_max_age(60) };
-    let device = device(|server| server.route("/long", Resource::new().get(move || body()))).await;
+    let device = device(|server| server.route("/long", Resource::new().get(body))).await;
     let (_gateway, at, _) = gateway(&all_to(&device)).await;
     let kept = get(at, "/long").await;
     assert_eq!(kept.body.len(), 4 << 20);

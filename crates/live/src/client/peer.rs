@@ -294,7 +294,7 @@ mod tests {
     #[tokio::test]
     async fn the_next_address_of_a_name_is_asked_where_one_cannot_be_reached_or_is_silent() {
         let hello = || async { "hello" };
-        let resource = Resource::new().get(move || hello()).post(move || hello());
+        let resource = Resource::new().get(hello).post(hello);
         let server = Server::builder().bind(at(1, 0)).route("/", resource).start().await.unwrap();
         let port = server.local_addr().port();
         // It hears everything, and says nothing.
