@@ -170,7 +170,7 @@ impl Resource {
     }
 
     /// Bodies of its requests and answers are never whole in memory, however long they are: its handlers read them by
-    /// [`Request::body`] as they come, and may answer with a [stream](Response::stream). [`longest_body`](crate::ServerBuilder::longest_body)
+    /// [`Request::body`] as they come, and may answer with a [stream](crate::Response::stream). [`longest_body`](crate::ServerBuilder::longest_body)
     /// is no limit for either; what is too much a handler says with 4.13.
     ///
     /// Over datagrams each block waits until the handler has taken the one before (RFC 7959), and a body of more than one is

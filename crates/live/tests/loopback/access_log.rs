@@ -175,7 +175,7 @@ async fn a_body_in_blocks_is_told_once() {
 #[tokio::test]
 async fn what_comes_over_a_connection_is_told_as_well() {
     let (builder, log) = Log::of(resources());
-    let waits = Resource::new().get(|| std::future::pending::<Response>());
+    let waits = Resource::new().get(std::future::pending::<Response>);
     let server = builder.bind_tcp(ANY).route("/waits", waits).start().await.unwrap();
     let mut stream = TcpStream::connect(server.local_addr()).await.unwrap();
     // Settings; Accept twice; a method that the resource does not take; and one that is never answered.

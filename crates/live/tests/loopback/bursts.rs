@@ -142,7 +142,7 @@ async fn what_is_lost_of_a_burst_is_sent_again() {
 
 #[tokio::test]
 async fn a_deadline_ends_a_burst() {
-    let slow = Resource::new().get(|| std::future::pending::<Response>());
+    let slow = Resource::new().get(std::future::pending::<Response>);
     let server = Server::builder().bind(ANY).q_block(true).route("/", slow).start().await.unwrap();
     let client = Client::new().await.unwrap();
     let after = Duration::from_millis(50);

@@ -121,7 +121,7 @@ async fn what_connections_hold_is_told() {
 
 #[tokio::test]
 async fn handlers_are_counted_over_all_connections() {
-    let slow = Resource::new().get(|| std::future::pending::<Response>());
+    let slow = Resource::new().get(std::future::pending::<Response>);
     let server = Server::builder().bind_tcp(ANY).most_running(2).route("/slow", slow).route("/", reading());
     let server = server.start().await.unwrap();
     let mut clients = Vec::new();

@@ -230,7 +230,7 @@ async fn a_server_that_ends_says_so_and_another_one_is_asked_anew() {
     let first = server(serving("a", "b")).start().await.unwrap();
     let address = first.local_addr();
     let client = client(shared("a", "b")).await;
-    let forever = Resource::new().get(|| std::future::pending::<Response>());
+    let forever = Resource::new().get(std::future::pending::<Response>);
     assert!(client.get(uri(&first, "/a")).await.unwrap().is_success());
     first.shutdown().await;
     while client.stats().await.unwrap().sessions > 0 {

@@ -283,7 +283,7 @@ async fn what_a_client_is_reading_is_kept_whatever_unvalidated_peers_ask_for() {
 
 #[tokio::test]
 async fn what_a_client_that_cannot_prove_its_address_gets_beside_unvalidated_peers_is_4_01() {
-    let slow = Resource::new().get(|| std::future::pending::<Response>());
+    let slow = Resource::new().get(std::future::pending::<Response>);
     let server = Server::builder().bind(ANY).most_running(4).route("/slow", slow).start().await.unwrap();
     let (socket, mut bytes) = (UdpSocket::bind(ANY).await.unwrap(), [0; 100]);
     for id in 0..2 {

@@ -50,7 +50,7 @@ fn device(changed: &Observable) -> ServerBuilder {
         })
         .get(|| async { Response::stream(tokio::io::repeat(7).take(300_000)) })
         .streaming();
-    let never = Resource::new().get(|| std::future::pending::<Response>());
+    let never = Resource::new().get(std::future::pending::<Response>);
     let state = Resource::new().get(|| async { "state" }).observable(changed);
     let builder = Server::builder().route("/reading", reading).route("/echo", echo).route("/image", image);
     builder.route("/never", never).route("/state", state)

@@ -50,7 +50,7 @@ fn device(security: ClientSecurity, changed: &Observable) -> ServerBuilder {
         format!("21.5 over {} for {} as {:?}", request.transport(), request.peer(), request.identity().is_some())
     });
     let echo = Resource::new().post(|request: Request| async move { Response::content(request.payload().clone()) });
-    let never = Resource::new().get(|| std::future::pending::<Response>());
+    let never = Resource::new().get(std::future::pending::<Response>);
     let state = Resource::new().get(|| async { "state" }).observable(changed);
     let builder = Server::builder().bind_dtls_client(ANY).client_security(security).route("/reading", reading);
     builder.route("/echo", echo).route("/never", never).route("/state", state)

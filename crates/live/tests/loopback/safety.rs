@@ -141,7 +141,7 @@ async fn a_controller_can_be_chosen_for_each_peer() {
 /// Handlers that never end would keep all places, and nobody would ever be answered again.
 #[tokio::test]
 async fn a_handler_that_never_ends_gives_its_place_back() {
-    let stuck = Resource::new().get(|| std::future::pending::<Response>());
+    let stuck = Resource::new().get(std::future::pending::<Response>);
     let state = Arc::new(Semaphore::new(1));
     let changed = millpond_live::Observable::confirmable();
     let taken = Arc::clone(&state);

@@ -413,7 +413,7 @@ async fn a_request_whose_stream_is_begun_anew_before_it_came_is_answered() {
         std::mem::forget(more);
         Response::stream(silent)
     };
-    let deaf = || std::future::pending::<Response>();
+    let deaf = std::future::pending::<Response>;
     let server = builder().route("/s", Resource::new().streaming().get(silent).put(deaf)).start().await.unwrap();
     for (method, rest) in [(1, &b"\xb1s"[..]), (3, b"\xb1s\xd1\x03\x08\xff0123456789abcdef")] {
         let socket = UdpSocket::bind(ANY).await.unwrap();
