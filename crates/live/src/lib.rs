@@ -72,7 +72,7 @@ pub use cause::Cause;
 pub(crate) use cause::Why;
 pub use client::{
     Cache, CacheKey, Client, ClientBuilder, GroupAnswers, GroupRequest, Interruption, IntoPeer, IntoUri, Kept,
-    Observation, Observed, Outcome, Progress, RequestBuilder, cache_key, cache_key_of,
+    Observation, Observed, Outcome, Progress, Reconnect, RequestBuilder, cache_key, cache_key_of,
 };
 pub use clock::Clock;
 pub use content_format::ContentFormat;

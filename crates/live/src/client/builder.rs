@@ -9,7 +9,7 @@ use millpond_coap::{
 };
 use millpond_control::{Span, least_wait::LEAST_WAIT};
 
-use super::{Client, IntoUri, block_size};
+use super::{Attempts, Client, IntoUri, Reconnect, block_size};
 use crate::{
     ControllerChoice, Error, Interface, IntoAddress, PathKey, TraceEvent, Uri,
     clock::span,
@@ -45,6 +45,8 @@ pub(crate) struct Settings {
     pub(crate) transmission: Transmission,
     pub(crate) least_wait: Span,
     pub(crate) deadline: Option<Duration>,
+    /// Attempts to come back to servers.
+    pub(crate) attempts: Attempts,
     pub(crate) block: BlockSize,
     pub(crate) longest_body: usize,
     pub(crate) longest_datagram: u16,
@@ -122,6 +124,7 @@ impl Default for Settings {
             transmission: Transmission::RFC7252,
             least_wait: LEAST_WAIT,
             deadline: None,
+            attempts: Attempts::default(),
             block: BlockSize::B1024,
             longest_body: 16 << 20,
             longest_datagram: Limits::DEFAULT.received,
@@ -239,6 +242,13 @@ impl ClientBuilder {
     #[must_use]
     pub fn memory(mut self, memory: Memory) -> Self {
         self.settings.memory = memory;
+        self
+    }
+
+    /// How it comes back to servers.
+    #[must_use]
+    pub fn reconnect(mut self, policy: Reconnect) -> Self {
+        self.settings.attempts = Attempts::new(policy);
         self
     }
 
@@ -391,6 +401,7 @@ impl ClientBuilder {
         if settings.most_sockets == 0 {
             return Err(Error::Setting { name: "most_sockets", reason: "is 0; use 1 or more".into() });
         }
+        settings.attempts.policy.check()?;
         if let Some(key) = &settings.shared_paths {
             key.check()?;
         }

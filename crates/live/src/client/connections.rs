@@ -106,7 +106,8 @@ impl Client {
         };
         let options = tcp::options(self.settings.needs_settings, self.settings.token_length);
         let connection = Box::new(self.settings.protecting.connection(Connection::new(options)));
-        let goal = Goal { peers: reached.clone(), from, secure, connection };
+        let attempts = self.settings.attempts.clone();
+        let goal = Goal { peers: reached.clone(), from, secure, connection, attempts };
         let begin = || {
             #[cfg(feature = "server")]
             if let Some(calls) = way {

@@ -5,15 +5,15 @@
 
 use std::{sync::PoisonError, time::Duration};
 
-use millpond_coap::message::Code;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::{
     RequestBuilder,
     observation::{Current, Interruption, Newest, Observed},
+    reconnect::{chance, refusal},
     request::Guard,
 };
-use crate::{Error, Response, secrets};
+use crate::{Error, Response};
 
 /// A registration that stands.
 pub(super) struct Registration {
@@ -35,12 +35,6 @@ enum End {
     Failed(Error),
 }
 
-/// The pause before a registration follows one that failed, at first and at most. The longest is what a representation
-/// is fresh for where nothing is said (RFC 7252 §5.10.5).
-const FIRST_PAUSE: Duration = Duration::from_secs(1);
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
-/// No server is believed that wants to be asked again later than this.
-const LATEST: Duration = Duration::from_secs(3_600);
 /// After how long something ought to have come when a state is out of date: the client registers again 5 to 15 s behind
 /// that (RFC 7641 §3.3.1), and then one answer is on its way.
 const RENEWED_WITHIN: Duration = Duration::from_secs(20);
@@ -96,7 +90,8 @@ impl Lasting {
     /// Registers again, until it stands. None if that was given up, which is told.
     async fn register_again(&mut self, mut end: End) -> Option<Registration> {
         let began = Instant::now();
-        let mut pause = FIRST_PAUSE;
+        let policy = self.request.reconnect();
+        let mut failures = 1;
         // A server that begins anew wants a proof first, which waits for nothing.
         if let End::Answered(answer) = &end
             && self.request.proves(answer)
@@ -107,7 +102,9 @@ impl Lasting {
             };
         }
         loop {
-            let again_in = end.again_in(pause);
+            // The first time what stood was lost, which a whole fleet may have noticed.
+            let lost = if failures == 1 { policy.pause(0, None, chance()) } else { Duration::ZERO };
+            let again_in = policy.pause(failures, end.refusal(), chance()).max(lost);
             let is_hopeless = matches!(end, End::Failed(Error::Closed));
             if is_hopeless || began.elapsed().saturating_add(again_in) >= self.request.lasts_for() {
                 match end {
@@ -130,7 +127,7 @@ impl Lasting {
                 Ok(registration) => return Some(registration),
                 Err(end) => end,
             };
-            pause = (pause * 2).min(LONGEST_PAUSE);
+            failures += 1;
         }
     }
 
@@ -149,18 +146,11 @@ impl Lasting {
 }
 
 impl End {
-    /// When to register again: as the server says, else after this pause. Clients that were interrupted together come apart
-    /// by up to half of it.
-    fn again_in(&self, pause: Duration) -> Duration {
-        let told = match self {
-            Self::Answered(answer) if matches!(answer.code(), Code::SERVICE_UNAVAILABLE | Code::TOO_MANY_REQUESTS) => {
-                Some(answer.freshness().min(LATEST))
-            }
-            _ => None,
-        };
-        let pause = told.unwrap_or(Duration::ZERO).max(pause);
-        // Without random bytes they come together.
-        let random = secrets::bytes().map_or(0, u32::from_le_bytes);
-        pause + pause.mul_f64(f64::from(random) / f64::from(u32::MAX) / 2.0)
+    /// The answer of a server that says when to come back.
+    fn refusal(&self) -> Option<&Response> {
+        match self {
+            Self::Answered(answer) => refusal(answer),
+            Self::Failed(_) => None,
+        }
     }
 }

@@ -13,9 +13,10 @@ use super::{
     Command, Commands, RequestBuilder,
     deadline::{Until, until},
     names::Names,
+    reconnect::{chance, refusal},
 };
 use crate::{
-    Error, Host, NotSent, Transport, Uri, UriError,
+    Error, Host, NotSent, Response, Transport, Uri, UriError,
     error::Unsent,
     security::ServerName,
     udp::{canonical, is_group},
@@ -240,6 +241,13 @@ impl Peers {
         let may = is_datagram && self.left().len() > 1 && error.lets_another_address_try(is_idempotent);
         self.failed += usize::from(may);
         may
+    }
+
+    /// A server that refuses for a while is spared further handshakes.
+    pub(super) fn heed(&self, request: &RequestBuilder, answer: &Response) {
+        if let (Some(answer), Some(peer)) = (refusal(answer), self.left().first()) {
+            request.client.settings.attempts.refused(Instant::now(), *peer, answer, chance());
+        }
     }
 
     /// An address that did better than others is asked first from now on.

@@ -25,6 +25,7 @@ use super::{
     observation::{Newest, Observation},
     peer::{IntoUri, Peers, secure_name},
     progress::{OnProgress, Progress},
+    reconnect::Reconnect,
     unanswered::Outcome,
 };
 use crate::{
@@ -306,6 +307,9 @@ impl RequestBuilder {
             let mut guard = by(until, self.start(peers, Reply::Once(reply), piece)).await?;
             let outcome = guard.outcome(told, until).await;
             guard.is_over = true;
+            if let Ok(Outcome::Answered(response)) = &outcome {
+                peers.heed(self, response);
+            }
             match outcome {
                 Ok(Outcome::Answered(response)) if !has_proved && self.proves(&response) => has_proved = true,
                 Err(error) if is_first && !has_moved && peers.move_on(&error).await => has_moved = true,
@@ -347,6 +351,11 @@ impl RequestBuilder {
     /// observes of that peer alone: where that has proved no identity, nobody knows who begins the next one there.
     pub(super) fn lasts_for(&self) -> Duration {
         if self.asks_where_peers_begin() && self.identity.is_none() { Duration::ZERO } else { self.give_up_after }
+    }
+
+    /// How it comes back to its server.
+    pub(super) fn reconnect(&self) -> Reconnect {
+        self.client.settings.attempts.policy
     }
 
     /// Whether it is asked in a session, or connection, that a peer has begun.

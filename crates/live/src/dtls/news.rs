@@ -17,8 +17,8 @@ pub(crate) struct News {
 pub(crate) enum Turn {
     /// It carries messages from now on; before it there was this one with the same peer.
     Stands { before: Option<Address> },
-    /// It stood, and is over. Whether it carried any message of the peer.
-    Ended { why: Why, was_used: bool },
+    /// It stood, and is over. Whether it carried any message of the peer, and whether this side ended it.
+    Ended { why: Why, was_used: bool, is_ours: bool },
     /// It stands still, and was doubted: what waited for another one goes on in it.
     Resumed,
     /// It did not come about; whether for want of an answer in time.

@@ -25,7 +25,7 @@ pub(crate) use sessions::ANOTHER;
 
 use crate::{
     ControllerChoice, Error, Happened, Stats,
-    client::{Asks, Command, Routes, Settings, Watched},
+    client::{Asks, Command, Later, Routes, Settings, Watched, chance},
     clock::Clock,
     dtls::Keys,
     transfer::{AskId, Event},
@@ -78,6 +78,8 @@ pub(crate) struct SocketTask {
     controllers: BTreeMap<SocketAddr, ControllerChoice>,
     /// Requests whose progress somebody wants to know.
     watched: Vec<((usize, AskId), Watched)>,
+    /// Peers with whom sessions are begun later.
+    later: BTreeMap<SocketAddr, Later>,
     /// How further sockets are opened. A server has one alone.
     ports: Option<Ports>,
     /// Who answers what is asked here.
@@ -149,6 +151,7 @@ impl SocketTask {
             events: Events::default(),
             routes: Routes::default(),
             watched: Vec::new(),
+            later: BTreeMap::new(),
             ports,
             #[cfg(feature = "server")]
             server: None,
@@ -232,7 +235,7 @@ impl SocketTask {
     /// When there is something to do at the latest.
     fn wakes(&self) -> Option<tokio::time::Instant> {
         let wakes = self.lanes.iter().filter_map(|lane| lane.next).map(|at| self.clock.at(at));
-        let wakes = wakes.chain(self.end).chain(self.next_closing());
+        let wakes = wakes.chain(self.end).chain(self.next_closing()).chain(self.next_later());
         #[cfg(feature = "server")]
         let wakes = wakes.chain(self.server.as_ref().and_then(Serving::gives_up_at));
         wakes.min()
@@ -266,6 +269,7 @@ impl SocketTask {
         for at in 0..self.lanes.len() {
             self.hear(at);
         }
+        self.begin_later();
         #[cfg(feature = "server")]
         self.serve();
         self.settle();
@@ -316,6 +320,7 @@ impl SocketTask {
             had_begun |= lane.abandon(*to);
         }
         if had_begun {
+            self.settings.attempts.failed(tokio::time::Instant::now(), *to, chance());
             self.end_held(*to, &unreachable());
         }
         for (at, ask) in self.events.requests.unheard(*to) {

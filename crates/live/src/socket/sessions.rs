@@ -4,9 +4,10 @@ use std::net::SocketAddr;
 
 use millpond_control::Instant;
 
-use super::SocketTask;
+use super::{Lane, SocketTask};
 use crate::{
     Error, Happened,
+    client::{Later, chance},
     dtls::{Link, Turn},
     security::{PeerIdentity, ServerName},
     udp::Address,
@@ -37,6 +38,12 @@ impl SocketTask {
             Link::Rising => Ok(None),
             Link::Unfit(why) => Err(Error::insecure(peer, why)),
             Link::None => {
+                let at = tokio::time::Instant::now();
+                let others = lane.sessions.as_ref().map_or(0, |sessions| sessions.handshakes());
+                if let Err(later) = self.settings.attempts.may(at, peer, others) {
+                    self.later.insert(peer, later);
+                    return Ok(None);
+                }
                 lane.connect(now, peer, name.clone());
                 lane.flush(now, &mut self.watch);
                 Ok(None)
@@ -71,6 +78,7 @@ impl SocketTask {
             let peer = news.peer.peer();
             match news.what {
                 Turn::Stands { before } => {
+                    self.settings.attempts.stands(peer);
                     self.watch.tell(now, peer, || Happened::Secured);
                     if let Some((_, controller)) = carried.take().filter(|(known, _)| Some(*known) == before) {
                         // Without room for the peer its requests are refused next.
@@ -84,6 +92,7 @@ impl SocketTask {
                     self.handshake_failed(peer, &why.reason);
                     self.watch.tell(now, peer, || Happened::Insecure { reason: why.reason.clone() });
                     if begins {
+                        self.settings.attempts.failed(tokio::time::Instant::now(), peer, chance());
                         let error = match timed_out {
                             true => Error::handshake_timed_out(peer, why),
                             false => Error::insecure(peer, why),
@@ -91,7 +100,7 @@ impl SocketTask {
                         self.end_held(peer, &error);
                     }
                 }
-                Turn::Ended { why, was_used } => {
+                Turn::Ended { why, was_used, is_ours } => {
                     self.watch.tell(now, peer, || Happened::Insecure { reason: why.reason.clone() });
                     #[cfg(feature = "server")]
                     self.end_observers_at(now, at, news.inside);
@@ -103,6 +112,9 @@ impl SocketTask {
                         self.on_host(at, now, |host| host.forget(now, ask));
                     }
                     if begins {
+                        if !is_ours {
+                            self.settings.attempts.lost(tokio::time::Instant::now(), peer, chance());
+                        }
                         let endpoint = self.lanes.get(at).map(|lane| lane.host.endpoint());
                         let controller = endpoint.and_then(|endpoint| endpoint.controller(news.inside));
                         carried = controller.map(|controller| (news.inside, controller));
@@ -116,9 +128,35 @@ impl SocketTask {
             }
         }
         for peer in next {
-            self.launch_pings(peer);
-            self.launch(peer);
+            self.begin(peer);
         }
+    }
+
+    /// Begins the sessions for which it is time now.
+    pub(super) fn begin_later(&mut self) {
+        if self.later.is_empty() {
+            return;
+        }
+        let now = tokio::time::Instant::now();
+        let handshakes = |lane: &Lane| lane.sessions.as_ref().map_or(0, |sessions| sessions.handshakes());
+        let others = self.lanes.iter().map(handshakes).max().unwrap_or(0);
+        let may = |peer: &SocketAddr| self.settings.attempts.may(now, *peer, others).is_ok();
+        let ready: Vec<SocketAddr> = self.later.keys().copied().filter(may).collect();
+        for peer in ready {
+            self.later.remove(&peer);
+            self.begin(peer);
+        }
+    }
+
+    /// When the first of them is.
+    pub(super) fn next_later(&self) -> Option<tokio::time::Instant> {
+        let at = |later: &Later| if let Later::At(at) = later { Some(*at) } else { None };
+        self.later.values().filter_map(at).min()
+    }
+
+    fn begin(&mut self, peer: SocketAddr) {
+        self.launch_pings(peer);
+        self.launch(peer);
     }
 
     /// What waits for a session with a peer gets none.

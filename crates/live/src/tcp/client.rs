@@ -48,8 +48,9 @@ impl<S: Stream> Task<S> {
         Self { clock, link: Link::new(stream, host, Other::Server), asking }
     }
 
-    /// Carries out what was ordered while the connection was made, and then what comes. Ends with the last sender.
-    pub(super) async fn run(mut self, early: Vec<Command>, mut orders: mpsc::UnboundedReceiver<Command>) {
+    /// Carries out what was ordered while the connection was made, and then what comes. Ends with the last sender. Whether the
+    /// connection was lost before.
+    pub(super) async fn run(mut self, early: Vec<Command>, mut orders: mpsc::UnboundedReceiver<Command>) -> bool {
         let clock = self.clock;
         for order in early {
             self.asking.command(&mut self.link, order);
@@ -69,10 +70,13 @@ impl<S: Stream> Task<S> {
                     Some(Command::Shutdown(reply)) => {
                         self.release().await;
                         drop(reply);
-                        return;
+                        return false;
                     }
                     Some(order) => self.asking.command(&mut self.link, order),
-                    None => return self.release().await,
+                    None => {
+                        self.release().await;
+                        return false;
+                    }
                 },
                 () = self.link.turn(|| clock.now()) => {}
                 () = sleep => self.asking.doubt(&mut self.link),
@@ -84,6 +88,7 @@ impl<S: Stream> Task<S> {
         // What was asked while it ended.
         refuse_rest(orders, &self.asking.unsent(&lost)).await;
         self.link.close().await;
+        true
     }
 
     /// Nobody asks any more.
@@ -218,7 +223,7 @@ mod tests {
             answer.await.unwrap().unwrap_err()
         };
         tokio::select! {
-            () = task => panic!("it ends with a request under way"),
+            _ = task => panic!("it ends with a request under way"),
             error = outcome => {
                 let hold_off = error.unsent().expect("nothing of it was sent").hold_off;
                 (error, hold_off)

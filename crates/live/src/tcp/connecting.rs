@@ -14,6 +14,7 @@ use tokio::{
     net::{TcpSocket, TcpStream},
     sync::mpsc,
     task::JoinSet,
+    time::Instant,
 };
 
 use super::{
@@ -24,7 +25,7 @@ use super::{
 };
 use crate::{
     Cause, Error, Host, Transport, Why,
-    client::{Command, Line},
+    client::{Attempts, Command, Line, chance},
     error::is_out_of_files,
 };
 
@@ -44,6 +45,8 @@ pub(crate) struct Goal {
     pub(crate) secure: Option<(Host, Arc<ClientConfig>)>,
     /// Over which nothing was sent yet.
     pub(crate) connection: Box<Connection>,
+    /// What is known of earlier ones.
+    pub(crate) attempts: Attempts,
 }
 
 /// A connection that somebody wants, and what is asked in it.
@@ -90,14 +93,17 @@ pub(crate) fn call(goal: Goal) -> (Line, Call) {
 impl Call {
     /// Makes the connection, and is all that happens in it. What goes on without it is given back.
     pub(super) async fn run(self, role: Role) -> JoinSet<()> {
-        let Self { goal: Goal { peers, from, secure, connection }, orders, is_released } = self;
+        let Self { goal: Goal { peers, from, secure, connection, attempts }, orders, is_released } = self;
+        // None of several addresses is the one that was tried; they fail together.
+        let Some(first) = peers.first().copied() else { return JoinSet::new() };
+        let attempts = (attempts, first);
         match secure {
             None => {
                 let opened = async {
                     let (peer, stream) = open(&peers, from).await?;
                     Ok((Whom { peer, transport: Transport::Tcp, identity: None }, stream))
                 };
-                run(orders, (is_released, connection), opened, role).await
+                run(orders, (is_released, connection), opened, role, attempts).await
             }
             Some((host, config)) => {
                 let secured = async {
@@ -109,7 +115,7 @@ impl Call {
                     let (stream, identity) = session.unwrap_or_else(late)?;
                     Ok((Whom { peer, transport: Transport::Tls, identity: identity.map(Arc::new) }, stream))
                 };
-                run(orders, (is_released, connection), secured, role).await
+                run(orders, (is_released, connection), secured, role, attempts).await
             }
         }
     }
@@ -121,7 +127,14 @@ async fn run<S: Stream>(
     (is_released, connection): (Arc<AtomicBool>, Box<Connection>),
     opening: impl Future<Output = Result<(Whom, S), Error>>,
     role: Role,
+    (attempts, to): (Attempts, SocketAddr),
 ) -> JoinSet<()> {
+    let opening = async {
+        let attempt = attempts.turn(to).await;
+        let opened = opening.await;
+        attempt.ended(opened.is_ok());
+        opened
+    };
     let mut opening = pin!(opening);
     // Nothing is made before it is wanted, so that a caller that wants it hears why it fails.
     let Some(first) = orders.recv().await else { return JoinSet::new() };
@@ -147,7 +160,9 @@ async fn run<S: Stream>(
             match role {
                 Role::Client => {
                     let task = Task::new(begun.whom, begun.stream, begun.is_released, *connection);
-                    task.run(begun.early, begun.orders).await
+                    if task.run(begun.early, begun.orders).await {
+                        attempts.lost(Instant::now(), to, chance());
+                    }
                 }
                 #[cfg(feature = "server")]
                 Role::Server(visit) => return visit.serve_begun(begun).await,

@@ -132,7 +132,7 @@ impl Sessions {
                 true => "the server knew its session no more, as after a restart; another one stands now",
                 false => "the peer began another session",
             };
-            let what = Turn::Ended { why: why.into(), was_used };
+            let what = Turn::Ended { why: why.into(), was_used, is_ours: true };
             self.news.push(News { peer, inside: peer.in_session(before), what });
         }
         let what = Turn::Stands { before: before.map(|before| peer.in_session(before)) };

@@ -26,7 +26,11 @@ impl Sessions {
         });
         self.remove(number);
         let why = why.into();
-        let what = if was_standing { Turn::Ended { why, was_used } } else { Turn::Failed { why, timed_out: false } };
+        let what = if was_standing {
+            Turn::Ended { why, was_used, is_ours: true }
+        } else {
+            Turn::Failed { why, timed_out: false }
+        };
         self.news.push(News { peer, inside, what });
     }
 
@@ -53,7 +57,7 @@ impl Sessions {
                     self.news.push(News {
                         peer,
                         inside: peer.in_session(doubted),
-                        what: Turn::Ended { why, was_used: true },
+                        what: Turn::Ended { why, was_used: true, is_ours: false },
                     });
                 }
             }
@@ -70,7 +74,7 @@ impl Sessions {
                     Fault::Alert(0) => "the peer closed the session".into(),
                     fault => fault.why(&self.keys),
                 };
-                self.news.push(News { peer, inside, what: Turn::Ended { why, was_used } });
+                self.news.push(News { peer, inside, what: Turn::Ended { why, was_used, is_ours: false } });
             }
         }
     }

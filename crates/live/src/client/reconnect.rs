@@ -1,0 +1,367 @@
+//! How a client comes back to servers: one policy for sessions of DTLS and TLS, connections of TCP and registrations of observers.
+
+use std::{
+    collections::BTreeMap,
+    net::SocketAddr,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use tokio::time::Instant;
+#[cfg(feature = "tcp")]
+use tokio::{sync::Notify, time::sleep_until};
+
+use crate::{Code, Error, Response, secrets};
+
+/// How a client comes back to a server after a session, a connection or a registration was lost or refused, over every
+/// transport.
+///
+/// An attempt that failed is followed by a pause before the next one to the same address: a second at first, twice as long
+/// each time, at most a minute, and up to half as much again by chance, so that clients which were interrupted together
+/// come apart. Requests meanwhile wait for it, and for no longer than their deadline. Max-Age of 5.03 and 4.29 makes the
+/// pause longer (RFC 7252 §5.9.3.4, RFC 8516): at most an hour is believed.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use millpond_live::{Client, Reconnect};
+///
+/// // One of 400 devices in a cell that takes 20 s for all of them.
+/// let policy = Reconnect::new().spread(Duration::from_secs(20)).handshakes(1);
+/// let builder = Client::builder().reconnect(policy);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reconnect {
+    first: Duration,
+    longest: Duration,
+    spread: Duration,
+    handshakes: usize,
+}
+
+/// No server is believed that wants to be asked again later than this.
+const LATEST: Duration = Duration::from_secs(3_600);
+/// Addresses of which something is remembered; of further ones the next attempt begins at once.
+const MOST_PEERS: usize = 4_096;
+
+impl Reconnect {
+    /// Pauses of 1 s to 60 s, no spread, 256 handshakes at a time. The longest pause is what a representation is fresh for
+    /// where nothing is said (RFC 7252 §5.10.5).
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            first: Duration::from_secs(1),
+            longest: Duration::from_secs(60),
+            spread: Duration::ZERO,
+            handshakes: 256,
+        }
+    }
+
+    /// The pause after a first failure, and the longest one.
+    #[must_use]
+    pub const fn pauses(self, first: Duration, longest: Duration) -> Self {
+        Self { first, longest, ..self }
+    }
+
+    /// After a session, connection or registration that stood was lost, wait a time that is uniform up to this before the
+    /// first attempt: what a fleet needs when its server restarts. That of a cell: devices times what one keeps it busy.
+    #[must_use]
+    pub const fn spread(self, spread: Duration) -> Self {
+        Self { spread, ..self }
+    }
+
+    /// Connections and sessions that may be on their way at a time, of each transport.
+    #[must_use]
+    pub const fn handshakes(self, most: usize) -> Self {
+        Self { handshakes: most, ..self }
+    }
+
+    pub(super) fn check(&self) -> Result<(), Error> {
+        let wrong = |reason: &str| Err(Error::Setting { name: "reconnect", reason: reason.into() });
+        match self {
+            Self { handshakes: 0, .. } => wrong("0 handshakes at a time are none; use 1 or more"),
+            Self { first: Duration::ZERO, .. } => wrong("no pause after a failure; use 100 ms or more"),
+            Self { first, longest, .. } if first > longest => wrong("the first pause is longer than the longest"),
+            _ => Ok(()),
+        }
+    }
+
+    /// How long to wait after so many failures in a row, 0 after a loss of what stood. A server that refused has said how
+    /// long at least.
+    pub(super) fn pause(&self, failures: u32, refusal: Option<&Response>, chance: u32) -> Duration {
+        let part = f64::from(chance) / f64::from(u32::MAX);
+        let told = refusal.map(|answer| answer.freshness().min(LATEST));
+        let doubled = |failures: u32| self.first.saturating_mul(1 << (failures - 1).min(31)).min(self.longest);
+        match (failures, told) {
+            (0, None) => self.spread.mul_f64(part),
+            (0, Some(told)) => told + told.mul_f64(part / 2.0).max(self.spread.mul_f64(part)),
+            (failures, told) => {
+                let pause = told.unwrap_or(Duration::ZERO).max(doubled(failures));
+                pause + pause.mul_f64(part / 2.0)
+            }
+        }
+    }
+}
+
+impl Default for Reconnect {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// The answer of a server that says when to come back, if it is one.
+pub(super) fn refusal(answer: &Response) -> Option<&Response> {
+    matches!(answer.code(), Code::SERVICE_UNAVAILABLE | Code::TOO_MANY_REQUESTS).then_some(answer)
+}
+
+/// A word of chance. Without random bytes clients come together.
+pub(crate) fn chance() -> u32 {
+    secrets::bytes().map_or(0, u32::from_le_bytes)
+}
+
+/// What a client knows of attempts to come back, shared by all who make some.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Attempts {
+    pub(super) policy: Reconnect,
+    shared: Arc<Mutex<Known>>,
+    /// One over TCP or TLS has ended.
+    #[cfg(feature = "tcp")]
+    ended: Arc<Notify>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    peers: BTreeMap<SocketAddr, Peer>,
+    /// Connections that are being made.
+    #[cfg(feature = "tcp")]
+    rising: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Peer {
+    /// In a row.
+    failures: u32,
+    /// When the next attempt may begin.
+    next: Instant,
+}
+
+/// Why an attempt may not begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Later {
+    /// Not before this.
+    At(Instant),
+    /// Not before another one has ended.
+    AfterAnother,
+}
+
+impl Attempts {
+    pub(super) fn new(policy: Reconnect) -> Self {
+        Self { policy, ..Self::default() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether an attempt may begin, beside so many others.
+    pub(crate) fn may(&self, now: Instant, peer: SocketAddr, others: usize) -> Result<(), Later> {
+        match self.lock().peers.get(&peer) {
+            Some(peer) if peer.next > now => Err(Later::At(peer.next)),
+            _ if others >= self.policy.handshakes => Err(Later::AfterAnother),
+            _ => Ok(()),
+        }
+    }
+
+    /// An attempt failed.
+    pub(crate) fn failed(&self, now: Instant, peer: SocketAddr, chance: u32) {
+        self.wait(now, peer, |known| {
+            let failures = known.saturating_add(1);
+            (failures, self.policy.pause(failures, None, chance))
+        });
+    }
+
+    /// What stood was lost.
+    pub(crate) fn lost(&self, now: Instant, peer: SocketAddr, chance: u32) {
+        self.wait(now, peer, |failures| (failures, self.policy.pause(0, None, chance)));
+    }
+
+    /// A server refused for a while (5.03, 4.29).
+    pub(super) fn refused(&self, now: Instant, peer: SocketAddr, answer: &Response, chance: u32) {
+        self.wait(now, peer, |failures| (failures, self.policy.pause(0, Some(answer), chance)));
+    }
+
+    /// An attempt succeeded.
+    pub(crate) fn stands(&self, peer: SocketAddr) {
+        self.lock().peers.remove(&peer);
+    }
+
+    /// Sets when the next attempt may begin, which never comes sooner by that.
+    fn wait(&self, now: Instant, peer: SocketAddr, told: impl FnOnce(u32) -> (u32, Duration)) {
+        let mut known = self.lock();
+        if known.peers.len() >= MOST_PEERS && !known.peers.contains_key(&peer) {
+            known.peers.retain(|_, peer| peer.next > now);
+        }
+        if known.peers.len() >= MOST_PEERS && !known.peers.contains_key(&peer) {
+            return;
+        }
+        let before = known.peers.get(&peer).copied().unwrap_or(Peer { failures: 0, next: now });
+        let (failures, pause) = told(before.failures);
+        let next = now.checked_add(pause).unwrap_or(now).max(before.next);
+        if failures > 0 || next > now {
+            known.peers.insert(peer, Peer { failures, next });
+        }
+    }
+
+    /// Waits until a connection may be made.
+    #[cfg(feature = "tcp")]
+    pub(crate) async fn turn(&self, peer: SocketAddr) -> Attempt {
+        loop {
+            let ended = self.ended.notified();
+            let (now, rising) = (Instant::now(), self.lock().rising);
+            match self.may(now, peer, rising) {
+                Ok(()) => {
+                    self.lock().rising += 1;
+                    return Attempt { all: self.clone(), peer };
+                }
+                Err(Later::At(next)) => sleep_until(next).await,
+                Err(Later::AfterAnother) => ended.await,
+            }
+        }
+    }
+}
+
+/// A connection that is being made.
+#[cfg(feature = "tcp")]
+#[derive(Debug)]
+pub(crate) struct Attempt {
+    all: Attempts,
+    peer: SocketAddr,
+}
+
+#[cfg(feature = "tcp")]
+impl Attempt {
+    /// It stands, or failed.
+    pub(crate) fn ended(self, stands: bool) {
+        match stands {
+            true => self.all.stands(self.peer),
+            false => self.all.failed(Instant::now(), self.peer, chance()),
+        }
+    }
+}
+
+#[cfg(feature = "tcp")]
+impl Drop for Attempt {
+    fn drop(&mut self) {
+        self.all.lock().rising -= 1;
+        self.all.ended.notify_waiters();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn peer(last: u8) -> SocketAddr {
+        SocketAddr::from(([192, 0, 2, last], 5684))
+    }
+
+    #[test]
+    fn pauses_double_up_to_the_longest_and_chance_adds_up_to_half() {
+        let policy = Reconnect::new();
+        let waits =
+            |chance| (1..9).map(|failures| policy.pause(failures, None, chance).as_millis()).collect::<Vec<_>>();
+        assert_eq!(waits(0), [1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000]);
+        assert_eq!(waits(u32::MAX), [1_500, 3_000, 6_000, 12_000, 24_000, 48_000, 90_000, 90_000]);
+        assert_eq!(policy.pause(u32::MAX, None, 0), 60 * SECOND);
+    }
+
+    #[test]
+    fn a_loss_waits_for_no_longer_than_the_spread() {
+        assert_eq!(Reconnect::new().pause(0, None, u32::MAX), Duration::ZERO);
+        let spread = Reconnect::new().spread(20 * SECOND);
+        assert_eq!((spread.pause(0, None, 0), spread.pause(0, None, u32::MAX)), (Duration::ZERO, 20 * SECOND));
+    }
+
+    #[test]
+    fn what_a_server_says_is_waited_for_and_an_hour_at_most() {
+        let policy = Reconnect::new();
+        let busy = |seconds| Response::new(Code::SERVICE_UNAVAILABLE).with_max_age(seconds);
+        assert_eq!(policy.pause(1, Some(&busy(30)), 0), 30 * SECOND);
+        assert_eq!(policy.pause(1, Some(&busy(30)), u32::MAX), 45 * SECOND);
+        assert_eq!(policy.pause(7, Some(&busy(30)), 0), 60 * SECOND);
+        assert_eq!(policy.pause(1, Some(&busy(u32::MAX)), 0), LATEST);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn attempts_wait_for_their_pause_and_for_one_another() {
+        let all = Attempts::new(Reconnect::new().handshakes(2));
+        let now = Instant::now();
+        assert_eq!(all.may(now, peer(1), 0), Ok(()));
+        assert_eq!(all.may(now, peer(1), 2), Err(Later::AfterAnother));
+        all.failed(now, peer(1), 0);
+        all.failed(now + SECOND, peer(1), 0);
+        assert_eq!(all.may(now + SECOND, peer(1), 0), Err(Later::At(now + 3 * SECOND)));
+        assert_eq!((all.may(now + 3 * SECOND, peer(1), 0), all.may(now + SECOND, peer(2), 0)), (Ok(()), Ok(())));
+        // It stands: all is forgotten.
+        all.stands(peer(1));
+        all.failed(now, peer(1), 0);
+        assert_eq!(all.may(now, peer(1), 0), Err(Later::At(now + SECOND)));
+        // What a server says makes it later, never sooner.
+        for (seconds, at) in [(30, 30), (10, 30)] {
+            all.refused(now, peer(1), &Response::new(Code::TOO_MANY_REQUESTS).with_max_age(seconds), 0);
+            assert_eq!(all.may(now, peer(1), 0), Err(Later::At(now + at * SECOND)));
+        }
+    }
+
+    #[test]
+    fn no_more_addresses_are_remembered_than_there_is_room_for() {
+        let all = Attempts::default();
+        let now = Instant::now();
+        let peer = |number: u32| SocketAddr::from((number.to_be_bytes(), 5684));
+        (0..5_000).for_each(|number| all.failed(now, peer(number), 0));
+        assert_eq!(all.lock().peers.len(), MOST_PEERS);
+        all.failed(now + 2 * SECOND, peer(9_999), 0);
+        assert_eq!(all.lock().peers.len(), 1);
+    }
+
+    #[cfg(feature = "tcp")]
+    #[tokio::test(start_paused = true)]
+    async fn connections_are_made_a_few_at_a_time() {
+        let all = Attempts::new(Reconnect::new().handshakes(1));
+        let began = Instant::now();
+        let first = all.turn(peer(1)).await;
+        let second = tokio::spawn({
+            let all = all.clone();
+            async move { all.turn(peer(2)).await }
+        });
+        tokio::time::sleep(5 * SECOND).await;
+        assert!(!second.is_finished());
+        first.ended(false);
+        second.await.unwrap().ended(true);
+        assert_eq!(began.elapsed(), 5 * SECOND);
+        // The first one has failed, and waits for a second at least.
+        all.turn(peer(1)).await.ended(true);
+        assert!((6_000..6_501).contains(&began.elapsed().as_millis()), "{:?}", began.elapsed());
+    }
+
+    /// Nobody listens where it asks, which a host is told at once.
+    #[cfg(all(feature = "tcp", feature = "dtls", target_os = "linux"))]
+    #[tokio::test]
+    async fn after_an_attempt_that_failed_the_next_one_waits_over_every_transport() {
+        use crate::{Client, ClientSecurity, PreSharedKey};
+
+        let security = ClientSecurity::new().pre_shared_key(PreSharedKey::new("a", "secret").unwrap());
+        let hour = Duration::from_secs(3_600);
+        let policy = Reconnect::new().pauses(hour, hour);
+        let client = Client::builder().security(security).reconnect(policy).build().await.unwrap();
+        for scheme in ["coap+tcp", "coaps"] {
+            let closed = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+            let uri = format!("{scheme}://{closed}/");
+            assert!(!client.get(&uri).await.unwrap_err().is_timeout(), "{scheme}");
+            // It waits, until its deadline.
+            let waited = client.get(&uri).deadline(Duration::from_millis(50)).await;
+            assert!(waited.unwrap_err().is_timeout(), "{scheme}");
+        }
+    }
+}
