@@ -146,7 +146,7 @@ impl Reading<'_> {
         if let Some(record) = record(found.payload).filter(|_| is_secured) {
             self.census.dtls += 1;
             let is_of_server = |port: u16| port == COAPS || is_of_server(port, &self.options.ports);
-            // With two such ports whoever speaks first asks.
+            // With two such ports the side that speaks first asks.
             let up = match (is_of_server(ports.0), is_of_server(ports.1)) {
                 (false, true) => true,
                 (true, false) => false,

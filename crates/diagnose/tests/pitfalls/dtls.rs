@@ -24,7 +24,7 @@ fn record(kind: u8, epoch: u16, number: u64, payload: &[u8]) -> Vec<u8> {
     record
 }
 
-/// The same packets with their messages in records, numbered by whoever sends them.
+/// The same packets with their messages in records, numbered by their senders.
 /// A packet that comes is the latest of its copies that left so many microseconds before; without losses they come in order.
 fn secured(plain: &[Sight], delay: Option<i64>) -> Vec<Sight> {
     let mut numbers: BTreeMap<Vec<u8>, u64> = BTreeMap::new();
