@@ -62,6 +62,10 @@ impl Sessions {
         match self.0 {}
     }
 
+    pub(crate) const fn handshakes(&self) -> usize {
+        match self.0 {}
+    }
+
     pub(crate) const fn count(&self, _: &mut Stats) {
         match self.0 {}
     }
