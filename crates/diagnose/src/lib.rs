@@ -49,6 +49,7 @@ mod stops;
 mod summary;
 mod timers;
 mod vantage;
+mod windows;
 mod words;
 
 pub use anonymise::{Anonymised, anonymise};

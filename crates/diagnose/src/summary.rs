@@ -16,6 +16,7 @@ use crate::presets::Presets;
 use crate::reading::{Census, Ending};
 use crate::sessions::Numbers;
 use crate::vantage::Side;
+use crate::windows::Windows;
 use crate::words::counted;
 
 /// What a capture says.
@@ -186,61 +187,6 @@ const NOTHING: &str = "nothing was captured";
 
 /// Why there are no timers of records of DTLS.
 const ASSUMED: &str = "retransmissions of DTLS are recognised by the timers of RFC 7252, which are assumed";
-
-/// Spans of a capture, as many as a screen has lines.
-const SPANS: usize = 24;
-
-#[derive(Clone, Copy, Debug, Default)]
-struct Window {
-    counts: Counts,
-    exchanges: u64,
-    useful: f64,
-    carried: f64,
-}
-
-/// The windows of a capture whose length is not known before its end: when there are too many they are merged by twos.
-#[derive(Debug)]
-struct Windows {
-    length: f64,
-    of: Vec<Window>,
-}
-
-impl Default for Windows {
-    fn default() -> Self {
-        Self { length: 1.0, of: Vec::new() }
-    }
-}
-
-impl Windows {
-    fn at(&mut self, time: f64) -> &mut Window {
-        while (time / self.length) as usize >= 2 * SPANS {
-            self.length *= 2.0;
-            self.of = self.of.chunks(2).map(|pair| pair.iter().fold(Window::default(), Window::and)).collect();
-        }
-        let place = (time / self.length) as usize;
-        if place >= self.of.len() {
-            self.of.resize(place + 1, Window::default());
-        }
-        &mut self.of[place]
-    }
-}
-
-impl Window {
-    fn and(self, other: &Self) -> Self {
-        let (one, two) = (self.counts, other.counts);
-        Self {
-            counts: Counts {
-                transmissions: one.transmissions + two.transmissions,
-                spurious: one.spurious + two.spurious,
-                needed: one.needed + two.needed,
-                unknown: one.unknown + two.unknown,
-            },
-            exchanges: self.exchanges + other.exchanges,
-            useful: self.useful + other.useful,
-            carried: self.carried + other.carried,
-        }
-    }
-}
 
 /// The sums of all chapters so far, and the figures of each.
 #[derive(Debug, Default)]
