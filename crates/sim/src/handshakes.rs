@@ -55,7 +55,7 @@ impl World<'_> {
         let exchange = device.begin(now);
         let first_batch = device.application.in_first_batch();
         self.ledger.begin(flow, exchange, due.request, None, first_batch);
-        device.flight = Some(Box::new(Flight { flights, exchange, copies: 0, wait: FIRST_WAIT, due: now }));
+        device.begin_flight(Flight { flights, exchange, copies: 0, wait: FIRST_WAIT, due: now });
         self.resend_flight(flow, now);
         self.drain_client(flow, now, None)
     }
@@ -64,7 +64,7 @@ impl World<'_> {
     #[inline]
     pub(crate) fn resend_flight(&mut self, flow: u32, now: Instant) {
         let Client::Device(device) = &mut self.clients[flow as usize] else { return };
-        if let Some(flight) = device.flight.as_mut().filter(|flight| flight.due <= now) {
+        if let Some(flight) = device.flight().filter(|flight| flight.due <= now) {
             let (flights, exchange, copy, wait) = (flight.flights, flight.exchange, flight.copies, flight.wait);
             flight.copies = copy.saturating_add(1);
             flight.due = now.after(wait);
@@ -98,7 +98,7 @@ impl World<'_> {
     pub(crate) fn flight_to_client(&mut self, flow: u32, now: Instant, arrival: &Arrival) -> Result<(), RunError> {
         let (tag, length) = (&arrival.tag, arrival.length);
         let Client::Device(device) = &mut self.clients[flow as usize] else { return Ok(()) };
-        if device.flight.take_if(|flight| flight.exchange == tag.exchange).is_none() {
+        if !device.end_flight(|flight| flight.exchange == tag.exchange) {
             return Ok(());
         }
         let Some(request) = self.ledger.accepted(tag, now) else { return Ok(()) };

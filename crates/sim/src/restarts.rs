@@ -36,7 +36,7 @@ impl World<'_> {
     fn goes_down(&mut self, flow: u32, now: Instant) {
         let requests: Vec<u32> = match &mut self.clients[flow as usize] {
             Client::Device(device) => {
-                device.flight = None;
+                device.end_flight(|_| true);
                 for id in self.ledger.open_ids(flow) {
                     device.endpoint.cancel(now, id);
                     // Whatever it still wants to say, it is off.
