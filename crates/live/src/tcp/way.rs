@@ -41,11 +41,11 @@ pub(crate) fn find(
     let peer = *peers.first().ok_or(Error::Closed)?;
     peers.iter().find_map(|peer| standing.of(*peer)).ok_or_else(|| {
         let none = "it has begun none";
-        let mend = "which begins none by itself; ask it once it has, at the address from which it did, or by a client of its own";
+        let fix = "which begins none by itself; ask it once it has, at the address from which it did, or by a client of its own";
         match transport {
-            Transport::Tls => Error::insecure(peer, format!("{none} with {at}, {mend}")),
+            Transport::Tls => Error::insecure(peer, format!("{none} with {at}, {fix}")),
             _ => {
-                let reason = format!("{peer} has no connection here: {none} with {at}, {mend}");
+                let reason = format!("{peer} has no connection here: {none} with {at}, {fix}");
                 Error::refused(NotSent::Destination, reason)
             }
         }

@@ -102,8 +102,8 @@ impl Proxy {
             ..Config::default()
         };
         // The server has the random numbers behind the clients'.
-        let luck = number.wrapping_add(1);
-        let mut endpoint = Endpoint::new(config, prototype, seed, luck, Identities::counted()).map_err(refused)?;
+        let node = number.wrapping_add(1);
+        let mut endpoint = Endpoint::new(config, prototype, seed, node, Identities::counted()).map_err(refused)?;
         for peer in clients.into_iter().chain([SERVER]) {
             let set = endpoint.set_controller(Instant::ORIGIN, peer, controller.clone());
             set.map_err(refused)?;
