@@ -31,11 +31,14 @@ fn checkout(package: &str) -> Option<String> {
     if fs::canonicalize(git(&["rev-parse", "--show-toplevel"])?).ok()? != root {
         return None;
     }
-    let head = root.join(git(&["rev-parse", "--git-path", "logs/HEAD"])?);
-    for changes in [head, root.join("crates"), root.join("Cargo.lock"), root.join("python/millpond")] {
-        println!("cargo:rerun-if-changed={}", changes.display());
+    let sources = ["crates", "python/millpond", "Cargo.toml", "Cargo.lock"];
+    let head = git(&["rev-parse", "--git-path", "logs/HEAD"])?;
+    // each by name: among them lie the module that this build makes, and bytecode, whose change is none of the sources
+    let tracked = git(&[&["ls-files", "--"], &sources[..]].concat())?;
+    for changes in tracked.lines().chain([head.as_str()]) {
+        println!("cargo:rerun-if-changed={}", root.join(changes).display());
     }
-    let changed = git(&["status", "--porcelain", "--", "crates", "python/millpond", "Cargo.toml", "Cargo.lock"])?;
+    let changed = git(&[&["status", "--porcelain", "--"], &sources[..]].concat())?;
     Some(git(&["rev-parse", "HEAD"])? + if changed.is_empty() { "" } else { "+" })
 }
 
