@@ -88,6 +88,14 @@ def test_a_backoff_that_a_queue_hides_still_gives_a_scenario(tmp_path: Path) -> 
     scenarios.load(tmp_path / written.SCENARIO)
 
 
+def test_a_fleet_retransmits_though_its_capture_had_no_need_to(tmp_path: Path) -> None:
+    found, _ = of_drawn(0)
+    for grade, written_as in (("at-least", 4), ("estimate", 2)):
+        least = {"value": 2.0, "grade": grade, "because": "an exchange had 3 transmissions"}
+        written.write(written.of(found.with_figure("timers.max_retransmit", least), "drawn"), tmp_path)
+        assert f"max_retransmit = {written_as} " in (tmp_path / written.FLEET).read_text(encoding="utf-8")
+
+
 def test_a_folder_that_holds_something_else_is_refused(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("", encoding="utf-8")
     with pytest.raises(UsageError, match=r"holds something else: name another folder"):

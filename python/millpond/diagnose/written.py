@@ -221,7 +221,7 @@ def _fleet(found: Diagnosis, told: Traffic, source: str) -> str:
         "[[group]]",
         f'controller = {{ preset = "rfc7252", ack-timeout = "{round(1e3 * _or(wait, ACK_TIMEOUT_S))} ms" }}'
         f"  # {_why(wait, 's')}",
-        _line("max_retransmit", str(round(_or(most, MAX_RETRANSMIT))), _why(most, "")),
+        _line("max_retransmit", str(round(_most(most))), _why(most, "")),
         "",
         "[everyday]",
         _line("every", f'"{every}"', told.words),
@@ -259,6 +259,11 @@ def _why(given: Given, unit: str, bounded: str = "") -> str:
 
 def _or(given: Given, otherwise: float) -> float:
     return otherwise if given.value is None else given.value
+
+
+def _most(given: Given) -> float:
+    # what a capture did not need is no limit of what comes next
+    return max(_or(given, MAX_RETRANSMIT), MAX_RETRANSMIT if given.grade == "at-least" else 0)
 
 
 def _rate(given: Given) -> float:
