@@ -4,6 +4,8 @@
 use alloc::{boxed::Box, vec::Vec};
 use core::fmt;
 
+use millpond_control::Instant;
+
 #[cfg(feature = "oscore")]
 use crate::message::{Kind, MessageId, Writer};
 use crate::{
@@ -97,14 +99,14 @@ impl Taken {
     }
 
     /// Whether the host is to look at the message. If not, it learns what it has to.
-    pub(crate) fn goes_on<L: MessageLayer>(self, host: &mut Host<L>) -> bool {
+    pub(crate) fn goes_on<L: MessageLayer>(self, now: Instant, host: &mut Host<L>) -> bool {
         match self {
             Self::Message => return true,
             Self::Nothing => {}
-            Self::Refused(id, answer) => host.answer_as_written(id, answer),
-            Self::Overtaken(exchange) => host.renewal_was_overtaken(exchange),
+            Self::Refused(id, answer) => host.respond_as_written(now, id, &answer),
+            Self::Overtaken(exchange) => host.renewal_was_overtaken(now, exchange),
             Self::Fault(exchange, fault, copies) => {
-                host.request_failed(exchange, AskFailure::Protection(fault), copies);
+                host.request_failed(now, exchange, AskFailure::Protection(fault), copies);
             }
         }
         false

@@ -101,7 +101,7 @@ impl<A: Copy + Eq + Hash + Debug> MessageLayer for Endpoint<A> {
     }
 
     fn hear(host: &mut Host<Self>, now: Instant, entry: Entry<A>) {
-        if !host.layer.unprotect(&entry).goes_on(host) {
+        if !host.layer.unprotect(&entry).goes_on(now, host) {
             return;
         }
         if !matches!(entry.what, What::Request { .. }) && host.is_of_burst(now, &entry) {
@@ -113,12 +113,14 @@ impl<A: Copy + Eq + Hash + Debug> MessageLayer for Endpoint<A> {
                 host.response_came(now, entry, exchange, Exchanged { sample, copies });
             }
             What::Further { exchange } => host.further_came(now, entry, exchange),
-            What::Failed { exchange, why, copies } => host.request_failed(exchange, AskFailure::Exchange(why), copies),
+            What::Failed { exchange, why, copies } => {
+                host.request_failed(now, exchange, AskFailure::Exchange(why), copies)
+            }
             What::Copy { id, copy: 0, .. } => host.notification_is_confirmable(id),
             What::PlainFurther { exchange } => host.message_left(now, exchange),
             What::Delivered { exchange, .. } => host.message_delivered(now, exchange),
             What::Undelivered { exchange, why, .. } => host.notification_ended(now, exchange, Some(why)),
-            What::Rejected { exchange } => host.notification_rejected(entry.peer, exchange),
+            What::Rejected { exchange } => host.notification_rejected(now, entry.peer, exchange),
             _ => {}
         }
     }

@@ -4,7 +4,7 @@
 //! An [`Endpoint`] is client and server at once, for any number of peers. It is driven by *one input, then drain*: call
 //! one of [`receive`](Endpoint::receive), [`request`](Endpoint::request), [`respond`](Endpoint::respond),
 //! [`reject`](Endpoint::reject), [`cancel`](Endpoint::cancel), the others that say "input", then [`poll`](Endpoint::poll) until it says [`Output::Sleep`](crate::Output::Sleep) or
-//! [`Output::Idle`](crate::Output::Idle). When a sleep is over, poll again. Time is an argument and so is chance; how datagrams travel is the
+//! [`Output::Idle`](crate::Output::Idle). An input that comes before loses nothing: outputs keep their order. When a sleep is over, poll again. Time is an argument and so is chance; how datagrams travel is the
 //! caller's business:
 //!
 //! ```
@@ -368,8 +368,6 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// What every input begins with.
     #[inline]
     fn input(&mut self, now: Instant) -> Instant {
-        debug_assert!(self.queue.is_empty(), "input before all output was drained: poll until Sleep or Idle first");
-        self.queue.clear();
         self.advance(now)
     }
 

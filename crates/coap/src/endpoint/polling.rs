@@ -66,6 +66,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         if !self.queue.is_empty() || self.beyond.is_some() {
             return None;
         }
+        self.queue.clear();
         let timer = self.timers.earliest().map_or(Instant::NEVER, |(at, _)| at);
         let owed = self.inbox.as_deref_mut().and_then(|inbox| inbox.requests.first_due());
         let at = owed.map_or(timer, |(due, _)| due.min(timer));
@@ -117,7 +118,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Config, Event, Failure, Identities, Outgoing, exchanges::Role};
+    use super::super::{Config, Event, Failure, Identities, Outgoing};
     use super::*;
     use crate::message::Code;
     use alloc::vec::Vec;
@@ -128,22 +129,21 @@ mod tests {
         Endpoint::new(Config::default(), controller, chance, 0, Identities::counted()).unwrap()
     }
 
-    /// What release builds do where debug builds would stop: the inputs are the functions behind the assertion.
     #[test]
     fn nothing_is_lost_if_nobody_drains() {
         let now = Instant::ORIGIN;
         let mut endpoint = endpoint();
         let request = Outgoing::confirmable(Code::GET, &[]);
-        let mut slots = Vec::new();
+        let mut exchanges = Vec::new();
         for to in 0..3 {
-            slots.extend(endpoint.submit(now, to, (Role::Request, None), &request, None).map(|id| id.slot));
+            exchanges.extend(endpoint.request(now, to, &request));
         }
         for id in 0..3_u8 {
-            endpoint.take(now, 9, &[0x40, 1, 0, id, 0xff, b'a' + id]);
+            endpoint.receive(now, 9, &[0x40, 1, 0, id, 0xff, b'a' + id]);
         }
-        endpoint.take(now, 0, &[0x64, 0x45, 0, 0, 0, 0, 0, 0, 0xff, b'!']);
-        assert_eq!(slots.len(), 3);
-        endpoint.fail(slots[1], now, Failure::Cancelled);
+        endpoint.receive(now, 0, &[0x64, 0x45, 0, 0, 0, 0, 0, 0, 0xff, b'!']);
+        assert_eq!(exchanges.len(), 3);
+        assert!(endpoint.cancel(now, exchanges[1]));
 
         let mut said = Vec::new();
         loop {
@@ -221,14 +221,5 @@ mod tests {
         assert_eq!(endpoint.quiet_until(now), None, "the answer waits to leave");
         assert!(matches!(endpoint.poll(now), Output::Transmit(_)));
         assert_eq!(endpoint.quiet_until(now), Some(Instant::NEVER));
-    }
-
-    #[cfg(debug_assertions)]
-    #[test]
-    #[should_panic(expected = "input before all output was drained")]
-    fn debug_builds_insist_on_draining() {
-        let mut endpoint = endpoint();
-        endpoint.receive(Instant::ORIGIN, 0, &[0x40, 1, 0, 1]);
-        endpoint.receive(Instant::ORIGIN, 0, &[0x40, 1, 0, 2]);
     }
 }

@@ -92,6 +92,11 @@ impl<A> Asks<A> {
         self.held.push_back(slot);
     }
 
+    /// How many wait, those counted that are over.
+    pub(super) fn held(&self) -> usize {
+        self.held.len()
+    }
+
     /// The first one that has still something to send.
     pub(super) fn next_held(&mut self) -> Option<u32> {
         loop {

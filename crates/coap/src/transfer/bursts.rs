@@ -6,7 +6,7 @@ use core::{fmt::Debug, hash::Hash, num::NonZeroU32};
 use millpond_control::{ChanceSeed, Instant};
 
 use super::{
-    Answer, Ask, AskFailure, AskId, Config, Host, Progress, Refused, act::Act, asked::Asked, options, told::Told,
+    Answer, Ask, AskFailure, AskId, Config, Host, Progress, Refused, asked::Asked, options, told::Told,
     unvalidated::Sent,
 };
 use crate::block::robust::{
@@ -236,7 +236,7 @@ impl<L: MessageLayer> Host<L> {
         match client.act(now, endpoint) {
             Next::Again => true,
             Next::Told((id, end)) => {
-                self.burst_ended(id, end);
+                self.burst_ended(now, id, end);
                 true
             }
             Next::Sleep(until) => {
@@ -247,7 +247,7 @@ impl<L: MessageLayer> Host<L> {
         }
     }
 
-    fn burst_ended(&mut self, id: BurstId, end: End) {
+    fn burst_ended(&mut self, now: Instant, id: BurstId, end: End) {
         let slot = id.slot;
         let Some(mut asked) = self.asks.take(slot).sure("ask of a body that ended") else { return };
         asked.burst = None;
@@ -263,12 +263,12 @@ impl<L: MessageLayer> Host<L> {
                     BurstFailure::Refused(why) => AskFailure::Refused(why),
                     why => AskFailure::Burst(why),
                 };
-                self.fail(slot, *asked, why, 0);
+                self.fail(now, slot, *asked, why, 0);
             }
             End::Unsupported => {
                 asked.has_next = true;
-                self.acts.push_back(Act::Send(slot));
                 self.asks.put_back(slot, asked);
+                self.go_on(now, slot);
             }
         }
     }

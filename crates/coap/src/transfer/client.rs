@@ -6,10 +6,10 @@ use millpond_control::{Instant, Purpose};
 
 use super::{
     Ask, AskFailure, AskId, Host, Progress, Refused,
-    act::{Act, Owner},
     asked::{Aim, Asked, Then, Watch},
     asks::Exchanged,
     options::Read,
+    owner::Owner,
     told::Told,
 };
 use crate::endpoint::{ExchangeId, Failure};
@@ -101,10 +101,11 @@ impl<L: MessageLayer> Host<L> {
     }
 
     /// Something ended, or is known now: of the asks that wait for that so many are tried again.
-    pub(crate) fn try_again(&mut self, most: usize) {
-        for _ in 0..most {
+    pub(crate) fn try_again(&mut self, now: Instant, most: usize) {
+        // One that still has to wait is held again.
+        for _ in 0..most.min(self.asks.held()) {
             let Some(slot) = self.asks.next_held() else { return };
-            self.acts.push_back(Act::Send(slot));
+            self.go_on(now, slot);
         }
     }
 
@@ -121,7 +122,7 @@ impl<L: MessageLayer> Host<L> {
             }
             Err(why) => {
                 let copies = u8::from(L::IS_RELIABLE && asked.has_left);
-                self.fail(slot, *asked, why, copies);
+                self.fail(now, slot, *asked, why, copies);
             }
         }
     }
@@ -163,8 +164,10 @@ impl<L: MessageLayer> Host<L> {
 
     /// A request of ours was answered.
     pub(crate) fn response_came(&mut self, now: Instant, entry: L::Entry, exchange: ExchangeId, exchanged: Exchanged) {
-        self.try_again(1);
-        let Some(Owner::Ask(slot)) = self.owners.take(exchange) else { return };
+        // What waited goes first, and may get the slot of this one.
+        let owner = self.owners.take(exchange);
+        self.try_again(now, 1);
+        let Some(Owner::Ask(slot)) = owner else { return };
         let Some(mut asked) = self.asks.take(slot).sure("ask that has an exchange") else { return };
         let Some(message) = self.layer.message(&entry).sure("message of a response") else { return };
         let Read { observe, max_age, .. } = Read::of(&message, self.layer.room());
@@ -188,7 +191,7 @@ impl<L: MessageLayer> Host<L> {
                 self.counts.stale = self.counts.stale.saturating_add(1);
                 return self.asks.put_back(slot, asked);
             }
-            self.stop_fetching(&mut asked);
+            self.stop_fetching(now, &mut asked);
         } else {
             asked.exchange = None;
         }
@@ -202,16 +205,18 @@ impl<L: MessageLayer> Host<L> {
                         Some(Watch { subscription: exchange, token, newest: Newest { sequence, at: now }, renew_at });
                     self.owners.set(exchange, Owner::Ask(slot));
                 }
-                None => self.acts.push_back(Act::Cancel(exchange)),
+                None => self.layer.cancel(now, exchange),
             }
         }
-        self.take_message(slot, asked, entry, exchanged);
+        self.take_message(now, slot, asked, entry, exchanged);
     }
 
     /// A renewal was answered by what is older than a notification to it, which was taken.
-    pub(crate) fn renewal_was_overtaken(&mut self, exchange: ExchangeId) {
-        self.try_again(1);
-        let Some(Owner::Ask(slot)) = self.owners.take(exchange) else { return };
+    pub(crate) fn renewal_was_overtaken(&mut self, now: Instant, exchange: ExchangeId) {
+        // What waited goes first, and may get the slot of this one.
+        let owner = self.owners.take(exchange);
+        self.try_again(now, 1);
+        let Some(Owner::Ask(slot)) = owner else { return };
         let Some(mut asked) = self.asks.take(slot).sure("ask that has an exchange") else { return };
         asked.renewal = None;
         if let Some(watch) = &mut asked.watch {
@@ -226,7 +231,7 @@ impl<L: MessageLayer> Host<L> {
     /// A notification came, or something else on the token of an observation.
     pub(crate) fn further_came(&mut self, now: Instant, entry: L::Entry, exchange: ExchangeId) {
         if self.groups.is_one(exchange) {
-            return self.group_answer_came(entry, exchange);
+            return self.group_answer_came(now, entry, exchange);
         }
         let Some(Owner::Ask(slot)) = self.owners.get(exchange) else { return };
         let Some(mut asked) = self.asks.take(slot).sure("ask that has a subscription") else { return };
@@ -250,42 +255,49 @@ impl<L: MessageLayer> Host<L> {
             None => {
                 asked.watch = None;
                 self.owners.take(exchange);
-                self.acts.push_back(Act::Cancel(exchange));
+                self.layer.cancel(now, exchange);
                 if let Some(renewal) = asked.renewal.take() {
                     self.owners.take(renewal);
-                    self.acts.push_back(Act::Cancel(renewal));
+                    self.layer.cancel(now, renewal);
                 }
             }
         }
-        self.stop_fetching(&mut asked);
-        self.take_message(slot, asked, entry, Exchanged::default());
+        self.stop_fetching(now, &mut asked);
+        self.take_message(now, slot, asked, entry, Exchanged::default());
     }
 
     /// What was being fetched is out of date.
-    fn stop_fetching(&mut self, asked: &mut Asked<L::Peer>) {
+    fn stop_fetching(&mut self, now: Instant, asked: &mut Asked<L::Peer>) {
         if let Some(fetching) = asked.exchange.take() {
             self.owners.take(fetching);
-            self.acts.push_back(Act::Cancel(fetching));
+            self.layer.cancel(now, fetching);
         }
         asked.begin_anew();
     }
 
     /// An ask has got a message, and is in no slot.
-    fn take_message(&mut self, slot: u32, mut asked: Box<Asked<L::Peer>>, entry: L::Entry, exchanged: Exchanged) {
+    fn take_message(
+        &mut self,
+        now: Instant,
+        slot: u32,
+        mut asked: Box<Asked<L::Peer>>,
+        entry: L::Entry,
+        exchanged: Exchanged,
+    ) {
         let Some(message) = self.layer.message(&entry).sure("message of a response") else { return };
         let then = asked.take(&message, &Read::of(&message, self.layer.room()));
         let has_room = match (&then, asked.gathers) {
-            (Then::Send, Some(_)) => self.has_room_for_rest(&asked),
+            (Then::Send, Some(_)) => self.has_room_for_rest(now, &asked),
             _ => self.waiting_bytes().saturating_add(asked.memory()) <= self.config.limits.bytes,
         };
         match then {
-            Then::Send if !has_room => self.fail(slot, *asked, AskFailure::OutOfBytes, 0),
+            Then::Send if !has_room => self.fail(now, slot, *asked, AskFailure::OutOfBytes, 0),
             Then::Send => {
                 asked.has_next = true;
-                self.acts.push_back(Act::Send(slot));
                 self.asks.put_back(slot, asked);
+                self.go_on(now, slot);
             }
-            Then::Fail(why) => self.fail(slot, *asked, why, exchanged.copies),
+            Then::Fail(why) => self.fail(now, slot, *asked, why, exchanged.copies),
             Then::Done(body) => {
                 if let Some(group) = asked.gathers {
                     self.asks.forget(slot);
@@ -305,37 +317,38 @@ impl<L: MessageLayer> Host<L> {
     }
 
     /// A request of ours ended without an answer.
-    pub(crate) fn request_failed(&mut self, exchange: ExchangeId, why: AskFailure, copies: u8) {
-        self.try_again(1);
-        if let Some(Owner::Ask(slot)) = self.owners.take(exchange) {
-            self.exchange_failed(slot, why, copies);
+    pub(crate) fn request_failed(&mut self, now: Instant, exchange: ExchangeId, why: AskFailure, copies: u8) {
+        let owner = self.owners.take(exchange);
+        self.try_again(now, 1);
+        if let Some(Owner::Ask(slot)) = owner {
+            self.exchange_failed(now, slot, why, copies);
         }
     }
 
     /// A message of an ask failed.
-    pub(super) fn exchange_failed(&mut self, slot: u32, why: AskFailure, copies: u8) {
+    pub(super) fn exchange_failed(&mut self, now: Instant, slot: u32, why: AskFailure, copies: u8) {
         if let Some(asked) = self.asks.take(slot).sure("ask that has an exchange") {
             match why {
                 AskFailure::Exchange(Failure::NoResponse) if asked.limits_responses => {
-                    self.is_unanswered(slot, *asked);
+                    self.is_unanswered(now, slot, *asked);
                 }
-                why => self.fail(slot, *asked, why, copies),
+                why => self.fail(now, slot, *asked, why, copies),
             }
         }
     }
 
     /// The layer has ended: so have all asks that it did not end itself.
-    pub(super) fn fail_all(&mut self, why: AskFailure) {
+    pub(super) fn fail_all(&mut self, now: Instant, why: AskFailure) {
         for slot in self.asks.slots.iter().map(|(slot, _)| slot).collect::<Vec<_>>() {
-            self.exchange_failed(slot, why, 0);
+            self.exchange_failed(now, slot, why, 0);
         }
     }
 
     /// An ask, which is in no slot, ends without an answer.
-    pub(super) fn fail(&mut self, slot: u32, asked: Asked<L::Peer>, why: AskFailure, copies: u8) {
+    pub(super) fn fail(&mut self, now: Instant, slot: u32, asked: Asked<L::Peer>, why: AskFailure, copies: u8) {
         let (ask, to, gathers) = (self.asks.name(slot), asked.to, asked.gathers);
         // Where there are no resets, what the server sends on is stopped by a word alone.
-        self.abandon(asked, L::IS_RELIABLE);
+        self.abandon(now, asked, L::IS_RELIABLE);
         self.asks.forget(slot);
         if let Some(group) = gathers {
             return self.group_answer_ended(group, Told::GroupAnswerLost { group, from: to, why });
@@ -345,7 +358,7 @@ impl<L: MessageLayer> Host<L> {
     }
 
     /// Nothing more is wanted of an ask.
-    pub(super) fn abandon(&mut self, asked: Asked<L::Peer>, deregisters: bool) {
+    pub(super) fn abandon(&mut self, now: Instant, asked: Asked<L::Peer>, deregisters: bool) {
         if let Some(burst) = asked.burst {
             self.abandon_burst(burst);
         }
@@ -353,15 +366,15 @@ impl<L: MessageLayer> Host<L> {
         let registering = asked.exchange.filter(|_| asked.registers).and_then(|exchange| self.layer.token_of(exchange));
         for exchange in [asked.exchange, asked.renewal].into_iter().flatten() {
             self.owners.take(exchange);
-            self.acts.push_back(Act::Cancel(exchange));
+            self.layer.cancel(now, exchange);
         }
         if let Some(watch) = asked.watch {
             self.owners.take(watch.subscription);
-            self.acts.push_back(Act::Cancel(watch.subscription));
+            self.layer.cancel(now, watch.subscription);
         }
         let token = asked.watch.map(|watch| watch.token).or(registering);
         if let Some(token) = token.filter(|_| deregisters) {
-            self.acts.push_back(Act::Deregister(Box::new(asked), token));
+            self.deregister(now, asked, token);
         }
     }
 
@@ -373,13 +386,13 @@ impl<L: MessageLayer> Host<L> {
     }
 
     /// The application no longer wants an ask.
-    pub(super) fn give_up(&mut self, id: AskId, deregisters: bool) -> bool {
+    pub(super) fn give_up(&mut self, now: Instant, id: AskId, deregisters: bool) -> bool {
         if self.asks.find(id).is_none() {
             return false;
         }
         let Some(asked) = self.asks.take(id.slot).sure("ask of a name that is good") else { return false };
         let to = asked.to;
-        self.abandon(*asked, deregisters);
+        self.abandon(now, *asked, deregisters);
         self.asks.forget(id.slot);
         self.counts.failed = self.counts.failed.saturating_add(1);
         self.told.push_back(Told::Failed { ask: id, to, why: AskFailure::Cancelled, copies: 0 });
@@ -392,15 +405,16 @@ impl<L: MessageLayer> Host<L> {
         let Some(mut asked) = self.asks.take(slot).sure("ask whose timer ran out") else { return };
         if asked.deadline.is_some_and(|deadline| deadline <= now) {
             if self.may_be_unanswered(&asked) {
-                return self.is_unanswered(slot, *asked);
+                return self.is_unanswered(now, slot, *asked);
             }
-            return self.fail(slot, *asked, AskFailure::Deadline, 0);
+            return self.fail(now, slot, *asked, AskFailure::Deadline, 0);
         }
         if let Some(watch) = &mut asked.watch
             && watch.renew_at <= now
         {
             watch.renew_at = Instant::NEVER;
-            self.acts.push_back(Act::Renew(slot));
+            self.asks.put_back(slot, asked);
+            return self.renew(now, slot);
         }
         self.asks.put_back(slot, asked);
     }

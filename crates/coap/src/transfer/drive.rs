@@ -5,7 +5,7 @@ use core::ops::ControlFlow;
 
 use millpond_control::Instant;
 
-use super::{AskFailure, Event, Host, HostOutput, act::Act, asks::Exchanged, kept::Shelf, told::Told};
+use super::{AskFailure, Event, Host, HostOutput, asks::Exchanged, kept::Shelf, told::Told};
 use crate::block::{Assemblies, AssemblyLimits};
 use crate::endpoint::Failure;
 use crate::endpoint::beside::Beside;
@@ -27,21 +27,13 @@ impl<L: MessageLayer> Host<L> {
             if let Some(why) = self.closing.take() {
                 return Output::Close(why);
             }
-            // What came over a stream is answered before the next is looked at, so that a peer that reads no answers is not
-            // read from.
-            if L::IS_RELIABLE
-                && let Some(act) = self.acts.pop_front()
-            {
-                self.act(now, act);
-                continue;
-            }
             match self.layer.step(now) {
                 Output::Event(entry) => {
                     L::hear(self, now, entry);
                     return self.layer.show(&entry);
                 }
                 Output::Close(why) => {
-                    self.ended();
+                    self.ended(now);
                     self.closing = Some(why);
                 }
                 Output::Sleep(until, why) => {
@@ -61,23 +53,17 @@ impl<L: MessageLayer> Host<L> {
     }
 
     /// The layer has ended, and all that it carried.
-    fn ended(&mut self) {
-        self.acts.clear();
-        self.fail_all(AskFailure::Exchange(Failure::ConnectionClosed));
-        self.all_gone();
-        self.acts.clear();
+    fn ended(&mut self, now: Instant) {
+        self.fail_all(now, AskFailure::Exchange(Failure::ConnectionClosed));
+        self.all_gone(now);
         let limits = AssemblyLimits { body: 0, bodies: 0, lifetime: self.config.lifetime, size: self.config.block };
         self.bodies = Assemblies::new(limits);
         self.shelf = Shelf::new(self.config.limits.kept, self.config.lifetime);
         self.pending = Beside::new();
     }
 
-    /// Does one thing that is to be done now that the endpoint is drained. If there is none, gives what is due first.
+    /// Does one thing that is due now that the layer is drained. If there is none, gives what is due first.
     fn work(&mut self, now: Instant) -> ControlFlow<Option<(Instant, SleepReason)>> {
-        if let Some(act) = self.acts.pop_front() {
-            self.act(now, act);
-            return ControlFlow::Continue(());
-        }
         if self.act_for_bursts(now) {
             return ControlFlow::Continue(());
         }
@@ -103,28 +89,6 @@ impl<L: MessageLayer> Host<L> {
             _ => return ControlFlow::Break(next),
         }
         ControlFlow::Continue(())
-    }
-
-    fn act(&mut self, now: Instant, act: Act<L::Peer>) {
-        match act {
-            Act::Send(slot) => self.go_on(now, slot),
-            Act::Renew(slot) => self.renew(now, slot),
-            Act::Deregister(asked, token) => self.deregister(now, *asked, token),
-            Act::Cancel(exchange) => {
-                self.layer.cancel(now, exchange);
-            }
-            Act::ForgetGroup(exchange) => {
-                if let Some(endpoint) = self.layer.datagrams() {
-                    endpoint.forget_group(now, exchange);
-                }
-            }
-            Act::Continue(request, block1) => self.go_on_with_body(now, request, block1),
-            Act::Refuse(request, why) => self.respond_with_refusal(now, request, why),
-            Act::Serve { request, slot, generation } => self.respond_with_kept(now, request, slot, generation),
-            Act::Drop(request) => self.layer.drop_request(now, request),
-            Act::Notify(slot) => self.send_waiting(now, slot),
-            Act::Answer(request, bytes) => self.respond_as_written(now, request, &bytes),
-        }
     }
 
     /// What of the host's own is due first.
@@ -155,12 +119,9 @@ impl<L: MessageLayer> Host<L> {
                 let by_group = self.layer.came_by_group(id);
                 Event::Request { from: self.layer.peer(&entry), id, message, body, wants_to_observe, by_group }
             }),
-            Told::Refused { entry, id, why } => message(&entry).map(|message| Event::Refused {
-                from: self.layer.peer(&entry),
-                message,
-                why,
-                by_group: self.layer.came_by_group(id),
-            }),
+            Told::Refused { entry, why, by_group } => {
+                message(&entry).map(|message| Event::Refused { from: self.layer.peer(&entry), message, why, by_group })
+            }
             Told::Answer { entry, ask, body, goes_on, exchanged } => message(&entry).map(|message| {
                 let body = body.map_or(Cow::Borrowed(message.payload()), Cow::Owned);
                 let Exchanged { sample, copies } = exchanged;

@@ -8,7 +8,6 @@ use millpond_control::{Instant, Span};
 
 use super::{
     Ask, AskFailure, Host, Refused,
-    act::Act,
     asked::{Asked, Then},
     options::{self, Read},
     told::Told,
@@ -149,12 +148,12 @@ impl<L: MessageLayer> Host<L> {
         self.input(now);
         let Some(place) = self.groups.all.iter().position(|gathering| gathering.id == group) else { return false };
         let Gathering { exchange, .. } = self.groups.all.swap_remove(place);
-        self.acts.push_back(Act::ForgetGroup(exchange));
+        self.stop_gathering(now, exchange);
         let of_it = |asked: &Asked<L::Peer>| asked.gathers == Some(group);
         let slots = self.asks.slots.iter().filter(|(_, asked)| asked.as_deref().is_some_and(of_it));
         for slot in slots.map(|(slot, _)| slot).collect::<Vec<_>>() {
             if let Some(asked) = self.asks.take(slot) {
-                self.abandon(*asked, false);
+                self.abandon(now, *asked, false);
                 self.asks.forget(slot);
             }
         }
@@ -162,7 +161,7 @@ impl<L: MessageLayer> Host<L> {
     }
 
     /// An answer to this request to a group came.
-    pub(super) fn group_answer_came(&mut self, entry: L::Entry, exchange: ExchangeId) {
+    pub(super) fn group_answer_came(&mut self, now: Instant, entry: L::Entry, exchange: ExchangeId) {
         let Some(gathering) = self.groups.of(exchange) else { return };
         let (group, from) = (gathering.id, self.layer.peer(&entry));
         let lost = |why| Told::GroupAnswerLost { group, from, why };
@@ -179,15 +178,15 @@ impl<L: MessageLayer> Host<L> {
         let told = match then {
             Then::Done(body) => Told::GroupAnswer { entry, group, body },
             Then::Fail(why) => lost(why),
-            Then::Send if self.fetches_rest(group, asked) => return,
+            Then::Send if self.fetches_rest(now, group, asked) => return,
             Then::Send => lost(AskFailure::OutOfBytes),
         };
         self.told.push_back(told);
     }
 
     /// The rest of an answer of a group is fetched, if there is room for that.
-    fn fetches_rest(&mut self, group: GroupId, mut asked: Asked<L::Peer>) -> bool {
-        let has_room = self.has_room_for_rest(&asked) && self.asks.len() < self.config.limits.asks;
+    fn fetches_rest(&mut self, now: Instant, group: GroupId, mut asked: Asked<L::Peer>) -> bool {
+        let has_room = self.has_room_for_rest(now, &asked) && self.asks.len() < self.config.limits.asks;
         let gathering = self.groups.get_mut(group).sure("group that an answer came of");
         let Some(gathering) = gathering.filter(|gathering| has_room && gathering.fetching < MOST_FETCHED) else {
             return false;
@@ -197,19 +196,19 @@ impl<L: MessageLayer> Host<L> {
         asked.has_next = true;
         let slot = self.asks.slots.put(None);
         self.asks.put_back(slot, Box::new(asked));
-        self.acts.push_back(Act::Send(slot));
+        self.go_on(now, slot);
         true
     }
 
     /// Whether an answer of a group, which is in no slot, may be fetched on. If need be those end that hold more than it does.
-    pub(super) fn has_room_for_rest(&mut self, asked: &Asked<L::Peer>) -> bool {
+    pub(super) fn has_room_for_rest(&mut self, now: Instant, asked: &Asked<L::Peer>) -> bool {
         let most = self.config.limits.bytes / SHARE;
         while self.asks.gathered.saturating_add(asked.memory()) > most {
             let of_groups = self.asks.slots.iter().filter_map(|(slot, other)| Some((slot, other.as_deref()?)));
             let gathered = of_groups.filter(|(_, other)| other.gathers.is_some());
             let heaviest = gathered.map(|(slot, other)| (other.memory(), slot)).max();
             let Some((_, slot)) = heaviest.filter(|(held, _)| *held > asked.memory()) else { return false };
-            self.exchange_failed(slot, AskFailure::OutOfBytes, 0);
+            self.exchange_failed(now, slot, AskFailure::OutOfBytes, 0);
         }
         self.waiting_bytes().saturating_add(asked.memory()) <= self.config.limits.bytes
     }
@@ -223,6 +222,13 @@ impl<L: MessageLayer> Host<L> {
         self.settle_group(group);
     }
 
+    /// No further answer to this request to a group is taken.
+    fn stop_gathering(&mut self, now: Instant, exchange: ExchangeId) {
+        if let Some(endpoint) = self.layer.datagrams() {
+            endpoint.forget_group(now, exchange);
+        }
+    }
+
     /// The period of a group request is over: no further answer is taken.
     pub(super) fn group_is_due(&mut self, now: Instant) {
         let is_due =
@@ -230,7 +236,7 @@ impl<L: MessageLayer> Host<L> {
         let Some(gathering) = self.groups.all.iter_mut().find(is_due) else { return };
         gathering.is_over = true;
         let (id, exchange) = (gathering.id, gathering.exchange);
-        self.acts.push_back(Act::ForgetGroup(exchange));
+        self.stop_gathering(now, exchange);
         self.settle_group(id);
     }
 

@@ -5,12 +5,12 @@ use millpond_control::{ChanceSeed, Instant, PeerController, Span};
 
 use super::{
     Answer, Ask, AskId, Config, ConfigError, Counters, InPieces, ObserverId, Progress, Refused, TakesPieces,
-    act::{Act, Owner},
     asks::Asks,
     bursts::Bursts,
     groups::Gatherings,
     kept::Shelf,
     observers::Observers,
+    owner::Owner,
     server::Pending,
     told::Told,
     unvalidated::{Sent, Validation},
@@ -41,8 +41,6 @@ pub struct Host<L: MessageLayer> {
     pub(super) shelf: Shelf<L::Peer>,
     pub(super) observers: Observers<L::Peer>,
     pub(super) bursts: Bursts<L::Peer>,
-    /// Inputs for the layer, once that is drained.
-    pub(super) acts: VecDeque<Act<L::Peer>>,
     pub(super) told: VecDeque<Told<L::Entry, L::Peer>>,
     /// What was told last, if no datagram holds it.
     pub(super) shown: Vec<u8>,
@@ -195,7 +193,6 @@ impl<L: MessageLayer> Host<L> {
             shelf: Shelf::new(config.limits.kept, config.lifetime),
             observers: Observers::new(),
             bursts,
-            acts: VecDeque::new(),
             told: VecDeque::new(),
             shown: Vec::new(),
             counts: Counters::default(),
@@ -226,14 +223,14 @@ impl<L: MessageLayer> Host<L> {
     /// server is told so (RFC 7641 §3.6). False if the ask was over before.
     pub fn cancel(&mut self, now: Instant, ask: AskId) -> bool {
         self.input(now);
-        self.give_up(ask, true)
+        self.give_up(now, ask, true)
     }
 
     /// Input: as [`cancel`](Self::cancel), without a word to the server: a notification that comes all the same is answered with a reset. Where
     /// there is none, over a stream, the server is told.
     pub fn forget(&mut self, now: Instant, ask: AskId) -> bool {
         self.input(now);
-        self.give_up(ask, L::IS_RELIABLE)
+        self.give_up(now, ask, L::IS_RELIABLE)
     }
 
     /// Input: the application answers a request. What of the body does not fit the block asked for is kept for later
@@ -314,11 +311,6 @@ impl<L: MessageLayer> Host<L> {
         slot.is_some_and(|slot| self.expel(now, slot, Code::SERVICE_UNAVAILABLE))
     }
 
-    /// The layer below refuses a request by this answer.
-    pub(crate) fn answer_as_written(&mut self, request: RequestId, answer: Vec<u8>) {
-        self.acts.push_back(Act::Answer(request, answer));
-    }
-
     /// The observers that are this peer.
     pub fn observers_of(&self, peer: L::Peer) -> impl Iterator<Item = ObserverId> {
         let of_peer = self.observers.of_peer(peer, self.layer.hash(&peer));
@@ -373,7 +365,6 @@ impl<L: MessageLayer> Host<L> {
     /// Bytes held, this value itself and the endpoint included.
     #[must_use]
     pub fn memory(&self) -> usize {
-        let queues = self.acts.capacity().saturating_mul(size_of::<Act<L::Peer>>());
         let told = self.told.capacity().saturating_mul(size_of::<Told<L::Entry, L::Peer>>());
         size_of::<Self>()
             .saturating_sub(size_of::<L>())
@@ -387,17 +378,15 @@ impl<L: MessageLayer> Host<L> {
             .saturating_add(self.observers.memory())
             .saturating_add(self.bursts.memory())
             .saturating_add(self.shown.capacity())
-            .saturating_add(queues)
             .saturating_add(told)
     }
 
     /// What every input begins with.
     pub(super) fn input(&mut self, now: Instant) {
         self.layer.advance(now);
-        let is_drained = self.told.is_empty() && self.acts.is_empty();
         // A stream loses nothing that was not taken yet.
         debug_assert!(
-            L::IS_RELIABLE || is_drained,
+            L::IS_RELIABLE || self.told.is_empty(),
             "input before all output was drained: poll until Sleep or Idle first"
         );
     }

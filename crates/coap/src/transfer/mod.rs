@@ -135,7 +135,6 @@
 //! * **Nothing is repeated** by a stream, so the last block of a body again, without those before it, is answered with 4.08. Of
 //!   an ask its kind, its patience and its wish for bursts are not looked at, nor of an answer its kind.
 
-mod act;
 mod answer;
 mod ask;
 mod asked;
@@ -152,6 +151,7 @@ mod notifying;
 mod observers;
 mod options;
 mod output;
+mod owner;
 mod pieces;
 mod refusal;
 mod representation;

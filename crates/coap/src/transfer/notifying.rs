@@ -6,9 +6,9 @@ use millpond_control::Instant;
 
 use super::{
     Answer, Gone, Host, ObserverId, Refused,
-    act::{Act, Owner},
     observers::{Observer, Waiting},
     options,
+    owner::Owner,
     server::Pending,
     told::Told,
     unvalidated::Standing,
@@ -53,7 +53,7 @@ impl<L: MessageLayer> Host<L> {
             Standing::Unvalidated(_) => self.sent.left,
             Standing::Shown | Standing::Remembered => None,
         };
-        self.observer_is_gone(pending.from, pending.token, Gone::Replaced);
+        self.observer_is_gone(now, pending.from, pending.token, Gone::Replaced);
         let Pending { from, token, kind, key, asked, block2, .. } = pending;
         let observer = Observer {
             peer: from,
@@ -101,7 +101,9 @@ impl<L: MessageLayer> Host<L> {
             self.observers.timers.set(slot, may_leave);
         }
         // What has not left yet need not leave at all.
-        self.acts.extend(held.map(Act::Cancel));
+        if let Some(held) = held {
+            self.layer.cancel(now, held);
+        }
         Ok(())
     }
 
@@ -135,7 +137,7 @@ impl<L: MessageLayer> Host<L> {
             Some(limit) => match self.notify_within(now, (&answer, &pending), limit, observe) {
                 Some((representation, sent)) => (representation, Ok(sent)),
                 None => {
-                    self.gone(slot, Gone::Refused);
+                    self.gone(now, slot, Gone::Refused);
                     return Ok(());
                 }
             },
@@ -153,7 +155,7 @@ impl<L: MessageLayer> Host<L> {
             self.keep(now, &pending, &representation);
         }
         if is_last {
-            self.remove_observer(slot);
+            self.remove_observer(now, slot);
         } else if let Some(observer) = self.observers.get_mut(slot) {
             observer.sequence = sequence;
             observer.under_way = exchange;
@@ -184,10 +186,10 @@ impl<L: MessageLayer> Host<L> {
             Err(why) if matches!(L::reason(&why), Reason::Message | Reason::TooLong) => {
                 // It will never fit.
                 self.end_observation(now, slot, Code::INTERNAL_SERVER_ERROR);
-                self.gone(slot, Gone::Refused);
+                self.gone(now, slot, Gone::Refused);
             }
             // Its connection ends, and told its observer so.
-            Err(why) if L::reason(&why) == Reason::Gone => self.gone(slot, Gone::Closed),
+            Err(why) if L::reason(&why) == Reason::Gone => self.gone(now, slot, Gone::Closed),
             // For want of room: a little later.
             Err(_) => {
                 drop(options);
@@ -207,7 +209,7 @@ impl<L: MessageLayer> Host<L> {
         observer.has_left(exchange);
         observer.may_leave = now.after(pause);
         if observer.waiting.is_some() {
-            self.acts.push_back(Act::Notify(slot));
+            self.send_waiting(now, slot);
         }
     }
 
@@ -228,13 +230,13 @@ impl<L: MessageLayer> Host<L> {
             None | Some(Failure::Cancelled) => {
                 observer.confirmed_at = if failure.is_none() { Some(now) } else { observer.confirmed_at };
                 if observer.waiting.is_some() {
-                    self.acts.push_back(Act::Notify(slot));
+                    self.send_waiting(now, slot);
                 }
             }
-            Some(Failure::Reset) => self.gone(slot, Gone::Rejected),
+            Some(Failure::Reset) => self.gone(now, slot, Gone::Rejected),
             Some(_) => {
                 let peer = observer.peer;
-                self.gone(slot, Gone::Unreachable);
+                self.gone(now, slot, Gone::Unreachable);
                 if !self.layer.is_validated(peer) {
                     // It has never answered anything: somebody may have registered it under all its tokens.
                     let others = self.observers.of_peer(peer, self.layer.hash(&peer)).map(|(slot, _)| slot);
@@ -242,7 +244,7 @@ impl<L: MessageLayer> Host<L> {
                     // Those that wait for the others first: where one is cancelled the next one leaves.
                     others.sort_unstable_by(|one, other| other.cmp(one));
                     for slot in others {
-                        self.gone(slot, Gone::Unreachable);
+                        self.gone(now, slot, Gone::Unreachable);
                     }
                 }
             }
@@ -250,20 +252,20 @@ impl<L: MessageLayer> Host<L> {
     }
 
     /// A non-confirmable message was answered with a reset.
-    pub(crate) fn notification_rejected(&mut self, from: L::Peer, exchange: ExchangeId) {
+    pub(crate) fn notification_rejected(&mut self, now: Instant, from: L::Peer, exchange: ExchangeId) {
         let hash = self.layer.hash(&from);
         let is_it = |observer: &Observer<L::Peer>| observer.left.contains(&Some(exchange));
         let mut found = self.observers.of_peer(from, hash).filter(|(_, observer)| is_it(observer));
         if let Some(slot) = found.next().map(|(slot, _)| slot) {
             drop(found);
-            self.gone(slot, Gone::Rejected);
+            self.gone(now, slot, Gone::Rejected);
         }
     }
 
     /// The observer with this token is no more, if there is one.
-    pub(crate) fn observer_is_gone(&mut self, peer: L::Peer, token: Token, why: Gone) {
+    pub(crate) fn observer_is_gone(&mut self, now: Instant, peer: L::Peer, token: Token, why: Gone) {
         if let Some(slot) = self.observer_of(peer, token) {
-            self.gone(slot, why);
+            self.gone(now, slot, why);
         }
     }
 
@@ -274,16 +276,16 @@ impl<L: MessageLayer> Host<L> {
     }
 
     /// The layer has ended: so have all observations that it did not end itself.
-    pub(super) fn all_gone(&mut self) {
+    pub(super) fn all_gone(&mut self, now: Instant) {
         for slot in self.observers.slots() {
-            self.gone(slot, Gone::Closed);
+            self.gone(now, slot, Gone::Closed);
         }
     }
 
     /// An observer is no longer served, and is told so where that is possible.
     pub(super) fn expel(&mut self, now: Instant, slot: u32, code: Code) -> bool {
         self.end_observation(now, slot, code);
-        self.remove_observer(slot).is_some()
+        self.remove_observer(now, slot).is_some()
     }
 
     fn end_observation(&mut self, now: Instant, slot: u32, code: Code) {
@@ -292,22 +294,22 @@ impl<L: MessageLayer> Host<L> {
         }
     }
 
-    fn gone(&mut self, slot: u32, why: Gone) {
+    fn gone(&mut self, now: Instant, slot: u32, why: Gone) {
         let observer = self.observers.name(slot);
-        if let Some(peer) = self.remove_observer(slot) {
+        if let Some(peer) = self.remove_observer(now, slot) {
             self.counts.observers_gone = self.counts.observers_gone.saturating_add(1);
             self.told.push_back(Told::ObserverGone { observer, peer, why });
         }
     }
 
     /// Forgets an observer; what is under way to it is cancelled.
-    pub(super) fn remove_observer(&mut self, slot: u32) -> Option<L::Peer> {
+    pub(super) fn remove_observer(&mut self, now: Instant, slot: u32) -> Option<L::Peer> {
         let layer = &self.layer;
         let observer = self.observers.remove(slot, |peer| layer.hash(&peer))?;
         self.layer.hold_token(observer.peer, observer.token, false);
         if let Some(exchange) = observer.under_way {
             self.owners.take(exchange);
-            self.acts.push_back(Act::Cancel(exchange));
+            self.layer.cancel(now, exchange);
         }
         Some(observer.peer)
     }

@@ -10,7 +10,6 @@ use millpond_control::Instant;
 
 use super::{
     Answer, Gone, Host, Refusal, Refused,
-    act::Act,
     bursts::is_of_burst,
     kept::{Kept, Key},
     options::{self, Read},
@@ -60,17 +59,17 @@ impl<L: MessageLayer> Host<L> {
         let takes_bursts = self.bursts.are_served() && !by_group && !in_pieces && !self.layer.is_protected();
         let is_known = |number| takes_bursts || !matches!(number, number::Q_BLOCK1 | number::Q_BLOCK2);
         if let Some(number) = message.options().refused(is_known) {
-            return self.refuse(entry, id, Refusal::Option(number));
+            return self.refuse(now, entry, id, Refusal::Option(number));
         }
         if takes_bursts && is_of_burst(&message) {
             let echo = self.validation.as_mut().and_then(|validation| validation.echo(now, from));
             let asker = Asker { standing, echo };
             let taken = self.bursts.request_came(now, (from, self.source_of(from), asker), id, &message);
-            self.told.extend(taken.err().map(|code| Told::Refused { entry, id, why: Refusal::Burst(code) }));
+            self.told.extend(taken.err().map(|code| Told::Refused { entry, why: Refusal::Burst(code), by_group }));
             return;
         }
         let (Ok(block1), Ok(block2)) = (read.block1.transpose(), read.block2.transpose()) else {
-            return self.refuse(entry, id, Refusal::NoBlock);
+            return self.refuse(now, entry, id, Refusal::NoBlock);
         };
         let key = self.layer.hash(&options::CacheKey(&message));
         let mut pending = Pending {
@@ -94,19 +93,19 @@ impl<L: MessageLayer> Host<L> {
         let Some(block1) = block1.filter(|_| !in_pieces) else {
             pending.asked = self.hash_of_body(&message, message.payload());
             let has_body = !message.payload().is_empty();
-            match self.serve(now, &pending, has_body, id) {
-                Some(Ok(act)) => return self.acts.push_back(act),
-                Some(Err(why)) => return self.refuse(entry, id, why),
+            match self.find_kept(now, &pending, has_body) {
+                Some(Ok((slot, generation))) => return self.respond_with_kept(now, id, pending, slot, generation),
+                Some(Err(why)) => return self.refuse(now, entry, id, why),
                 None => {}
             }
             // Its answer is forgotten, and to make it anew would be to carry out the request once more, without its body.
             if is_later && changes && !in_pieces && !by_group {
-                return self.refuse(entry, id, Refusal::Forgotten);
+                return self.refuse(now, entry, id, Refusal::Forgotten);
             }
-            return self.hand_up(entry, id, pending, None, deregisters);
+            return self.hand_up(now, entry, id, pending, None, deregisters);
         };
         if by_group {
-            return self.acts.push_back(Act::Drop(id));
+            return self.layer.drop_request(now, id);
         }
         let limits = &self.config.limits;
         if block1.number == 0 {
@@ -121,35 +120,35 @@ impl<L: MessageLayer> Host<L> {
                 pending.asked = self.hash_of_body(&message, &body);
                 // What is observed is kept as long as that goes on: it is no more than one message brings.
                 pending.wants_to_observe &= block1.number == 0;
-                self.hand_up(entry, id, pending, Some(body), deregisters);
+                self.hand_up(now, entry, id, pending, Some(body), deregisters);
             }
             // Nothing is delivered twice by a stream: who sends it again begins in the middle.
-            Verdict::Repeated(_) if L::IS_RELIABLE => self.refuse(entry, id, Refusal::Incomplete),
+            Verdict::Repeated(_) if L::IS_RELIABLE => self.refuse(now, entry, id, Refusal::Incomplete),
             Verdict::Repeated(block1) => {
                 // Its answer is kept, or the application has yet to give it to the copy that came first.
                 let key = Key { peer: from, request: key };
                 let kept = self.shelf.find(now, key, self.layer.hash(&key));
-                let act = match kept.map(|(slot, generation, _)| (slot, generation)) {
+                match kept.map(|(slot, generation, _)| (slot, generation)) {
                     Some((slot, generation)) => {
-                        self.pending.set(id, Pending { block1: Some(block1), ..pending });
-                        Act::Serve { request: id, slot, generation }
+                        let pending = Pending { block1: Some(block1), ..pending };
+                        self.respond_with_kept(now, id, pending, slot, generation);
                     }
-                    None if self.is_owed(from, key.request) => Act::Drop(id),
-                    None => return self.refuse(entry, id, Refusal::Forgotten),
-                };
-                self.acts.push_back(act);
+                    None if self.is_owed(from, key.request) => self.layer.drop_request(now, id),
+                    None => self.refuse(now, entry, id, Refusal::Forgotten),
+                }
             }
-            Verdict::Continue(block) => self.acts.push_back(Act::Continue(id, block)),
-            Verdict::Incomplete => self.refuse(entry, id, Refusal::Incomplete),
-            Verdict::TooLarge(most) => self.refuse(entry, id, Refusal::TooLarge(most)),
-            Verdict::WrongLength => self.refuse(entry, id, Refusal::WrongLength),
+            Verdict::Continue(block) => self.go_on_with_body(now, id, block),
+            Verdict::Incomplete => self.refuse(now, entry, id, Refusal::Incomplete),
+            Verdict::TooLarge(most) => self.refuse(now, entry, id, Refusal::TooLarge(most)),
+            Verdict::WrongLength => self.refuse(now, entry, id, Refusal::WrongLength),
         }
     }
 
-    /// A request is answered with an error once the layer is drained, and that is told.
-    fn refuse(&mut self, entry: L::Entry, id: RequestId, why: Refusal) {
-        self.acts.push_back(Act::Refuse(id, why));
-        self.told.push_back(Told::Refused { entry, id, why });
+    /// A request is answered with an error, and that is told.
+    fn refuse(&mut self, now: Instant, entry: L::Entry, id: RequestId, why: Refusal) {
+        let by_group = self.layer.came_by_group(id);
+        self.told.push_back(Told::Refused { entry, why, by_group });
+        self.respond_with_refusal(now, id, why);
     }
 
     /// Whose a body is that comes from there.
@@ -158,14 +157,13 @@ impl<L: MessageLayer> Host<L> {
         Source { is_validated: self.layer.is_validated(from), network }
     }
 
-    /// A later block of something that is kept, or why there is none.
-    fn serve(
-        &mut self,
+    /// Where that is kept of which a later block is asked for, or why there is none.
+    fn find_kept(
+        &self,
         now: Instant,
         pending: &Pending<L::Peer>,
         has_body: bool,
-        id: RequestId,
-    ) -> Option<Result<Act<L::Peer>, Refusal>> {
+    ) -> Option<Result<(u32, NonZeroU32), Refusal>> {
         let block = pending.block2.filter(|block| block.number > 0)?;
         let key = Key { peer: pending.from, request: pending.key };
         let (slot, generation, kept) = self.shelf.find(now, key, self.layer.hash(&key))?;
@@ -175,8 +173,7 @@ impl<L: MessageLayer> Host<L> {
         if block.offset() >= kept.body.len() as u64 {
             return Some(Err(Refusal::PastEnd));
         }
-        self.pending.set(id, *pending);
-        Some(Ok(Act::Serve { request: id, slot, generation }))
+        Some(Ok((slot, generation)))
     }
 
     /// What of a request's body is part of what is asked for: that of FETCH (RFC 8132 §2).
@@ -192,6 +189,7 @@ impl<L: MessageLayer> Host<L> {
 
     fn hand_up(
         &mut self,
+        now: Instant,
         entry: L::Entry,
         id: RequestId,
         pending: Pending<L::Peer>,
@@ -201,7 +199,7 @@ impl<L: MessageLayer> Host<L> {
         self.pending.set(id, pending);
         self.counts.requests = self.counts.requests.saturating_add(1);
         if deregisters {
-            self.observer_is_gone(pending.from, pending.token, Gone::Deregistered);
+            self.observer_is_gone(now, pending.from, pending.token, Gone::Deregistered);
         }
         self.told.push_back(Told::Request { entry, id, body, wants_to_observe: pending.wants_to_observe });
     }
@@ -327,9 +325,14 @@ impl<L: MessageLayer> Host<L> {
     }
 
     /// A request is answered with a block of what is kept.
-    pub(super) fn respond_with_kept(&mut self, now: Instant, id: RequestId, slot: u32, generation: NonZeroU32) {
-        let Some(pending) = self.pending.get(id).sure("request that is to be answered") else { return };
-        self.pending.take(id);
+    fn respond_with_kept(
+        &mut self,
+        now: Instant,
+        id: RequestId,
+        pending: Pending<L::Peer>,
+        slot: u32,
+        generation: NonZeroU32,
+    ) {
         let Some(kept) = self.shelf.take_up(slot, generation, now) else {
             return self.respond_with_refusal(now, id, Refusal::Forgotten);
         };
@@ -363,7 +366,7 @@ impl<L: MessageLayer> Host<L> {
     }
 
     /// More of a request's body is awaited.
-    pub(super) fn go_on_with_body(&mut self, now: Instant, id: RequestId, block1: Block) {
+    fn go_on_with_body(&mut self, now: Instant, id: RequestId, block1: Block) {
         let block1 = block1.value();
         self.respond_plainly(now, id, Code::CONTINUE, &[(number::BLOCK1, block1.as_bytes())], b"");
     }
@@ -384,7 +387,7 @@ impl<L: MessageLayer> Host<L> {
     }
 
     /// A request is answered with what the layer below wrote.
-    pub(super) fn respond_as_written(&mut self, now: Instant, id: RequestId, answer: &[u8]) {
+    pub(crate) fn respond_as_written(&mut self, now: Instant, id: RequestId, answer: &[u8]) {
         let response = plain(self.layer.kind_of_answer(id), Code::UNAUTHORIZED);
         let sent = with(answer, &response, |response| self.layer.respond(now, id, response));
         if !matches!(sent, Ok(Ok(()))) {

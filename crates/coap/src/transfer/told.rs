@@ -10,7 +10,7 @@ use crate::message::{Kind, MessageId, Token, Writer};
 #[derive(Debug)]
 pub(super) enum Told<E, A> {
     Request { entry: E, id: RequestId, body: Option<Vec<u8>>, wants_to_observe: bool },
-    Refused { entry: E, id: RequestId, why: Refusal },
+    Refused { entry: E, why: Refusal, by_group: bool },
     Answer { entry: E, ask: AskId, body: Option<Vec<u8>>, goes_on: bool, exchanged: Exchanged },
     Unanswered { ask: AskId, to: A, is_acknowledged: bool },
     Failed { ask: AskId, to: A, why: AskFailure, copies: u8 },

@@ -2,7 +2,7 @@
 
 use millpond_control::Instant;
 
-use super::{AskId, Host, act::Owner, asked::Asked, told::Told};
+use super::{AskId, Host, asked::Asked, owner::Owner, told::Told};
 use crate::endpoint::ExchangeId;
 use crate::invariant::Sure;
 use crate::layer::MessageLayer;
@@ -17,7 +17,7 @@ impl<L: MessageLayer> Host<L> {
             return false;
         }
         let Some(asked) = self.asks.take(ask.slot).sure("ask of a name that is good") else { return false };
-        self.is_unanswered(ask.slot, *asked);
+        self.is_unanswered(now, ask.slot, *asked);
         true
     }
 
@@ -45,10 +45,10 @@ impl<L: MessageLayer> Host<L> {
     }
 
     /// Nothing but a response was awaited of an ask, which is in no slot, and is no more.
-    pub(super) fn is_unanswered(&mut self, slot: u32, asked: Asked<L::Peer>) {
+    pub(super) fn is_unanswered(&mut self, now: Instant, slot: u32, asked: Asked<L::Peer>) {
         let (ask, to) = (self.asks.name(slot), asked.to);
         let is_acknowledged = !L::IS_RELIABLE && asked.is_confirmable();
-        self.abandon(asked, false);
+        self.abandon(now, asked, false);
         self.asks.forget(slot);
         self.told.push_back(Told::Unanswered { ask, to, is_acknowledged });
     }

@@ -110,7 +110,7 @@ impl MessageLayer for Connection {
     fn peer(&self, _entry: &Entry) {}
 
     fn hear(host: &mut Host<Self>, now: Instant, entry: Entry) {
-        if !host.layer.unprotect(&entry).goes_on(host) {
+        if !host.layer.unprotect(&entry).goes_on(now, host) {
             return;
         }
         let connection = &host.layer;
@@ -121,20 +121,20 @@ impl MessageLayer for Connection {
                     |number| is_for_responses(number) && !matches!(number, number::Q_BLOCK1 | number::Q_BLOCK2);
                 let refused = connection.message(&entry).and_then(|message| message.options().refused(is_known));
                 match refused {
-                    Some(number) => host.request_failed(id, AskFailure::BadOption { number }, 1),
+                    Some(number) => host.request_failed(now, id, AskFailure::BadOption { number }, 1),
                     None if is_first => host.response_came(now, entry, id, Exchanged { sample: None, copies: 1 }),
                     None => host.further_came(now, entry, id),
                 }
             }
-            What::Failed(exchange, why) => host.request_failed(exchange, AskFailure::Exchange(why), 1),
+            What::Failed(exchange, why) => host.request_failed(now, exchange, AskFailure::Exchange(why), 1),
             What::Left(exchange) => host.message_left(now, exchange),
             // A peer that registered again has taken the place of the one before.
             What::Unobserved(_, token) if connection.owed.observing(token).is_some() => {}
             What::Unobserved(_, token) => {
                 let why = if connection.ending.is_some() { Gone::Closed } else { Gone::Deregistered };
-                host.observer_is_gone((), token, why);
+                host.observer_is_gone(now, (), token, why);
             }
-            What::Settings | What::TokenFree => host.try_again(usize::MAX),
+            What::Settings | What::TokenFree => host.try_again(now, usize::MAX),
             What::Bytes | What::PongMissing | What::Pong(_) | What::Released | What::Aborted | What::Unasked(_) => {}
         }
     }

@@ -1,0 +1,10 @@
+//! Whose a message is.
+
+/// Whose a message is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Owner {
+    /// That of the ask in this slot.
+    Ask(u32),
+    /// That of the observer in this slot.
+    Observer(u32),
+}
