@@ -7,6 +7,21 @@
 //! [`layer`]. `oscore`, a feature, protects single messages from end to end. [`proxy`] is what one decides that stands
 //! between two such.
 //!
+//! # The road of a message
+//!
+//! *In*: [`Host::receive`](transfer::Host::receive) hands a datagram to `endpoint/incoming/receive.rs`, which parses it, looks for
+//! duplicates, matches responses and queues what it means as one entry of `endpoint/tables/queue.rs`.
+//! [`Host::poll`](transfer::Host::poll), in `transfer/drive.rs`, takes entry after entry; `hear`, in `endpoint/layer.rs`, calls
+//! `request_came` of `transfer/server.rs` or `response_came` of `transfer/client.rs`. What follows is done there and then: a
+//! refusal, the next block, a notification that waited. What concerns the application waits in `told` for the next poll.
+//!
+//! *Out*: [`Host::ask`](transfer::Host::ask), [`answer`](transfer::Host::answer) and [`notify`](transfer::Host::notify) cut the body
+//! (`transfer/asked.rs`, `transfer/representation.rs`) and call `request`, `respond` or `notify` of the [`layer`].
+//! `endpoint/protection.rs` encrypts if it has to, `endpoint/outgoing/send.rs` or `endpoint/incoming/inbox.rs` writes the bytes into
+//! the same queue, and the next poll gives them.
+//!
+//! Over a stream, `stream/connection` stands where `endpoint` does.
+//!
 //! # Words
 //!
 //! Those of the RFCs mean what they mean there: message, exchange, token, request, response, block, observation. Beside them:
