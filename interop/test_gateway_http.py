@@ -4,11 +4,14 @@ import contextlib
 import functools
 import http.server
 import itertools
+import json
+import queue
 import shutil
 import subprocess
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -105,3 +108,71 @@ def test_pythons_server_behind_it(ours: Ours, folder: Path, tmp_path: Path) -> N
             named = f"Proxy-Uri=http://127.0.0.1:{port}/state.txt"
             assert ours.ask("get", coap, "--option", named).payload == b"on"
         server.shutdown()
+
+
+PAGE = """<!doctype html><script type=module>
+const told = {events: []}
+try {
+  await new Promise((resolve, reject) => {
+    const source = new EventSource("GATEWAY/up/count")
+    source.onmessage = event => told.events.push(event.data) < 3 || resolve(source.close())
+    source.onerror = () => reject("no events")
+  })
+  told.written = (await fetch("GATEWAY/up/note", {method: "PUT", body: "from a page"})).status
+  const read = await fetch("GATEWAY/up/note")
+  told.read = [read.status, await read.text(), read.headers.get("cache-status")]
+} catch (error) { told.error = String(error) }
+await fetch("/told", {method: "POST", body: JSON.stringify(told)})
+</script>"""
+
+
+@contextlib.contextmanager
+def browser(page: str, profile: Path) -> Iterator[None]:
+    """Chromium with this page open, which is there or the test is left out."""
+    program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if program is None:
+        pytest.skip("Chromium is not installed (Debian: chromium)")
+    # As root it cannot make its own sandbox; what is opened is our own page.
+    flags = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={profile}"]
+    with subprocess.Popen([program, *flags, page], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as running:
+        try:
+            yield
+        finally:
+            running.kill()
+
+
+def test_a_page_in_a_browser_asks_devices(ours: Ours, folder: Path, tmp_path: Path) -> None:
+    heard: queue.Queue[dict[str, Any]] = queue.Queue()
+    place = ""
+
+    class Pages(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.end_headers()
+            self.wfile.write(PAGE.replace("GATEWAY", place).encode())
+
+        def do_POST(self) -> None:
+            heard.put(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            self.send_response(204)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Pages)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    port = server.server_address[1]
+    with contextlib.closing(server.socket), ours.serving(folder) as upstream:
+        lines = f'[http]\norigins = ["http://127.0.0.1:{port}"]\n{to_coap(upstream)}'
+        with gateway(ours, tmp_path, lines) as (place, _):
+            with browser(f"http://127.0.0.1:{port}/", tmp_path / "one"):
+                told = heard.get()
+            assert "error" not in told
+            assert len(set(told["events"])) == 3
+            assert (told["written"], told["read"]) == (201, [200, "from a page", "millpond; fwd=miss"])
+            # The same page by another name is of another origin, which the gateway does not name.
+            with browser(f"http://localhost:{port}/", tmp_path / "other"):
+                assert heard.get() == {"events": [], "error": "no events"}
+        server.shutdown()
+    assert (folder / "note").read_bytes() == b"from a page"
