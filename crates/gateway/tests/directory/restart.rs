@@ -135,7 +135,7 @@ async fn a_damaged_file_is_read_or_refused() {
     // As it is while the directory runs: what a program leaves that is killed.
     std::fs::write(damaged.file(), &whole).unwrap();
     assert_eq!(again(damaged.settings()).await.len(), 20);
-    for place in (0..whole.len()).step_by(whole.len() / 150) {
+    for place in (0..whole.len()).step_by(whole.len() / 60) {
         let mut bytes = whole.clone();
         bytes[place] ^= 0x55;
         for bytes in [&bytes[..], &whole[..place]] {

@@ -77,7 +77,7 @@ fn figure(text: &str, name: &str) -> f64 {
 /// `MILLPOND_SOAK=600 cargo test -p millpond-gateway --test proxy faults` runs for ten minutes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_request_ends_whatever_happens_upstream_and_nothing_is_left() {
-    let soak = std::env::var("MILLPOND_SOAK").ok().and_then(|text| text.parse().ok()).unwrap_or(6);
+    let soak = std::env::var("MILLPOND_SOAK").ok().and_then(|text| text.parse().ok()).unwrap_or(3);
     let changed = Observable::new();
     let at = port_of_its_own();
     let mut server = Some(upstream(at, &changed).await);
