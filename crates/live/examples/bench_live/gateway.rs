@@ -26,8 +26,8 @@ pub(crate) fn cost(arguments: &Arguments) -> Result<(), Failure> {
     let ours = |name, size: &str| {
         let file = std::env::temp_dir().join(format!("millpond-bench-{}-{}.toml", std::process::id(), size.len()));
         let lines = format!(
-            "[listen]\ncoap = [\"127.0.0.1:%s\"]\n[cache]\nsize = \"{size}\"\n\
-             [[rule]]\npath = \"/{{*rest}}\"\nto = \"coap://{at}/{{*rest}}\"\n"
+            "[listen]\ncoap = [\"127.0.0.1:%s\"]\ntrust = [\"127.0.0.0/8\"]\n[cache]\nsize = \"{size}\"\n\
+             [[forward]]\nto = [\"127.0.0.1\"]\n[[rule]]\npath = \"/{{*rest}}\"\nto = \"coap://{at}/{{*rest}}\"\n"
         );
         let (file, millpond) = (file.display(), millpond.display());
         Side::in_shell(name, &format!("printf '{lines}' $0 > {file}; exec {millpond} gateway --quiet {file}"))
@@ -44,6 +44,13 @@ pub(crate) fn cost(arguments: &Arguments) -> Result<(), Failure> {
         let program = python.display();
         let proxy = format!("exec {program} -m aiocoap.cli.proxy --bind 127.0.0.1:$0 --reverse --unconditional {at}");
         all.push((Side::in_shell("aiocoap's proxy", &proxy), Generator::new(OUTSTANDING)?));
+    }
+    if arguments.wants_beside("libcoap") && sides::is_there(Path::new("coap-server-notls")) {
+        // It asks whom a client names, and keeps nothing.
+        let named = || Generator::naming(OUTSTANDING, &format!("coap://{at}/bench"));
+        all.push((ours("named, not kept", "0 B"), named()?));
+        let proxy = "exec coap-server-notls -A 127.0.0.1 -v 0 -P ,proxy.example -p $0";
+        all.push((Side::in_shell("libcoap's, named", proxy), named()?));
     }
     beside(arguments, all)
 }

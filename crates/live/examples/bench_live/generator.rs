@@ -21,7 +21,8 @@ pub(crate) struct Generator {
     under_way: usize,
     /// When those that were not answered were looked for.
     looked: Instant,
-    path: &'static [u8],
+    /// As they stand in each request.
+    options: Vec<u8>,
     /// The requests ask to observe.
     observes: bool,
     /// By which all requests are protected.
@@ -102,7 +103,7 @@ impl Generator {
             next: 0,
             under_way: 0,
             looked,
-            path: PATH,
+            options: [&[0xb0 | PATH.len() as u8], PATH].concat(),
             observes: false,
             context: None,
             patience: PATIENCE,
@@ -112,7 +113,16 @@ impl Generator {
 
     /// So many clients that ask to observe this path.
     pub(crate) fn observing(clients: usize, path: &'static [u8]) -> io::Result<Self> {
-        Ok(Self { path, observes: true, ..Self::new(clients)? })
+        // Observe is option 6, Uri-Path 11.
+        let options = [&[0x60, 0x50 | path.len() as u8], path].concat();
+        Ok(Self { options, observes: true, ..Self::new(clients)? })
+    }
+
+    /// So many clients that ask a proxy for this URI, of 13 to 40 bytes.
+    pub(crate) fn naming(clients: usize, uri: &str) -> io::Result<Self> {
+        // Proxy-Uri is option 35; what exceeds 13 of number and length stands in a byte each.
+        let options = [&[0xdd, 35 - 13, uri.len() as u8 - 13], uri.as_bytes()].concat();
+        Ok(Self { options, ..Self::new(clients)? })
     }
 
     /// So many clients that ask for `/bench` under one context.
@@ -147,12 +157,7 @@ impl Generator {
             length += bytes.len();
         };
         put(&[0x42, 1, high, low, high, low]);
-        // Observe is option 6, Uri-Path 11.
-        put(if self.observes { &[0x60, 0x50] } else { &[0xb0] });
-        put(self.path);
-        if let Some(option) = datagram.get_mut(6 + usize::from(self.observes)) {
-            *option |= self.path.len() as u8;
-        }
+        put(&self.options);
         let mut contents = datagram.get(..length).unwrap_or_default();
         let mut protected = Vec::new();
         if let Some(context) = &mut self.context {

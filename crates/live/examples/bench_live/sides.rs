@@ -140,7 +140,7 @@ pub(crate) fn others(arguments: &Arguments) -> Vec<Side> {
 }
 
 /// A file, or a program on the path.
-fn is_there(file: &Path) -> bool {
+pub(crate) fn is_there(file: &Path) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     file.exists() || (file.components().count() == 1 && std::env::split_paths(&path).any(|at| at.join(file).exists()))
 }
