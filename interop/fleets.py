@@ -2,7 +2,8 @@
 
 The former are unchanged, before our server, calm and not; the latter are the client in C (`c/client.c`) and
 that of the port to libcoap, with calm beside the timer of RFC 7252, and aiocoap with our port, before a server that
-answers every copy.
+answers every copy; and unchanged devices on libcoap through our gateway, on the server's side of the path or on
+their own.
 
     python interop/fleets.py run RESULTS_DIR            # all of them, each some minutes; needs what `emulate` needs
     python interop/fleets.py table RESULTS_DIR
@@ -42,6 +43,11 @@ PATHS = {
     "endless": '[path]\nprofile = "nbiot-anrw18"\nuplink.queue = "1410 kB"\ndownlink.queue = "1410 kB"\n',
 }
 PEERS = ("libcoap", "aiocoap")
+GATEWAYS = ("server-side", "device-side", "kept")
+"""Where our gateway is: at the server, or with the devices, where it keeps no answers, or keeps them. Each device asks
+for a resource of its own, or, where answers are kept, all for one."""
+AT_A_TIME = 30
+"""Requests that fill the path: its round trip of 0.66 s with 25 ms of its downlink for each answer."""
 SERVERS = {"all": "", "calm": "--calm"}
 # Devices that change, before a server that does not: the clients in C by their options, and the port to aiocoap.
 ADOPTERS = {"c-rfc7252": "-r", "c-calm": "", "libcoap-rfc7252": "-r", "libcoap-calm": "", "aiocoap-calm": ""}
@@ -78,6 +84,8 @@ class Told:
     """That the devices sent."""
     spurious: int
     """Of them."""
+    behind: int
+    """Retransmissions that devices told of towards a gateway, by whichever way."""
     load: float
     """The machine's, in the five minutes before the run's end."""
     is_valid: bool
@@ -109,6 +117,8 @@ def device(fleet: Fleet, count: int, devices: int, out: Path) -> list[str]:
         script = f"{shlex.quote(str(python))} {shlex.quote(str(HERE / 'peers' / 'aiocoap_device.py'))}"
         program = (context if fleet.peer in ADOPTERS else "") + script
         return ["sh", "-c", f'{program} {out}/ready {devices} {uri} {count} "{out}/device/$MILLPOND_DEVICE"']
+    if fleet.server in GATEWAYS:
+        return ["sh", "-c", behind_gateway(fleet, count, devices, out)]
     ask = f"{Libcoap.program('client')} -p {PORT} -B 600 {uri} 2>/dev/null"
     return [
         "sh",
@@ -117,6 +127,38 @@ def device(fleet: Fleet, count: int, devices: int, out: Path) -> list[str]:
         f'for i in $(seq {count}); do [ -n "$({ask})" ] || failed=$((failed + 1)); done; '
         f"echo $start $(date +%s%N) $failed > {out}/device/$MILLPOND_DEVICE",
     ]
+
+
+def behind_gateway(fleet: Fleet, count: int, devices: int, out: Path) -> str:
+    """What a device runs where a gateway is. Those on its side of the path are one host with it, each a port."""
+    is_far = fleet.server == "server-side"
+    own = "" if fleet.server == "kept" else "$MILLPOND_DEVICE"
+    host = "10.77.0.2" if is_far else "127.0.0.1"
+    # It tells on standard error what it sends again.
+    ask = f"{Libcoap.program('client')} -v 7 -p $(({PORT} + MILLPOND_DEVICE)) -B 600 coap://{host}/up/r{own}"
+    ask += f" 2>>{out}/told/$MILLPOND_DEVICE"
+    device = (
+        f"{_together(out, devices)} failed=0; "
+        f'for i in $(seq {count}); do [ -n "$({ask})" ] || failed=$((failed + 1)); done; '
+        f"echo $start $(date +%s%N) $failed > {out}/device/$MILLPOND_DEVICE"
+    )
+    if is_far:
+        return device
+    each = f'for MILLPOND_DEVICE in $(seq {devices}); do ( {device} ) & all="$all $!"; done; wait $all'
+    return f"{gateway(fleet, '10.77.0.2', '127.0.0.1', out)} & gateway=$!; {each}; kill $gateway"
+
+
+def gateway(fleet: Fleet, server: str, at: str, out: Path) -> str:
+    """The command of a gateway that listens at one address and asks at another."""
+    file = out / "gateway.toml"
+    size = "16 MiB" if fleet.server == "kept" else "0 B"
+    file.write_text(
+        f'[listen]\ncoap = ["{at}"]\n[cache]\nsize = "{size}"\n'
+        f'[[path]]\nname = "cell"\ndevices = ["{server}/32"]\nnstart = {AT_A_TIME}\n'
+        f'[[rule]]\npath = "/up/{{*rest}}"\nto = "coap://{server}:5700/{{*rest}}"\n',
+        encoding="utf-8",
+    )
+    return f"{PROGRAM} gateway --quiet {file} >/dev/null"
 
 
 def _together(out: Path, devices: int) -> str:
@@ -134,21 +176,31 @@ def client_in_c(into: Path) -> Path:
     return program.resolve()
 
 
+PROGRAM = os.environ.get("MILLPOND", str(ROOT / "target" / "debug" / "millpond"))
+
+
 def run(fleet: Fleet, devices: int, count: int, payload: int, seed: int, into: Path) -> None:
     """Runs it into its directory. Raises `Missing` without the devices' implementation."""
     out = (into / fleet.name).resolve()
     into.mkdir(parents=True, exist_ok=True)
-    command = device(fleet, count, devices, out)
     shutil.rmtree(out, ignore_errors=True)
-    for part in ("ready", "device", "files"):
+    for part in ("ready", "device", "files", "told"):
         (out / part).mkdir(parents=True)
-    (out / "files" / "r").write_bytes(b"." * payload)
+    command = device(fleet, count, devices, out)
+    for resource in ["r", *(f"r{number}" for number in range(1, devices + 1))]:
+        (out / "files" / resource).write_bytes(b"." * payload)
     (out / "path.toml").write_text(PATHS[fleet.buffer], encoding="utf-8")
-    program = os.environ.get("MILLPOND", str(ROOT / "target" / "debug" / "millpond"))
     # Trusted, so that long answers go in one message, as from servers that do not know RFC 9175.
-    flags = f"--quiet --only-files --trust 10.77.0.0/16 --bind 10.77.0.2 {SERVERS[fleet.server]}"
-    server = f"{program} serve {flags} {out}/files"
-    emulate = [program, "emulate", f"{out}/path.toml", "--json", "--seed", str(seed), "--devices", str(devices)]
+    flags = f"--quiet --only-files --trust 10.77.0.0/16 --bind 10.77.0.2 {SERVERS.get(fleet.server, '')}"
+    server, hosts = f"{PROGRAM} serve {flags} {out}/files", devices
+    if fleet.server in GATEWAYS:
+        server = f"{PROGRAM} serve {flags} --port 5700 {out}/files"
+    if fleet.server == "server-side":
+        both = f"{server} & exec {gateway(fleet, '10.77.0.2', '10.77.0.2', out)}"
+        server = f"sh -c {shlex.quote(both)}"
+    elif fleet.server in GATEWAYS:
+        hosts = 1
+    emulate = [PROGRAM, "emulate", f"{out}/path.toml", "--json", "--seed", str(seed), "--devices", str(hosts)]
     done = subprocess.run([*emulate, "--server", server, "--", *command], capture_output=True, check=False)
     (out / "stderr").write_bytes(done.stderr)
     (out / "requests").write_text(str(devices * count), encoding="utf-8")
@@ -177,6 +229,7 @@ def told(fleet: Fleet, into: Path) -> Told | None:
         busy=report["links"][1]["busy_us"] * 1e3 / lasted,
         retransmissions=again["sent"],
         spurious=again["spurious"],
+        behind=sum(file.read_text(errors="replace").count("etransmission #") for file in (out / "told").glob("*")),
         load=json.loads((out / "machine.json").read_text(encoding="utf-8"))["load"],
         is_valid=bool(late["valid"]),
         lateness=f"99 % {late['p99_us'] / 1e3:.2f} ms, all {late['max_us'] / 1e3:.1f} ms",
@@ -186,13 +239,22 @@ def told(fleet: Fleet, into: Path) -> Told | None:
 def fleets() -> list[Fleet]:
     """Every run, in the order of tables."""
     unchanged = [Fleet(peer, buffer, server) for peer in PEERS for buffer in PATHS for server in SERVERS]
+    unchanged += [Fleet("libcoap", buffer, server) for buffer in PATHS for server in GATEWAYS]
     return unchanged + [Fleet(peer, buffer, "all") for peer in ADOPTERS for buffer in PATHS]
 
 
 def table(into: Path) -> str:
     """What the runs came to, as Markdown."""
     head = ["devices on", "buffer", "copies are answered", "median", "90 %", "slowest", "requests failed"]
-    head += ["retransmissions", "of them spurious", "answers nobody needed", "downlink busy", "load", "lateness"]
+    head += [
+        "retransmissions",
+        "of them spurious",
+        "to a gateway",
+        "answers nobody needed",
+        "downlink busy",
+        "load",
+        "lateness",
+    ]
     rows = [f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
     for one in filter(None, (told(fleet, into) for fleet in fleets())):
         seconds = sorted(one.seconds)
@@ -200,13 +262,14 @@ def table(into: Path) -> str:
         cells = [
             one.fleet.peer,
             one.fleet.buffer,
-            {"all": "all", "calm": "calmly"}[one.fleet.server],
+            {"all": "all", "calm": "calmly"}.get(one.fleet.server, f"gateway, {one.fleet.server}"),
             f"{statistics.median(seconds):.0f} s",
             f"{ninth:.0f} s",
             f"{seconds[-1]:.0f} s",
             str(one.failed),
             str(one.retransmissions),
             str(one.spurious),
+            str(one.behind),
             str(one.unneeded),
             f"{one.busy:.1%}".replace("%", " %"),
             f"{one.load:.0f}",

@@ -81,16 +81,20 @@ def test_a_tag_is_what_the_workflow_of_releases_waits_for() -> None:
     assert "cargo publish --workspace --locked" in release
 
 
-@pytest.mark.parametrize("unit", sorted((ROOT / "packaging" / "debian").glob("*.service")), ids=lambda unit: unit.stem)
+UNITS = [unit for unit in sorted((ROOT / "packaging" / "debian").iterdir()) if unit.suffix in (".service", ".socket")]
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
 def test_a_unit_is_one_that_systemd_takes(unit: Path, tmp_path: Path) -> None:
     analyze = shutil.which("systemd-analyze")
     if analyze is None:
         pytest.skip("systemd-analyze is not installed (Debian: systemd)")
-    copy = tmp_path / unit.name
-    # the program is not installed here, and nor is its manual
-    lines = [
-        line for line in unit.read_text(encoding="utf-8").splitlines() if not line.startswith("Documentation=man:")
-    ]
-    copy.write_text("\n".join(lines).replace("/usr/bin/millpond", "/bin/true"), encoding="utf-8")
-    done = subprocess.run([analyze, "verify", "--recursive-errors=no", str(copy)], capture_output=True, text=True)
+    # a socket is one of the service beside it
+    for each in UNITS:
+        # the program is not installed here, and nor is its manual
+        lines = each.read_text(encoding="utf-8").splitlines()
+        text = "\n".join(line for line in lines if not line.startswith("Documentation=man:"))
+        (tmp_path / each.name).write_text(text.replace("/usr/bin/millpond", "/bin/true"), encoding="utf-8")
+    arguments = [analyze, "verify", "--recursive-errors=no", str(tmp_path / unit.name)]
+    done = subprocess.run(arguments, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")

@@ -1,9 +1,15 @@
 //! The gateway: a server whose requests others answer.
 
-use std::{fmt, net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    net::{SocketAddr, TcpListener, UdpSocket},
+    sync::Arc,
+    time::Duration,
+};
 
 use millpond_live::{
-    AccessOutcome, AccessRecord, Code, Error, PeerIdentity, Request, Resource, Response, Server, Transport, number,
+    AccessOutcome, AccessRecord, Code, Duplicates, Error, PeerIdentity, Request, Resource, Response, Server, Transport,
+    number,
 };
 use tokio::time::Instant;
 
@@ -60,6 +66,8 @@ pub struct Builder {
     config: Config,
     on_access: Option<OnAccess>,
     lingers: Duration,
+    datagrams: Vec<UdpSocket>,
+    listeners: Vec<TcpListener>,
 }
 
 impl fmt::Debug for Builder {
@@ -79,7 +87,7 @@ impl Gateway {
     /// One that does what this file says.
     #[must_use]
     pub fn builder(config: Config) -> Builder {
-        Builder { config, on_access: None, lingers: LINGERS }
+        Builder { config, on_access: None, lingers: LINGERS, datagrams: Vec::new(), listeners: Vec::new() }
     }
 
     /// Where it listens.
@@ -150,12 +158,26 @@ impl Builder {
         self
     }
 
+    /// Uses a socket that is bound already, as service managers pass them, where the file says to listen at its address. Repeatable.
+    #[must_use]
+    pub fn bound_udp(mut self, socket: UdpSocket) -> Self {
+        self.datagrams.push(socket);
+        self
+    }
+
+    /// The same of a listener for connections, those of HTTP among them. Repeatable.
+    #[must_use]
+    pub fn bound_tcp(mut self, listener: TcpListener) -> Self {
+        self.listeners.push(listener);
+        self
+    }
+
     /// Begins to listen.
     ///
     /// # Errors
-    /// An address that cannot be bound, credentials that cannot be used, a rule that leads to the gateway itself.
+    /// A socket that was passed for an address at which the file does not listen. An address that cannot be bound, credentials that cannot be used, a rule that leads to the gateway itself.
     pub async fn start(self) -> Result<Gateway, Error> {
-        let Self { config, on_access, lingers } = self;
+        let Self { config, on_access, lingers, datagrams, listeners } = self;
         let directory = match config.directory.clone() {
             Some(settings) => Some(Directory::start(settings).await),
             None => None,
@@ -165,8 +187,11 @@ impl Builder {
         let mut builder = Server::builder()
             .most_running(MOST_RUNNING)
             .most_running_per_peer(MOST_RUNNING_PER_PEER)
+            // A cell may lie between it and those who ask.
+            .duplicates(Duplicates::Calm)
             .proxy(proxy(&engine, on_access.clone()));
         let listen = &config.listen;
+        builder = listen.trust.iter().fold(builder, |builder, network| builder.trust(*network));
         builder = listen.coap.iter().fold(builder, |builder, address| builder.bind(*address));
         builder = listen.coap_tcp.iter().fold(builder, |builder, address| builder.bind_tcp(*address));
         if let Some(security) = config.security.clone() {
@@ -174,6 +199,12 @@ impl Builder {
             builder = listen.coaps_tcp.iter().fold(builder, |builder, address| builder.bind_tls(*address));
             builder = builder.security(security);
         }
+        let is_for_http = |bound: &TcpListener| {
+            bound.local_addr().is_ok_and(|at| listen.http.contains(&at) || listen.https.contains(&at))
+        };
+        let (for_http, for_coap): (Vec<_>, Vec<_>) = listeners.into_iter().partition(is_for_http);
+        builder = datagrams.into_iter().fold(builder, millpond_live::ServerBuilder::bound_udp);
+        builder = for_coap.into_iter().fold(builder, millpond_live::ServerBuilder::bound_tcp);
         if let Some(address) = listen.metrics {
             let engine = Arc::clone(&engine);
             builder = builder.metrics(address).metrics_beside(move || metrics::text(Arc::clone(&engine)));
@@ -194,7 +225,7 @@ impl Builder {
             directory.ask_by(&server);
         }
         let front = Front::new(&engine, config.http.clone(), on_access);
-        let http = Listening::start(front, listen, config.security.as_ref()).await?;
+        let http = Listening::start(front, listen, for_http, config.security.as_ref()).await?;
         Ok(Gateway { server, http, engine })
     }
 }

@@ -1,6 +1,7 @@
 //! The verb that stands between clients and devices.
 
 mod requests;
+mod systemd;
 
 use std::io::Write;
 use std::time::Duration;
@@ -29,13 +30,14 @@ pub async fn gateway(flags: arguments::Gateway, interrupt: &mut Interrupt) -> Re
     let log = Log::to_stderr();
     let mut termination = Signalled::to_terminate().map_err(no_signals)?;
     let mut hang_up = Signalled::to_reload().map_err(no_signals)?;
-    let mut builder = Gateway::builder(config);
+    let mut builder = systemd::with_sockets(Gateway::builder(config))?;
     if !flags.quiet {
         let (log, format) = (log.clone(), flags.log);
         builder = builder.on_access(move |access| log.line(&requests::line(log::time_of_day(), access, format)));
     }
     let mut gateway = builder.start().await?;
     announce(&gateway)?;
+    systemd::tell(systemd::State::Ready);
     let ended = loop {
         tokio::select! {
             // Both are the ordinary end.
@@ -46,6 +48,7 @@ pub async fn gateway(flags: arguments::Gateway, interrupt: &mut Interrupt) -> Re
             ended = gateway.wait() => break ended,
         }
     };
+    systemd::tell(systemd::State::Stopping);
     // What was asked is answered still, unless told again.
     tokio::select! {
         () = gateway.shutdown() => {}
@@ -61,10 +64,12 @@ fn read(flags: &arguments::Gateway) -> Result<Config, Failure> {
 
 /// Reads the file again. What cannot be used is told, and what there was stays.
 async fn reload(gateway: &Gateway, flags: &arguments::Gateway, log: &Log) -> Result<(), Failure> {
+    systemd::tell(systemd::State::Reloading);
     let read = match read(flags) {
         Ok(config) => gateway.reload(&config).await.map_err(Failure::from),
         Err(failure) => Err(failure),
     };
+    systemd::tell(systemd::State::Ready);
     let mut out = std::io::stdout().lock();
     match read {
         Ok(()) => writeln!(out, "{} was read again", flags.file.display())?,

@@ -16,4 +16,6 @@ mod protected;
 mod relays;
 mod rights;
 mod secure;
+#[cfg(target_os = "linux")]
+mod supervised;
 mod unusual;

@@ -38,6 +38,8 @@ pub(crate) struct Listen {
     pub(crate) http: Vec<SocketAddr>,
     pub(crate) https: Vec<SocketAddr>,
     pub(crate) metrics: Option<SocketAddr>,
+    /// Whose addresses are not forged: they need not be validated.
+    pub(crate) trust: Vec<IpNet>,
 }
 
 /// How it is asked by HTTP.

@@ -44,6 +44,7 @@ pub(super) struct WrittenListen {
     pub(super) http: Option<Spanned<Vec<String>>>,
     pub(super) https: Option<Spanned<Vec<String>>>,
     pub(super) metrics: Option<Spanned<String>>,
+    pub(super) trust: Option<Spanned<Vec<String>>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -158,6 +159,10 @@ impl WrittenListen {
         let metrics = self
             .metrics
             .map(|text| address(text.get_ref(), 9_100).map_err(|problem| at.wrong(text.span().start, problem)));
+        let trust = self.trust.map_or(Ok(Vec::new()), |trust| {
+            let networks = trust.get_ref().iter().map(|text| network(text)).collect::<Result<_, _>>();
+            networks.map_err(|problem| at.wrong(trust.span().start, problem))
+        });
         let listen = Listen {
             coap: all(self.coap, DEFAULT_PORT)?,
             coap_tcp: all(self.coap_tcp, DEFAULT_PORT)?,
@@ -166,6 +171,7 @@ impl WrittenListen {
             http: all(self.http, 80)?,
             https: all(self.https, 443)?,
             metrics: metrics.transpose()?,
+            trust: trust?,
         };
         Ok(match [&listen.coap, &listen.coap_tcp, &listen.coaps, &listen.coaps_tcp].iter().all(|all| all.is_empty()) {
             // This machine alone, unless it is told otherwise.

@@ -91,7 +91,13 @@ impl Drop for Seat {
 }
 
 impl Listening {
-    pub(crate) async fn start(front: Front, listen: &Listen, security: Option<&ServerSecurity>) -> Result<Self, Error> {
+    /// Listeners may be bound already.
+    pub(crate) async fn start(
+        front: Front,
+        listen: &Listen,
+        mut bound: Vec<std::net::TcpListener>,
+        security: Option<&ServerSecurity>,
+    ) -> Result<Self, Error> {
         let mut listening = Self { front: Arc::new(front), addresses: Vec::new(), tasks: JoinSet::new() };
         if let Some(security) = security.filter(|_| !listen.https.is_empty()) {
             listening.set_security(security)?;
@@ -100,7 +106,14 @@ impl Listening {
         let all = listen.http.iter().map(|address| ("http", address));
         for (scheme, address) in all.chain(listen.https.iter().map(|address| ("https", address))) {
             let cannot = |error: io::Error| Error::Setting { name: scheme, reason: format!("{address}: {error}") };
-            let listener = TcpListener::bind(address).await.map_err(cannot)?;
+            let listener = match bound.iter().position(|bound| bound.local_addr().is_ok_and(|at| at == *address)) {
+                Some(place) => {
+                    let bound = bound.swap_remove(place);
+                    bound.set_nonblocking(true).and_then(|()| TcpListener::from_std(bound))
+                }
+                None => TcpListener::bind(address).await,
+            };
+            let listener = listener.map_err(cannot)?;
             listening.addresses.push((scheme, listener.local_addr().map_err(cannot)?));
             listening.tasks.spawn(accept(Arc::clone(&listening.front), scheme, listener, Arc::clone(&seats)));
         }

@@ -4,7 +4,7 @@ use std::{
     collections::BTreeMap,
     fmt,
     future::Future,
-    net::{IpAddr, SocketAddr},
+    net::{IpAddr, SocketAddr, TcpListener, UdpSocket},
     sync::Arc,
     time::Duration,
 };
@@ -15,6 +15,7 @@ use millpond_coap::{Duplicates, Limits, Transmission};
 use super::{
     AccessRecord, AddressRule, Handler, IntoResponse, Next, Policy, Request, Resource,
     access::AccessHook,
+    bound::Bound,
     handler::Handling,
     layer::{Layer, layer},
     memberships::Membership,
@@ -43,6 +44,7 @@ pub struct ServerBuilder {
     pub(super) tls_clients: Vec<SocketAddr>,
     pub(super) dtls: Vec<SocketAddr>,
     pub(super) dtls_clients: Vec<SocketAddr>,
+    pub(super) bound: Bound,
     pub(super) workers: usize,
     pub(super) controller: ControllerChoice,
     pub(super) controllers: BTreeMap<SocketAddr, ControllerChoice>,
@@ -100,6 +102,7 @@ impl Default for ServerBuilder {
             tls_clients: Vec::new(),
             dtls: Vec::new(),
             dtls_clients: Vec::new(),
+            bound: Bound::default(),
             workers: 1,
             controller: ControllerChoice::default(),
             controllers: BTreeMap::new(),
@@ -183,6 +186,22 @@ impl ServerBuilder {
     pub fn bind_dtls(mut self, address: impl IntoAddress) -> Self {
         let address = self.address("bind_dtls", address);
         self.dtls.extend(address);
+        self
+    }
+
+    /// A socket that is bound already, as service managers pass them: what listens for datagrams at its address, plain or under DTLS,
+    /// uses it and binds none. Such an address must be given, too. Repeatable.
+    #[must_use]
+    pub fn bound_udp(mut self, socket: UdpSocket) -> Self {
+        self.bound.udp.push(socket);
+        self
+    }
+
+    /// The same of a listener for connections, plain or under TLS. Repeatable.
+    #[cfg(feature = "tcp")]
+    #[must_use]
+    pub fn bound_tcp(mut self, listener: TcpListener) -> Self {
+        self.bound.tcp.push(listener);
         self
     }
 

@@ -4,6 +4,7 @@ mod access;
 mod admission;
 mod bodies;
 mod body;
+mod bound;
 mod builder;
 mod desk;
 mod extract;

@@ -12,6 +12,7 @@ use tokio::sync::mpsc;
 use super::{
     Offered, Running, Server, ServerBuilder,
     admission::{Admission, AdmissionLimits},
+    bound::Bound,
     desk::{Desk, DeskLimits},
     memberships::{Joined, join_all},
     metrics,
@@ -130,9 +131,11 @@ impl ServerBuilder {
             let latencies = latencies.clone();
             self.accesses = std::mem::take(&mut self.accesses).behind(move |access| latencies.count(access));
         }
-        self.start_udp(&router, clock, &mut server)?;
+        let mut bound = std::mem::take(&mut self.bound);
+        self.start_udp(&router, clock, &mut server, &mut bound)?;
         #[cfg(feature = "tcp")]
-        self.start_tcp(&router, clock, &mut server).await?;
+        self.start_tcp(&router, clock, &mut server, &mut bound).await?;
+        bound.check_used()?;
         if let Some(address) = self.metrics {
             let (running, most, beside) = (server.running.clone(), self.metrics_peers, self.metrics_beside.take());
             let (at, task) = metrics::serve_metrics(address, move || {
@@ -149,7 +152,13 @@ impl ServerBuilder {
         Ok(server)
     }
 
-    fn start_udp(&self, router: &Arc<Router>, clock: Clock, server: &mut Server) -> Result<(), Error> {
+    fn start_udp(
+        &self,
+        router: &Arc<Router>,
+        clock: Clock,
+        server: &mut Server,
+        bound: &mut Bound,
+    ) -> Result<(), Error> {
         let pattern = self.host()?;
         let mut node = 0;
         let mut ports = Vec::new();
@@ -161,7 +170,10 @@ impl ServerBuilder {
             let role = if self.workers > 1 { Role::Worker } else { Role::Server };
             let mut address = *address;
             for _ in 0..self.workers {
-                let port = Port::bind(address, role)?;
+                let port = match bound.udp(address) {
+                    Some(socket) => Port::bound(socket, address, role)?,
+                    None => Port::bind(address, role)?,
+                };
                 if address != port.local() || !server.addresses.contains(&(transport, address)) {
                     address = port.local();
                     server.addresses.push((transport, address));
@@ -223,7 +235,13 @@ impl ServerBuilder {
     }
 
     #[cfg(feature = "tcp")]
-    async fn start_tcp(&self, router: &Arc<Router>, clock: Clock, server: &mut Server) -> Result<(), Error> {
+    async fn start_tcp(
+        &self,
+        router: &Arc<Router>,
+        clock: Clock,
+        server: &mut Server,
+        bound: &mut Bound,
+    ) -> Result<(), Error> {
         let (limits, longest_body, longest_token) = (self.limits()?, self.longest_body, self.longest_token);
         let (hook, accesses) = (self.hook.clone(), self.accesses.clone());
         let (router, admission) = (Arc::clone(router), Arc::clone(&server.running.admission));
@@ -256,7 +274,8 @@ impl ServerBuilder {
         let secure = self.tls.iter().map(|address| (*address, Transport::Tls, acceptor.clone()));
         for (address, transport, acceptor) in plain.chain(secure) {
             let (orders, ordered) = mpsc::unbounded_channel::<Order>();
-            open(transport, tcp::listen(address, Arc::clone(&shared), acceptor, ordered).await?, orders);
+            let listens = tcp::listen(address, bound.tcp(address), Arc::clone(&shared), acceptor, ordered);
+            open(transport, listens.await?, orders);
         }
         let plain = self.tcp_clients.iter().map(|address| (*address, Transport::Tcp));
         let secure = self.tls_clients.iter().map(|address| (*address, Transport::Tls));

@@ -87,14 +87,19 @@ impl Source {
 /// A port: where it is, how the client comes by its connections, and its task.
 pub(crate) type Opened = (SocketAddr, Way, JoinHandle<Result<(), Error>>);
 
-/// Listens until the task is told to end; with an acceptor, under TLS.
+/// Listens until the task is told to end; with an acceptor, under TLS. A listener may be bound to the address already.
 pub(crate) async fn listen(
     address: SocketAddr,
+    bound: Option<std::net::TcpListener>,
     shared: Arc<Shared>,
     acceptor: Option<TlsAcceptor>,
     orders: mpsc::UnboundedReceiver<Order>,
 ) -> Result<Opened, Error> {
-    let listener = TcpListener::bind(address).await.map_err(|error| Error::bind(address, &error))?;
+    let listener = match bound {
+        Some(bound) => bound.set_nonblocking(true).and_then(|()| TcpListener::from_std(bound)),
+        None => TcpListener::bind(address).await,
+    };
+    let listener = listener.map_err(|error| Error::bind(address, &error))?;
     let at = listener.local_addr().map_err(|error| Error::bind(address, &error))?;
     let standing = Arc::<Standing>::default();
     let way = Way::Standing { at, connections: Arc::downgrade(&standing) };

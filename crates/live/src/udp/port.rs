@@ -2,7 +2,7 @@
 
 use std::{
     io::{self, IoSlice, IoSliceMut},
-    net::{IpAddr, SocketAddr},
+    net::{IpAddr, SocketAddr, UdpSocket},
     sync::Mutex,
     task::{Context, Poll},
 };
@@ -51,7 +51,7 @@ pub(crate) struct PortError {
 impl Port {
     /// Binds a socket.
     pub(crate) fn bind(address: SocketAddr, role: Role) -> Result<Self, Error> {
-        let bind = || -> io::Result<Self> {
+        let bind = || -> io::Result<Socket> {
             let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
             if address.is_ipv6() {
                 // Both families from one socket would hide a taken IPv4 port.
@@ -61,21 +61,31 @@ impl Port {
             if role == Role::Worker {
                 socket.set_reuse_port(true)?;
             }
-            socket.set_nonblocking(true)?;
-            // The usual buffer holds some 270 small datagrams; what exceeds it is lost before anyone sees it. The kernel
-            // gives what it may.
-            let _ = socket.set_recv_buffer_size(BUFFER);
-            let _ = socket.set_send_buffer_size(BUFFER);
             socket.bind(&address.into())?;
-            let state = UdpSocketState::new((&socket).into())?;
-            may_be_fragmented(&socket, address);
-            state.enable_transport_errors((&socket).into())?;
-            let watched = Watched::new(socket.into())?;
-            let local = watched.socket().local_addr()?;
-            let tells = role != Role::Client && local.ip().is_unspecified();
-            Ok(Self { watched, state, local, locals: tells.then(Mutex::default) })
+            Ok(socket)
         };
-        bind().map_err(|error| Error::bind(address, &error))
+        bind().and_then(|socket| Self::over(socket, role)).map_err(|error| Error::bind(address, &error))
+    }
+
+    /// Uses a socket that is bound to this address already.
+    pub(crate) fn bound(socket: UdpSocket, address: SocketAddr, role: Role) -> Result<Self, Error> {
+        Self::over(socket.into(), role).map_err(|error| Error::bind(address, &error))
+    }
+
+    fn over(socket: Socket, role: Role) -> io::Result<Self> {
+        socket.set_nonblocking(true)?;
+        // The usual buffer holds some 270 small datagrams; what exceeds it is lost before anyone sees it. The kernel
+        // gives what it may.
+        let _ = socket.set_recv_buffer_size(BUFFER);
+        let _ = socket.set_send_buffer_size(BUFFER);
+        let state = UdpSocketState::new((&socket).into())?;
+        let socket: UdpSocket = socket.into();
+        let local = socket.local_addr()?;
+        may_be_fragmented(&socket, local);
+        state.enable_transport_errors((&socket).into())?;
+        let watched = Watched::new(socket)?;
+        let tells = role != Role::Client && local.ip().is_unspecified();
+        Ok(Self { watched, state, local, locals: tells.then(Mutex::default) })
     }
 
     /// Where it is bound.
@@ -231,7 +241,7 @@ impl Port {
     /// From which of our addresses the kernel would send to a peer.
     pub(super) fn choice_for(&self, peer: SocketAddr) -> Option<IpAddr> {
         // Nothing is sent by that.
-        let socket = std::net::UdpSocket::bind((self.local.ip(), 0)).ok()?;
+        let socket = UdpSocket::bind((self.local.ip(), 0)).ok()?;
         socket.connect(peer).ok()?;
         socket.local_addr().ok().map(|local| local.ip())
     }
@@ -245,7 +255,7 @@ impl Port {
 /// Lets the network cut what is longer than a link takes. What quinn-udp sets is for QUIC, which looks for the longest datagram
 /// by itself: no message longer than the smallest MTU on its way would ever arrive.
 #[cfg(target_os = "linux")]
-fn may_be_fragmented(socket: &Socket, address: SocketAddr) {
+fn may_be_fragmented(socket: &UdpSocket, address: SocketAddr) {
     use rustix::net::sockopt::{
         Ipv4PathMtuDiscovery, Ipv6PathMtuDiscovery, set_ip_mtu_discover, set_ipv6_mtu_discover,
     };
@@ -259,7 +269,7 @@ fn may_be_fragmented(socket: &Socket, address: SocketAddr) {
 
 /// The same: no safe interface undoes it on this system. What the kernel refuses is told.
 #[cfg(not(target_os = "linux"))]
-fn may_be_fragmented(_socket: &Socket, _address: SocketAddr) {}
+fn may_be_fragmented(_socket: &UdpSocket, _address: SocketAddr) {}
 
 /// The kernel tells with this call what became of an earlier datagram, to whomever.
 fn is_of_another(error: &io::Error) -> bool {

@@ -1,0 +1,94 @@
+//! A gateway that systemd starts: with sockets that are bound already, and told of what it does.
+
+use std::net::{TcpListener, UdpSocket};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixDatagram;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use crate::operations::fetched;
+use crate::program::{fresh_directory, signal};
+
+/// A file with these addresses for CoAP and for HTTP.
+fn file(folder: &Path, coap: &UdpSocket, http: &TcpListener) -> PathBuf {
+    let (coap, http) = (coap.local_addr().expect("it is bound"), http.local_addr().expect("it is bound"));
+    let file = folder.join("gateway.toml");
+    let text = format!("[listen]\ncoap = [\"{coap}\"]\nhttp = [\"{http}\"]\n[directory]\n");
+    std::fs::write(&file, text).expect("it can be written");
+    file
+}
+
+/// A gateway that gets these sockets as systemd passes them, and what it tells.
+fn started(folder: &Path, file: &Path, coap: &UdpSocket, http: &TcpListener) -> (Child, UnixDatagram) {
+    let told = UnixDatagram::bind(folder.join("notify")).expect("a name");
+    told.set_nonblocking(true).expect("a socket");
+    let passed: [OwnedFd; 2] = [coap.try_clone().expect("a socket").into(), http.try_clone().expect("a socket").into()];
+    let [coap, http] = passed.map(Stdio::from);
+    let child = Command::new("sh")
+        .args(["-c", "exec 3<&0 4<&1 </dev/null >/dev/null; LISTEN_PID=$$ exec \"$@\"", "sh"])
+        .args([env!("CARGO_BIN_EXE_millpond"), "gateway", "--quiet"])
+        .arg(file)
+        .env("LISTEN_FDS", "2")
+        .env("NOTIFY_SOCKET", folder.join("notify"))
+        .stdin(coap)
+        .stdout(http)
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("a shell");
+    (child, told)
+}
+
+/// What it tells next.
+fn heard(gateway: &mut Child, told: &UnixDatagram) -> String {
+    let mut words = [0; 200];
+    loop {
+        let has_ended = gateway.try_wait().expect("a child").is_some();
+        match told.recv(&mut words) {
+            Ok(length) => return String::from_utf8_lossy(&words[..length]).into_owned(),
+            Err(_) => assert!(!has_ended, "it has ended"),
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn a_gateway_answers_what_came_before_it_and_tells_what_it_does() {
+    let folder = fresh_directory("supervised");
+    let coap = UdpSocket::bind("127.0.0.1:0").expect("a port");
+    let http = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let client = UdpSocket::bind("127.0.0.1:0").expect("a port");
+    client.connect(coap.local_addr().expect("it is bound")).expect("an address");
+    // A ping waits in the socket until somebody reads it.
+    client.send(&[0x40, 0, 0, 7]).expect("it is sent");
+    let file = file(&folder, &coap, &http);
+    let (mut gateway, told) = started(&folder, &file, &coap, &http);
+    assert_eq!(heard(&mut gateway, &told), "READY=1");
+    let mut answer = [0; 16];
+    let length = client.recv(&mut answer).expect("it is answered");
+    assert_eq!(answer[..length], [0x70, 0, 0, 7]);
+    let (head, _) = fetched(&http.local_addr().expect("it is bound").to_string(), "/nowhere");
+    assert!(head.starts_with("HTTP/1.1 404"), "{head}");
+    signal(&gateway, "HUP");
+    let (first, rest) =
+        heard(&mut gateway, &told).split_once('\n').map(|(first, rest)| (first.to_owned(), rest.to_owned())).unwrap();
+    assert_eq!(first, "RELOADING=1");
+    assert!(rest.strip_prefix("MONOTONIC_USEC=").is_some_and(|time| time.parse::<u64>().is_ok()), "{rest}");
+    assert_eq!(heard(&mut gateway, &told), "READY=1");
+    signal(&gateway, "TERM");
+    assert_eq!(heard(&mut gateway, &told), "STOPPING=1");
+    assert!(gateway.wait().expect("it ends").success());
+}
+
+#[test]
+fn a_socket_at_which_nothing_listens_is_refused() {
+    let folder = fresh_directory("passed-in-excess");
+    let coap = UdpSocket::bind("127.0.0.1:0").expect("a port");
+    let http = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let file = file(&folder, &UdpSocket::bind("127.0.0.1:0").expect("a port"), &http);
+    let (gateway, _told) = started(&folder, &file, &coap, &http);
+    let ended = gateway.wait_with_output().expect("it ends");
+    let line = String::from_utf8_lossy(&ended.stderr).into_owned();
+    assert!(!ended.status.success() && line.contains("was passed, and nothing listens there"), "{line}");
+    assert!(line.contains(&coap.local_addr().expect("it is bound").to_string()), "{line}");
+}
