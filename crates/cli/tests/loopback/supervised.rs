@@ -1,13 +1,13 @@
 //! A gateway that systemd starts: with sockets that are bound already, and told of what it does.
 
-use std::net::{TcpListener, UdpSocket};
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use crate::operations::fetched;
 use crate::program::{fresh_directory, signal};
 
 /// A file with these addresses for CoAP and for HTTP.
@@ -67,8 +67,11 @@ fn a_gateway_answers_what_came_before_it_and_tells_what_it_does() {
     let mut answer = [0; 16];
     let length = client.recv(&mut answer).expect("it is answered");
     assert_eq!(answer[..length], [0x70, 0, 0, 7]);
-    let (head, _) = fetched(&http.local_addr().expect("it is bound").to_string(), "/nowhere");
-    assert!(head.starts_with("HTTP/1.1 404"), "{head}");
+    let mut page = TcpStream::connect(http.local_addr().expect("it is bound")).expect("it listens");
+    page.write_all(b"GET /nowhere HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").expect("it reads");
+    let mut answer = String::new();
+    page.read_to_string(&mut answer).expect("UTF-8");
+    assert!(answer.starts_with("HTTP/1.1 404"), "{answer}");
     signal(&gateway, "HUP");
     let (first, rest) =
         heard(&mut gateway, &told).split_once('\n').map(|(first, rest)| (first.to_owned(), rest.to_owned())).unwrap();
