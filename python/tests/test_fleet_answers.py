@@ -207,6 +207,17 @@ def test_a_goal_that_the_cell_cannot_meet_is_told_to_be_one() -> None:
     assert lines[3].startswith("No setting can meet that goal")
 
 
+def test_the_least_time_of_a_cell_is_no_bound_for_answers_that_devices_share() -> None:
+    """One answer of a gateway serves many devices, so that they are done before the cell could answer each."""
+    told_of = fleet({**ONE, "devices": 200, "try_gateway": True, "goal.done": "99 % in 3 s", "try_controllers": []})
+    found = answer.find(told_of, range(1, 3), pictures=False)
+    asked = next(one.outcome for one in found.remedies if one.outcome.change.name == "asking-gateway")
+    assert asked.median("goal_s") < 3 < found.least_s
+    lines = told.lead(found)
+    assert "whatever devices do, where each has an answer of its own;" in lines[2]
+    assert lines[3].startswith("Only answers that devices share can meet that goal")
+
+
 def test_others_feel_a_collapse_and_not_a_spread() -> None:
     there = simulated({})
     spread = simulated({}, Change("spread", "spread", Effort.DEVICES, load=0.5))

@@ -69,7 +69,10 @@ class Answer:
 
     @property
     def least_s(self) -> float:
-        """The shortest time in which the cell can carry what the share of the goal sends, whatever devices do."""
+        """The shortest time in which the cell can carry what the share of the goal sends, whatever devices do.
+
+        Each device's requests cross the cell in it: a gateway that shares answers can be sooner.
+        """
         return self.fleet.goal.share * self.fleet.keys.devices * self.cost.work_s
 
     @property

@@ -42,17 +42,22 @@ def lead(answer: Answer) -> list[str]:
     reached, least = outcome.median("goal_s"), answer.least_s
     is_never = f"they never are within the horizon of {time(answer.fleet.horizon_s)}"
     when = is_never if math.isinf(reached) else f"they are after {time(reached)}"
+    # A gateway that has asked once answers many: what crosses the cell is then less than a request of each device.
+    is_shared = answer.fleet.keys.try_gateway
+    but = ", where each has an answer of its own" if is_shared else ""
     told.append(
         f"Goal: {100 * goal.share:g} % of the devices done within {time(goal.within_s)}; {when} (median of "
-        f"{len(outcome.runs)} runs). The cell needs at least {time(least)} for that, whatever devices do; one alone "
-        f"takes {time(answer.cost.alone_s)}."
+        f"{len(outcome.runs)} runs). The cell needs at least {time(least)} for that, whatever devices do{but}; "
+        f"one alone takes {time(answer.cost.alone_s)}."
     )
-    if least > goal.within_s:
+    if least > goal.within_s and is_shared:
+        told.append("Only answers that devices share can meet that goal: the cell is slower than answers for each.")
+    elif least > goal.within_s:
         told.append("No setting can meet that goal, the cell is slower: fewer devices, smaller messages, or more time.")
     elif least * BARELY > goal.within_s:
         told.append(
             f"That goal is barely above what the cell can carry, {labels.number(goal.within_s / least, 3)} times its "
-            "own minimum: no setting has much room."
+            f"own minimum: no setting {'without shared answers ' if is_shared else ''}has much room."
         )
     if lacking := missed(answer):
         told.append(f"Missed: {'; '.join(lacking)}.")
