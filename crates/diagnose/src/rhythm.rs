@@ -34,8 +34,9 @@ pub(crate) fn rhythm(chapter: &Chapter) -> Option<Rhythm> {
 fn of_all(chapter: &Chapter) -> Option<Rhythm> {
     /// Requests and devices that are looked at.
     const FEWEST: usize = 30;
-    /// More requests are not compared with each candidate.
+    /// More requests are not compared with each candidate, nor such as come later.
     const MOST: usize = 6000;
+    const MOST_PERIODS: f64 = 2000.0;
     /// Candidates are so close that phases differ by less than this share of a period at the end.
     const STEP: f64 = 0.02;
     /// How far phases point in one direction: a jitter of six tenths of the period.
@@ -56,19 +57,11 @@ fn of_all(chapter: &Chapter) -> Option<Rhythm> {
     if rough <= Rhythm::LEAST_PERIOD {
         return None;
     }
-    let span = began.iter().filter_map(|of| of.last()).copied().fold(first, f64::max) - first;
-    let step = STEP * rough * rough / span;
-    let steps = (0.1 * rough / step).ceil() as i32;
     // Each candidate costs as much as there are requests, and there are as many candidates as periods: of many, few will do.
-    let looked_at: Vec<f64> = began.iter().flatten().copied().step_by(count / MOST + 1).collect();
-    let direction = |period: f64| {
-        let turned = looked_at.iter().map(|at| std::f64::consts::TAU * (at - first) / period);
-        let (x, y) = turned.fold((0.0, 0.0), |(x, y), angle| (x + angle.cos(), y + angle.sin()));
-        (x.hypot(y) / looked_at.len() as f64, y.atan2(x))
-    };
-    let tried = (-steps..=steps).map(|number| rough + step * f64::from(number));
-    let (period, (aligned, middle)) =
-        tried.map(|period| (period, direction(period))).max_by(|one, other| one.1.0.total_cmp(&other.1.0))?;
+    let near: Vec<f64> = began.iter().flatten().map(|at| at - first).filter(|&at| at <= MOST_PERIODS * rough).collect();
+    let looked_at: Vec<f64> = near.iter().copied().step_by(near.len() / MOST + 1).collect();
+    let step = STEP / looked_at.iter().copied().fold(rough, f64::max);
+    let (period, (aligned, middle)) = most_aligned(&looked_at, (1.0 / (1.1 * rough), 1.0 / (0.9 * rough)), step)?;
     let (mut products, mut squares) = (0.0, 0.0);
     for of in &began {
         let off: Vec<f64> =
@@ -76,8 +69,8 @@ fn of_all(chapter: &Chapter) -> Option<Rhythm> {
         products += off.windows(2).map(|pair| pair[0] * pair[1]).sum::<f64>();
         squares += off.iter().map(|off| off * off).sum::<f64>();
     }
-    let away = began.iter().flatten().map(|at| {
-        let turns = (at - first) / period - middle / std::f64::consts::TAU;
+    let away = near.iter().map(|at| {
+        let turns = at / period - middle / std::f64::consts::TAU;
         (turns - turns.round()).abs() * period
     });
     let jitter = quantile(&sorted(away), 0.8)?;
@@ -87,6 +80,32 @@ fn of_all(chapter: &Chapter) -> Option<Rhythm> {
         same: 1.0,
         is_common: true,
     })
+}
+
+/// Of periods whose frequencies lie so far apart, that at whose multiples most of these times come; how far their phases point
+/// in one direction, and in which.
+fn most_aligned(times: &[f64], (lowest, highest): (f64, f64), step: f64) -> Option<(f64, (f64, f64))> {
+    let turn = |frequency: f64| {
+        move |at: &f64| {
+            let (y, x) = (std::f64::consts::TAU * at * frequency).sin_cos();
+            (x, y)
+        }
+    };
+    // From one candidate to the next each phase turns by an angle of its own: no sine but at the beginning.
+    let mut phases: Vec<(f64, f64)> = times.iter().map(turn(lowest)).collect();
+    let turns: Vec<(f64, f64)> = times.iter().map(turn(step)).collect();
+    let mut best = None;
+    for number in 0..=((highest - lowest) / step) as u32 {
+        let (x, y) = phases.iter().fold((0.0, 0.0), |(x, y), phase| (x + phase.0, y + phase.1));
+        let aligned = f64::hypot(x, y) / times.len() as f64;
+        if best.is_none_or(|(_, (most, _))| aligned > most) {
+            best = Some((1.0 / (lowest + step * f64::from(number)), (aligned, y.atan2(x))));
+        }
+        for (phase, turn) in phases.iter_mut().zip(&turns) {
+            *phase = (phase.0 * turn.0 - phase.1 * turn.1, phase.0 * turn.1 + phase.1 * turn.0);
+        }
+    }
+    best
 }
 
 /// Of each device by itself.

@@ -64,13 +64,14 @@ fn the_fuzz_corpus_keeps_every_promise() {
 }
 
 /// Classic pcap of raw IP.
-fn pcap(packets: impl IntoIterator<Item = (u32, Vec<u8>)>) -> Vec<u8> {
+fn pcap(packets: impl IntoIterator<Item = (u64, Vec<u8>)>) -> Vec<u8> {
     let mut file = Vec::new();
     for word in [0xa1b2_c3d4_u32, 0x0004_0002, 0, 0, 65_535, 101] {
         file.extend_from_slice(&word.to_le_bytes());
     }
     for (micros, packet) in packets {
-        for word in [micros / 1_000_000, micros % 1_000_000, packet.len() as u32, packet.len() as u32] {
+        let (seconds, length) = ((micros / 1_000_000) as u32, packet.len() as u32);
+        for word in [seconds, (micros % 1_000_000) as u32, length, length] {
             file.extend_from_slice(&word.to_le_bytes());
         }
         file.extend_from_slice(&packet);
@@ -128,9 +129,35 @@ fn an_option_may_fill_a_datagram() {
 #[test]
 fn a_device_may_be_heard_once() {
     let get: &[u8] = &[0x40, 1, 0, 1];
-    let file = pcap((0..300_000).map(|device| (1000 * device, to_server(device, get, 32, 12))));
+    let file = pcap((0..300_000).map(|device| (1000 * u64::from(device), to_server(device, get, 32, 12))));
     let mut rows = 0_u32;
     let found = diagnose([&file[..]], &Options::default(), &mut |_| rows += 1).unwrap();
     assert_eq!((found.devices, rows), (1 << 18, 1 << 18));
     assert!(found.doubts.iter().any(|doubt| doubt.contains("37856 packets of endpoints beyond")), "{:?}", found.doubts);
+}
+
+/// Devices report every half minute, and after some hours the clock, which began in 1970, is set: no search takes as long as
+/// there are half minutes in between.
+#[test]
+fn a_clock_may_be_set_while_devices_report() {
+    let reports = (0..1000_u64).flat_map(|round| {
+        let since = if round < 500 { 0 } else { 1_700_000_000 };
+        (0..3_u32).map(move |device| {
+            let at = since + 30 * round + u64::from(device + (round as u32 * 7 + device * 5) % 3);
+            let get = [0x40, 1, (round >> 8) as u8, round as u8];
+            (1_000_000 * at, to_server(device, &get, 32, 12))
+        })
+    });
+    let answered = reports.flat_map(|(at, asked)| {
+        let mut answer = asked.clone();
+        answer[12..16].copy_from_slice(&asked[16..20]);
+        answer[16..20].copy_from_slice(&asked[12..16]);
+        answer[20..22].copy_from_slice(&asked[22..24]);
+        answer[22..24].copy_from_slice(&asked[20..22]);
+        answer[28..30].copy_from_slice(&[0x60, 0x45]);
+        [(at, asked), (at + 100, answer)]
+    });
+    let found = diagnose([&pcap(answered)[..]], &Options::default(), &mut |_| {}).unwrap();
+    assert_eq!(found.exchanges, 3000);
+    assert!((found.period_s.value.unwrap() - 30.0).abs() < 0.1, "{:?}", found.period_s);
 }
