@@ -23,6 +23,8 @@ struct Answered {
 
 /// More transmissions than these are not matched one by one.
 const MOST_MATCHED: usize = 12;
+/// Less than this is no waiting in a queue, seconds.
+const NO_WAIT: f64 = 0.01;
 /// Behind the last transmission an answer may take so long, seconds.
 const PATIENCE: f64 = 60.0;
 
@@ -55,6 +57,7 @@ pub(crate) fn device_side(chapter: &Chapter) -> Findings {
         downlink: LinkFigures {
             rate_bps: downlink_rate(chapter, spacing),
             buffer_bytes: Figure::unknown(match (direct.last(), direct.first()) {
+                (Some(longest), Some(shortest)) if longest - shortest < NO_WAIT => "no waiting was seen".to_owned(),
                 (Some(longest), Some(shortest)) => {
                     format!("up to {:.2} s of waiting were seen, but not in which direction", longest - shortest)
                 }

@@ -16,6 +16,7 @@ use crate::reading::{
 use crate::server_side::server_side;
 use crate::summary::{Diagnosis, Summary};
 use crate::vantage::{Side, side};
+use crate::words::counted;
 
 /// The ports of CoAP, and of CoAP over DTLS and TLS (RFC 7252 §6).
 const COAP: u16 = 5683;
@@ -43,6 +44,9 @@ pub enum DiagnoseError {
     /// Only requests, or only answers.
     #[error("only one direction was captured: {0}")]
     OneDirection(&'static str),
+    /// There are messages in both directions, and no request: pings, or notifications whose registration came before.
+    #[error("no request in it: of {0} none asks for anything")]
+    NoRequest(String),
     /// What is written cannot be.
     #[error("{0}")]
     Write(#[from] io::Error),
@@ -247,6 +251,10 @@ impl Reading<'_> {
             }
         }
         self.judge(side, end, &chapters, f64::INFINITY);
+        if self.summary.exchanges() == 0 {
+            let messages = self.census.coap + self.census.dtls_judged;
+            return Err(DiagnoseError::NoRequest(counted(messages, "message of CoAP", "messages of CoAP")));
+        }
         let gathering = &self.ends[end];
         Ok(self.summary.finish(gathering, &self.census, endings))
     }

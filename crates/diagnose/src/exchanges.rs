@@ -20,6 +20,8 @@ const CHAPTER: usize = 1 << 18;
 const MOST_PEERS: usize = 1 << 18;
 /// So many of an endpoint's last exchanges are looked through for a token.
 const RECENT: usize = 16;
+/// With more copies, or more answers, a message ID is taken for another message's.
+const MOST_COPIES: usize = 256;
 /// The same bytes within so many seconds are one packet that was captured twice.
 const CAPTURED_TWICE: f64 = 0.001;
 
@@ -302,6 +304,7 @@ impl Gathering {
             && let Some(known) = exchanges.get_mut(index as usize)
             && is_of(known.token, message.token)
             && at - known.began() <= EXCHANGE_LIFETIME
+            && known.sent.len() < MOST_COPIES
         {
             known.sent.push(at);
             known.is_named |= known.token != message.token;
@@ -346,7 +349,9 @@ impl Gathering {
         if exchange.answered.is_empty() {
             exchange.first_answer = message.token;
         }
-        exchange.answered.push(at);
+        if exchange.answered.len() < MOST_COPIES {
+            exchange.answered.push(at);
+        }
         exchange.answer_bytes = bytes;
         exchange.answer_payload = message.payload;
         exchange.separate |= message.sort == Sort::Empty && message.kind == Kind::Acknowledgement;
@@ -382,6 +387,7 @@ impl Gathering {
         if let Some(&index) = self.open_pushes.get(&key)
             && let Some(push) = chapter.pushes.get_mut(index as usize)
             && at - push.sent.first().copied().unwrap_or_default() <= EXCHANGE_LIFETIME
+            && push.sent.len() < MOST_COPIES
         {
             push.sent.push(at);
             return;
@@ -392,16 +398,20 @@ impl Gathering {
 
     fn acknowledgement_of_push(&mut self, at: f64, peer: u32, message: &Message) {
         let known = self.open_pushes.get(&(peer, message.id.0));
-        if let Some(push) = known.and_then(|&index| self.chapter.pushes.get_mut(index as usize)) {
+        if let Some(push) = known.and_then(|&index| self.chapter.pushes.get_mut(index as usize))
+            && push.acknowledged.len() < MOST_COPIES
+        {
             push.acknowledged.push(at);
         }
     }
 
-    /// Where the next chapter may begin: exchanges without news since then are settled.
+    /// Where the next chapter may begin: exchanges without news since then are settled. Where the clock stands still, nothing
+    /// goes on behind it.
     pub(crate) fn cut(&self) -> f64 {
         let packets = &self.chapter.packets;
+        let (first, end) = (packets.first().map_or(0.0, |packet| packet.at), self.chapter.end());
         let middle = packets.get(packets.len() / 2).map_or(0.0, |packet| packet.at);
-        middle.max(self.chapter.end() - SETTLED)
+        if middle > first { middle.max(end - SETTLED) } else { end.next_up() }
     }
 
     /// The chapter, to be judged as far as it is settled; what is not is in the next one, too.
@@ -439,4 +449,38 @@ fn is_of(known: Token, token: Token) -> bool {
 /// Whether an exchange is judged in this chapter, the next of which begins at `cut`.
 pub(crate) fn is_settled(exchange: &Exchange, cut: f64) -> bool {
     exchange.latest() < cut
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A device that asks, at a time in microseconds, with a message ID.
+    fn asked(gathering: &mut Gathering, time: i64, id: u16) {
+        let ends = (([192, 0, 2, 1], 40_000).into(), ([192, 0, 2, 2], 5683).into());
+        let (kind, sort, id) = (Kind::Confirmable, Sort::Request, MessageId(id));
+        gathering.take(time, 40, ends, &Message { kind, sort, id, token: Token::EMPTY, payload: 0 });
+    }
+
+    #[test]
+    fn a_chapter_ends_where_the_clock_stands_still() {
+        let mut gathering = Gathering::default();
+        for id in 0..4 {
+            asked(&mut gathering, 7, id);
+        }
+        let cut = gathering.cut();
+        let chapter = gathering.turn(cut);
+        assert!(chapter.exchanges.iter().all(|exchange| is_settled(exchange, cut)));
+        assert_eq!((chapter.packets.len(), gathering.chapter.packets.len()), (4, 0));
+    }
+
+    #[test]
+    fn an_exchange_has_no_more_copies_than_are_kept() {
+        let mut gathering = Gathering::default();
+        for number in 0..2 * MOST_COPIES as i64 {
+            asked(&mut gathering, 2000 * number, 1);
+        }
+        let sent: Vec<usize> = gathering.chapter.exchanges.iter().map(|exchange| exchange.sent.len()).collect();
+        assert_eq!(sent, [MOST_COPIES, MOST_COPIES]);
+    }
 }

@@ -235,6 +235,10 @@ impl Summary {
         self.chapters.is_empty()
     }
 
+    pub(crate) fn exchanges(&self) -> u64 {
+        self.exchanges
+    }
+
     pub(crate) fn add(&mut self, side: Side, chapter: &Chapter, findings: &Findings, cut: f64) {
         self.side = Some(side);
         let scale = if findings.carried_bytes > 0.0 { findings.useful_bytes / findings.carried_bytes } else { 1.0 };
@@ -483,7 +487,7 @@ fn timers_of(side: Side, findings: &Findings) -> TimersOf {
             None => Figure::unknown("too few exchanges with three transmissions"),
         },
         max_retransmit: match timers.most.checked_sub(1) {
-            Some(most) if timers.is_limit => {
+            Some(most) if timers.is_limit && !timers.ended_sooner => {
                 Figure::estimate(most as f64, format!("many exchanges end with {} transmissions{hidden}", timers.most))
             }
             Some(most) => {

@@ -21,6 +21,8 @@ pub(crate) struct Timers {
     pub most: usize,
     /// So many exchanges ended there that it is the devices' limit.
     pub is_limit: bool,
+    /// Most of them ended before another transmission was due, by the next request: they say nothing of a limit.
+    pub ended_sooner: bool,
     /// Transmissions waited in a queue before the capture: gaps are blurred.
     pub blurred: bool,
 }
@@ -58,8 +60,19 @@ pub(crate) fn timers(exchanges: &[Exchange], at_once: impl Fn(&Exchange, usize) 
         let before = by_count.get(&(most.saturating_sub(1))).copied().unwrap_or_default();
         found.most = most;
         found.is_limit = most >= 3 && at_most >= 5 && at_most * at_most >= 5 * (at_most + before);
+        let longest = exchanges.iter().filter(|exchange| exchange.confirmable && exchange.sent.len() == most);
+        let sooner = longest.filter(|exchange| exchange.next.is_some_and(|next| next < due(exchange))).count();
+        found.ended_sooner = 2 * sooner > at_most;
     }
     found
+}
+
+/// Until when an exchange's next transmission was not due, if waits double: a device that gives up asks again then.
+fn due(exchange: &Exchange) -> f64 {
+    const DOUBLED: f64 = 1.9;
+    let last = exchange.sent.len() - 1;
+    let before = exchange.sent.get(last.saturating_sub(1)).copied().unwrap_or_default();
+    exchange.last_sent() + DOUBLED * (exchange.last_sent() - before)
 }
 
 /// The default of RFC 7252 §4.8.

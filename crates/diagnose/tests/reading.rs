@@ -252,6 +252,13 @@ fn pings_are_no_answers_without_a_request() {
     assert!((loop_time - 0.7).abs() < 1e-6, "a ping of the server shows the round trip: {loop_time}");
 }
 
+#[test]
+fn where_nothing_is_asked_nothing_is_judged() {
+    let (ping, reset) = ([0x40, 0, 0x56, 1], [0x70, 0, 0x56, 1]);
+    let refused = read(&pcap(101, &[(0, ipv4(true, &ping)), (1000, ipv4(false, &reset))])).unwrap_err();
+    assert_eq!(refused.to_string(), "no request in it: of 2 messages of CoAP none asks for anything");
+}
+
 /// Three requests of which two come in turned order, and each is answered.
 #[test]
 fn few_requests_out_of_order_are_no_sign_of_a_full_uplink() {

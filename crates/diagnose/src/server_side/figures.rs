@@ -113,6 +113,7 @@ fn downlink_rate(evidence: &Evidence<'_>) -> Figure {
         Downlink::Stopping(found) => {
             Figure::estimate(found.rate, "it explains best when devices stopped to retransmit")
         }
+        Downlink::Bound(0.0) => Figure::unknown("no answer was captured"),
         Downlink::Bound(rate) => {
             Figure::at_least(rate, "one answer each in the busiest 20 seconds; it never had a queue")
         }

@@ -1,6 +1,6 @@
 //! What devices do is told as it was: how many exchanges they have open, whether they report together, and under which preset.
 
-use millpond_diagnose::{Diagnosis, Fitting, Options, Side, diagnose};
+use millpond_diagnose::{Diagnosis, Fitting, Grade, Options, Side, diagnose};
 
 use crate::laboratory::capture;
 
@@ -31,6 +31,21 @@ fn timers_fit_the_preset_that_made_them() {
             assert_eq!((found.verdict, found.names.first()), (Fitting::Fits, Some(&name)), "{found:?}");
         }
     }
+}
+
+/// Loops of ten seconds end every exchange behind its third transmission, and say nothing of a limit; where little is
+/// answered, the fifth is the last.
+#[test]
+fn answers_are_no_limit_of_retransmissions() {
+    let of = |path: String, side| {
+        told(&format!("{LOOPS}\"rfc7252\""), &path, "until = \"3 h\"", 1, side).timers.max_retransmit
+    };
+    for side in [Side::Devices, Side::Server] {
+        let answered = of(path("1 Mbit/s", "5 s", 0.0), side);
+        assert_eq!((answered.value, answered.grade), (Some(2.0), Grade::AtLeast), "{answered:?}");
+    }
+    let given_up = of(path("1 Mbit/s", "5 s", 0.7), Side::Devices);
+    assert_eq!((given_up.value, given_up.grade), (Some(4.0), Grade::Estimate), "{given_up:?}");
 }
 
 /// Settings of their own: the wait alone is told beside the preset, another backoff is no preset's.
