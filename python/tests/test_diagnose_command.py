@@ -173,6 +173,14 @@ def test_what_makes_no_sense_is_one_line(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_capture_is_not_replaced_by_what_can_be_given_away(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    kept = tmp_path / "server.pcap"
+    kept.write_bytes(b"a day's work")
+    code, _, err = said(capfd, "diagnose", "--anonymise", tmp_path / "." / "server.pcap", kept)
+    assert (code, "is what is read: name another file" in err) == (2, True)
+    assert kept.read_bytes() == b"a day's work"
+
+
 def test_what_is_no_capture_is_one_line(tmp_path: Path) -> None:
     text = tmp_path / "notes.txt"
     text.write_text("no capture", encoding="utf-8")

@@ -37,6 +37,10 @@ fn whole(flags: &Diagnose) -> Result<(), Failure> {
     let sources = flags.files.iter().map(|file| open(file)).collect::<Result<Vec<_>, _>>()?;
     let options = Options { side: flags.side.map(Into::into), ports: flags.port.clone() };
     if let Some(path) = &flags.anonymise {
+        if flags.files.iter().any(|file| is_same(file, path)) {
+            let path = path.display();
+            return Err(Failure::Usage(format!("--anonymise: {path} is what is read: name another file")));
+        }
         return give_away(path, sources, &options, &named);
     }
     let mut rows = flags.exchanges.as_deref().map(Rows::create).transpose()?;
@@ -53,6 +57,10 @@ fn whole(flags: &Diagnose) -> Result<(), Failure> {
         failed.map_or_else(|| rows.finish(), Err)?;
     }
     print(flags, &found)
+}
+
+fn is_same(one: &Path, other: &Path) -> bool {
+    matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
 }
 
 fn give_away(path: &Path, sources: Vec<Source>, options: &Options, named: &str) -> Result<(), Failure> {
