@@ -220,7 +220,7 @@ lint-rust: | $(BIN)/python
 	for features in '' oscore oscore-algorithms; do \
 	  $(CARGO) clippy -p millpond-coap --all-targets --features "$$features" --locked -- -D warnings || exit 1; \
 	done
-	for features in '' server tcp tls dtls server,tcp server,dtls json,cbor oscore oscore,server,tcp; do \
+	for features in '' server tcp tls dtls server,tcp server,dtls json,cbor oscore edhoc,server,tcp; do \
 	  $(CARGO) clippy -p millpond-live --lib --no-default-features --features "$$features" --locked -- -D warnings || exit 1; \
 	done
 	for features in '' calm,embassy-net rfc7252,embassy-net,ipv6; do \

@@ -7,6 +7,8 @@
 //!
 //! A file that the file system knows by another number than its last line says is a copy, or was restored, and may be older than what was
 //! used since. Its sequence numbers then continue 2^24 further on.
+//!
+//! Instead of a context a file may have credentials, by which one is agreed upon (EDHOC, RFC 9528). Its keys end with the process.
 
 use std::fmt::Write as _;
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -14,7 +16,7 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use millpond_coap::oscore::{Algorithm, Context, Hash, Parameters, PartialIv, Start};
-use millpond_live::OscoreContexts;
+use millpond_live::{ClientBuilder, EdhocCredentials, OscoreContexts, Uri};
 use millpond_path::{InputError, unknown};
 use serde::Deserialize;
 use zeroize::Zeroizing;
@@ -33,6 +35,21 @@ struct Written {
     recipient_id: String,
     algorithm: Option<String>,
     hash: Option<String>,
+}
+
+/// A file with credentials.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenCredentials {
+    private_key: Zeroizing<String>,
+    credential: String,
+    peers: Vec<String>,
+}
+
+/// What a file has.
+enum Given {
+    Context(Context, Sent),
+    Credentials(EdhocCredentials),
 }
 
 /// Hashes by the names of the file.
@@ -132,6 +149,13 @@ fn beside(context: &Path) -> PathBuf {
 /// # Errors
 /// A file that cannot be read, that others may read, or that is in use; one line that names what in it cannot be used, and what can.
 pub fn read(path: &Path) -> Result<(Context, Sent), Failure> {
+    match given(path)? {
+        Given::Context(context, sent) => Ok((context, sent)),
+        Given::Credentials(_) => Err(Failure::Usage(format!("{}: has credentials and no context", path.display()))),
+    }
+}
+
+fn given(path: &Path) -> Result<Given, Failure> {
     let origin = path.display().to_string();
     let failed = |error: io::Error| Failure::of_file(&origin, &error);
     let mut file = File::open(path).map_err(failed)?;
@@ -139,22 +163,70 @@ pub fn read(path: &Path) -> Result<(Context, Sent), Failure> {
     let mut text = Zeroizing::new(String::new());
     file.read_to_string(&mut text).map_err(failed)?;
     let usage = |error: InputError| Failure::Usage(error.to_string());
+    if toml::from_str::<toml::Table>(&text).is_ok_and(|keys| keys.contains_key("private_key")) {
+        return Ok(Given::Credentials(credentials(&origin, &text).map_err(usage)?));
+    }
     // Whatever is wrong is told before the file of the sequence numbers is looked for.
     derive(&origin, &text, Start::Fresh).map_err(usage)?;
     let (sent, bound) = Sent::open(path)?;
     let context = derive(&origin, &text, Start::Stored(bound)).map_err(usage)?;
-    Ok((context, sent))
+    Ok(Given::Context(context, sent))
 }
 
-/// Reads contexts, and locks them as long as what is returned is used.
+fn credentials(origin: &str, text: &str) -> Result<EdhocCredentials, InputError> {
+    let written: WrittenCredentials =
+        toml::from_str(text).map_err(|error| InputError::from_toml(origin, text, &error))?;
+    let key = bytes(origin, "private_key", &written.private_key)?;
+    let own = bytes(origin, "credential", &written.credential)?;
+    let peers = written.peers.iter().map(|peer| bytes(origin, "peers", peer)).collect::<Result<Vec<_>, _>>()?;
+    if peers.is_empty() {
+        return Err(InputError::at_key(origin, "peers", "names nobody; give the credential of each that is taken"));
+    }
+    EdhocCredentials::new(&key, &own, peers.iter().map(|peer| peer.as_slice()))
+        .map_err(|error| InputError::new(origin, error.to_string()))
+}
+
+fn bytes(origin: &str, key: &str, digits: &str) -> Result<Zeroizing<Vec<u8>>, InputError> {
+    let problem = "give hexadecimal digits, two for each byte";
+    crate::values::hex(digits).map(Zeroizing::new).map_err(|_| InputError::at_key(origin, key, problem))
+}
+
+/// The contexts of a server, locked as long as what is returned is used.
 ///
 /// # Errors
-/// As [`read`], and two contexts that cannot be told apart.
-pub fn contexts(paths: &[PathBuf]) -> Result<OscoreContexts, Failure> {
+/// As [`read`], two contexts that cannot be told apart, and more than one file of credentials.
+pub fn of_server(paths: &[PathBuf]) -> Result<OscoreContexts, Failure> {
     let contexts = OscoreContexts::new();
+    let mut accepts = false;
     for path in paths {
-        let (context, mut sent) = read(path)?;
-        contexts.add(context, move |bound| sent.store(bound))?;
+        match given(path)? {
+            Given::Context(context, mut sent) => contexts.add(context, move |bound| sent.store(bound))?,
+            Given::Credentials(_) if accepts => {
+                let told = "a second file with credentials; write all that are taken into the peers of one";
+                return Err(Failure::Usage(format!("{}: {told}", path.display())));
+            }
+            Given::Credentials(ours) => {
+                accepts = true;
+                contexts.accept(ours);
+            }
+        }
+    }
+    Ok(contexts)
+}
+
+/// The context of a client, locked as long as what is returned is used, or agreed upon with the server of this URI by a client like this.
+///
+/// # Errors
+/// As [`read`], and a server that agrees upon nothing.
+pub async fn of_client(path: &Path, client: ClientBuilder, server: &Uri) -> Result<OscoreContexts, Failure> {
+    let contexts = OscoreContexts::new();
+    match given(path)? {
+        Given::Context(context, mut sent) => contexts.add(context, move |bound| sent.store(bound))?,
+        Given::Credentials(ours) => {
+            let client = client.build().await?;
+            contexts.establish(&client, server, &ours).await?;
+            client.shutdown().await;
+        }
     }
     Ok(contexts)
 }
@@ -178,10 +250,7 @@ fn is_private(_: &str, _: &fs::Metadata) -> Result<(), Failure> {
 
 fn derive(origin: &str, text: &str, start: Start) -> Result<Context, InputError> {
     let written: Written = toml::from_str(text).map_err(|error| InputError::from_toml(origin, text, &error))?;
-    let bytes = |key: &str, digits: &str| {
-        let problem = "give hexadecimal digits, two for each byte";
-        crate::values::hex(digits).map(Zeroizing::new).map_err(|_| InputError::at_key(origin, key, problem))
-    };
+    let bytes = |key: &str, digits: &str| bytes(origin, key, digits);
     let secret = bytes("secret", &written.secret)?;
     let salt = bytes("salt", written.salt.as_ref().map_or("", |salt| salt.as_str()))?;
     let id_context = written.id_context.as_deref().map(|digits| bytes("id_context", digits)).transpose()?;
@@ -221,7 +290,10 @@ fn hash(name: &str) -> Result<Hash, String> {
 /// # Errors
 /// A file that is there already, or cannot be written; an ID that does not fit.
 pub fn new(flags: &NewContexts) -> Result<(), Failure> {
-    let NewContexts { client, server, algorithm, client_id, server_id } = flags;
+    let NewContexts { client, server, edhoc, algorithm, client_id, server_id } = flags;
+    if *edhoc {
+        return new_credentials(client, server);
+    }
     let mut random = Zeroizing::new([0; 26]);
     getrandom::fill(random.as_mut_slice())
         .map_err(|error| Failure::Failed(format!("the operating system gives no random bytes: {error}")))?;
@@ -241,6 +313,32 @@ pub fn new(flags: &NewContexts) -> Result<(), Failure> {
     writeln!(
         anstream::stdout(),
         "{} for the client, {} for the server, each with its file .sent: move them there, and keep no copies",
+        client.display(),
+        server.display()
+    )?;
+    Ok(())
+}
+
+/// Makes credentials of a client and of its server, each of which takes the other.
+fn new_credentials(client: &Path, server: &Path) -> Result<(), Failure> {
+    let mut kids = [0; 8];
+    getrandom::fill(&mut kids)
+        .map_err(|error| Failure::Failed(format!("the operating system gives no random bytes: {error}")))?;
+    let (of_client, of_server) = kids.split_at(4);
+    let (one, other) = (EdhocCredentials::generate(of_client)?, EdhocCredentials::generate(of_server)?);
+    for (path, (key, own), (_, peer)) in [(client, &one, &other), (server, &other, &one)] {
+        let text = Zeroizing::new(format!(
+            "# Credentials for EDHOC (RFC 9528). Anybody who has the private key is taken for its owner; the others are no secret.\n\
+             private_key = \"{}\"\ncredential = \"{}\"\npeers = [\"{}\"]\n",
+            *hex(&**key),
+            *hex(own),
+            *hex(peer)
+        ));
+        create(path, text.as_bytes())?;
+    }
+    writeln!(
+        anstream::stdout(),
+        "{} for the client, {} for the server: move them there; a server takes each client whose credential is in its peers",
         client.display(),
         server.display()
     )?;

@@ -145,7 +145,8 @@ pub(crate) async fn client(flags: &Request, uri: &Uri) -> Result<Client, Failure
         builder = builder.trace(|event| trace::print(event, false));
     }
     if let Some(path) = &flags.oscore {
-        builder = builder.oscore(oscore::contexts(std::slice::from_ref(path))?);
+        let plain = Client::builder().security(flags.credentials.read()?);
+        builder = builder.oscore(oscore::of_client(path, plain, uri).await?);
     }
     Ok(builder.build().await?)
 }

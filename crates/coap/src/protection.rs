@@ -178,7 +178,10 @@ pub enum ResponseFault {
 pub(crate) fn check(message: &Outgoing<'_>) -> Result<(), ProtectError> {
     let is_plain = message.options.iter().all(|(number, _)| *number != number::OSCORE);
     let must_be_protected = message.code.is_request() || message.code.is_success();
-    if is_plain && must_be_protected { Err(ProtectError::Plain) } else { Ok(()) }
+    // EDHOC protects its messages by itself; nothing else is written in this format.
+    let is_of_edhoc = message.code == Code::CHANGED
+        && message.options.iter().any(|(number, value)| (*number, *value) == (number::CONTENT_FORMAT, &[64]));
+    if is_plain && must_be_protected && !is_of_edhoc { Err(ProtectError::Plain) } else { Ok(()) }
 }
 
 /// Whether it is a notification, or begins them.

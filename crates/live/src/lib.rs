@@ -97,6 +97,8 @@ pub use millpond_control::{PeerController, Preset};
 pub use options::Options;
 pub use path_key::PathKey;
 pub use response::{ExchangeReport, Grade, Response};
+#[cfg(feature = "edhoc")]
+pub use security::EdhocCredentials;
 #[cfg(feature = "oscore")]
 pub use security::OscoreContexts;
 pub use security::PeerIdentity;

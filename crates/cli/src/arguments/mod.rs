@@ -203,7 +203,8 @@ pub enum Verb {
     /// Make security contexts of OSCORE, which protect messages from end to end (RFC 8613).
     #[command(after_help = "Examples:\n  \
         millpond oscore new\n  \
-        millpond oscore new --client-id 07 device7.oscore gateway7.oscore")]
+        millpond oscore new --client-id 07 device7.oscore gateway7.oscore\n  \
+        millpond oscore new --edhoc device.edhoc server.edhoc")]
     Oscore {
         /// What to do with them.
         #[command(subcommand)]

@@ -11,7 +11,7 @@ use crate::values;
 /// What to do with security contexts of OSCORE.
 #[derive(Debug, Subcommand)]
 pub enum Contexts {
-    /// Make a pair of files, for a client and its server, with a new random secret.
+    /// Make a pair of files, for a client and its server, with a new random secret, or with keys to agree upon secrets.
     New(NewContexts),
 }
 
@@ -24,6 +24,9 @@ pub struct NewContexts {
     /// The file of the server; it must not be there.
     #[arg(default_value = "server.oscore")]
     pub server: PathBuf,
+    /// Credentials with new keys instead, by which the two agree upon a context whenever the client begins (EDHOC, RFC 9528).
+    #[arg(long, conflicts_with_all = ["algorithm", "client_id", "server_id"])]
+    pub edhoc: bool,
     /// How messages are encrypted, by the name in COSE.
     #[arg(long, value_name = "NAME", default_value = Algorithm::AesCcm16_64_128.name(), value_parser = oscore::algorithm)]
     pub algorithm: Algorithm,

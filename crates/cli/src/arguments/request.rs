@@ -126,7 +126,8 @@ pub struct Request {
     /// Long bodies in bursts, both ways, if the server knows Q-Block1 and Q-Block2 (RFC 9177).
     #[arg(long)]
     pub q_block: bool,
-    /// Protect request and answer by the security context in this file, which `millpond oscore new` makes (OSCORE, RFC 8613).
+    /// Protect request and answer by the security context in this file (OSCORE, RFC 8613), or by one that its credentials agree upon (EDHOC); `millpond
+    /// oscore new` makes either.
     #[arg(long, value_name = "FILE", conflicts_with = "q_block")]
     pub oscore: Option<PathBuf>,
     /// Give up after this long [when the controller does].

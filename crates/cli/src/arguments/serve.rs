@@ -59,8 +59,8 @@ pub struct Serve {
     /// Let long bodies travel in bursts to and from clients that ask for it (RFC 9177).
     #[arg(long)]
     pub q_block: bool,
-    /// Serve only what the security context in this file protects, which `millpond oscore new` makes (OSCORE, RFC 8613); may be
-    /// repeated, for a client each.
+    /// Serve only what the security context in this file protects (OSCORE, RFC 8613), or contexts that its credentials agree upon
+    /// (EDHOC); `millpond oscore new` makes either. May be repeated, for a client each.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["q_block", "unasked"])]
     pub oscore: Vec<std::path::PathBuf>,
     /// Take datagrams of up to this size; a request in a longer one is answered with 4.13 [1452 bytes].

@@ -71,7 +71,7 @@ pub async fn serve(flags: Serve, interrupt: &mut Interrupt) -> Result<(), Failur
         builder = builder.security(security);
     }
     if !flags.oscore.is_empty() {
-        builder = builder.oscore(oscore::contexts(&flags.oscore)?);
+        builder = builder.oscore(oscore::of_server(&flags.oscore)?);
     }
     if let Some(controller) = &flags.controller {
         builder = builder.controller(controller.clone());

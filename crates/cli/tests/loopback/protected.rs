@@ -315,3 +315,43 @@ fn protection_costs_the_bytes_that_the_page_says_and_no_handshake() {
     // 591 bytes. python/millpond/fleet/security.py has these flights.
     assert_eq!(dtls, &(43, 60, vec![114, 60, 146, 108, 96, 67]));
 }
+
+#[test]
+fn credentials_agree_upon_a_context_that_protects_everything_after() {
+    let directory = fresh_directory("protected-edhoc");
+    let [client, server] = ["client", "server"].map(|side| file(&directory, side));
+    let said = millpond(&["oscore", "new", "--edhoc", &client, &server]);
+    assert_eq!((said.code, said.err.as_str()), (Some(0), ""));
+    let mut serving = Server::start(&["--oscore", &server, "--tcp"]);
+    let base = serving.listening("coap+tcp");
+    for uri in [serving.at("/hello"), format!("{base}/hello")] {
+        assert!(millpond(&["get", "--oscore", &client, &uri]).well().starts_with("Hello"));
+    }
+    // One that begins anew replaces its context; what is not protected is refused as before.
+    let again = millpond(&["get", "--verbose", "--oscore", &client, &serving.at("/hello")]);
+    assert_eq!(again.code, Some(0), "{}", again.err);
+    let plain = millpond(&["get", &serving.at("/hello")]);
+    assert!(plain.err.contains("answered 4.01 Unauthorized: OSCORE required"), "{}", plain.err);
+
+    // Who is not known, and a server that is another, agree upon nothing.
+    let [stray, elsewhere] = ["stray", "elsewhere"].map(|side| file(&directory, side));
+    assert_eq!(millpond(&["oscore", "new", "--edhoc", &stray, &elsewhere]).code, Some(0));
+    let told = millpond(&["get", "--oscore", &stray, &serving.at("/hello")]);
+    assert_eq!(told.code, Some(8));
+    assert!(told.err.contains("EDHOC: unknown credential"), "{}", told.err);
+    let known = std::fs::read_to_string(&client).expect("it was made");
+    let peers = known.lines().find(|line| line.starts_with("peers")).expect("its server");
+    let kept = std::fs::read_to_string(&stray).expect("it was made");
+    let kept: String = kept.lines().filter(|line| !line.starts_with("peers")).map(|line| format!("{line}\n")).collect();
+    std::fs::write(&stray, format!("{kept}{peers}\n")).expect("written");
+    let told = millpond(&["get", "--oscore", &stray, &serving.at("/hello")]);
+    assert!(told.err.contains("EDHOC is refused: the server does not know this credential"), "{}", told.err);
+    let plain = Server::start(&[]);
+    let told = millpond(&["get", "--oscore", &client, &plain.at("/hello")]);
+    assert!(told.err.contains("EDHOC is answered 4.04: check that the server does it"), "{}", told.err);
+
+    // What cannot be used is told in a line.
+    std::fs::write(&stray, known.replace("peers = [\"", "peers = [\"zz")).expect("written");
+    let told = millpond(&["get", "--oscore", &stray, &plain.at("/hello")]);
+    assert!(told.err.trim_end().ends_with("peers: give hexadecimal digits, two for each byte"), "{}", told.err);
+}

@@ -126,7 +126,13 @@ impl<P: Copy + PartialEq + Send + Sync + 'static> Protection<P> for Guard<P> {
             true => self.protector.unprotect_request(request, &mut plain),
             false => Err(Refusal::Malformed),
         };
-        let received = taken.map_err(|refusal| refused(&*self.protector, refusal).unwrap_or_default())?;
+        let received = taken.map_err(|refusal| {
+            let mut answer = Vec::new();
+            match refusal {
+                Refusal::NotProtected if self.protector.establish(request, &mut answer).is_some() => answer,
+                refusal => refused(&*self.protector, refusal).unwrap_or_default(),
+            }
+        })?;
         // Who has a context of its own, and forges an address, neither ends nor takes over an observation of another context.
         let known = self.observers.find(from.hash, |(known, _)| *known == from);
         if known.is_some_and(|(_, known)| known.kid() != received.kid()) {

@@ -46,6 +46,12 @@ pub trait Protector: Debug + Send + Sync {
         taken.unwrap_or(Err(ResponseFault::OtherContext))
     }
 
+    /// Answers a request that is not protected, if it asks for a context (EDHOC, RFC 9528): appends a message, whose kind, message ID and
+    /// token do not count. Others are [refused](Refusal::NotProtected).
+    fn establish(&self, _request: &Message<'_>, _into: &mut Vec<u8>) -> Option<()> {
+        None
+    }
+
     /// As [`Context::unprotect_request`](super::Context::unprotect_request), of the context that the request names.
     ///
     /// # Errors

@@ -9,6 +9,8 @@ mod anchors;
 mod certificate;
 #[cfg(feature = "_secure")]
 mod client;
+#[cfg(feature = "edhoc")]
+mod edhoc;
 mod identity;
 #[cfg(feature = "oscore")]
 mod oscore;
@@ -22,6 +24,8 @@ mod server;
 #[cfg(feature = "_secure")]
 mod verify;
 
+#[cfg(feature = "edhoc")]
+pub use edhoc::EdhocCredentials;
 pub use identity::PeerIdentity;
 #[cfg(feature = "oscore")]
 pub use oscore::OscoreContexts;

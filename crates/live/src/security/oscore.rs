@@ -4,6 +4,8 @@ use std::fmt;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+#[cfg(feature = "edhoc")]
+use millpond_coap::message::Message;
 use millpond_coap::oscore::{Context, Protector, Which};
 
 use crate::Error;
@@ -14,7 +16,15 @@ const GAP: u32 = 1_000;
 /// Security contexts of OSCORE (RFC 8613) by which a [client](crate::ClientBuilder::oscore) or a
 /// [server](crate::ServerBuilder::oscore) protects all its messages. Clones share them.
 #[derive(Clone, Debug, Default)]
-pub struct OscoreContexts(Arc<Mutex<Vec<Kept>>>);
+pub struct OscoreContexts(Arc<Mutex<All>>);
+
+#[derive(Debug, Default)]
+struct All {
+    kept: Vec<Kept>,
+    /// Who agrees upon further ones.
+    #[cfg(feature = "edhoc")]
+    acceptor: Option<super::edhoc::Acceptor>,
+}
 
 /// Stores the bound of the sequence numbers of a context.
 type Store = Box<dyn FnMut(u64) -> io::Result<()> + Send>;
@@ -22,6 +32,9 @@ type Store = Box<dyn FnMut(u64) -> io::Result<()> + Send>;
 struct Kept {
     context: Context,
     store: Store,
+    /// That was agreed upon with the peer at this place among the credentials.
+    #[cfg(feature = "edhoc")]
+    with: Option<usize>,
 }
 
 impl fmt::Debug for Kept {
@@ -64,15 +77,28 @@ impl OscoreContexts {
         store: impl FnMut(u64) -> io::Result<()> + Send + 'static,
     ) -> Result<(), Error> {
         let mut all = self.all();
-        if all.iter().any(|kept| kept.context.recipient_id() == context.recipient_id()) {
+        if all.kept.iter().any(|kept| kept.context.recipient_id() == context.recipient_id()) {
             let reason = "has two contexts with one recipient ID; give each client an ID of its own".into();
             return Err(Error::Setting { name: "oscore", reason });
         }
-        all.push(Kept { context, store: Box::new(store) });
+        all.kept.push(Kept {
+            context,
+            store: Box::new(store),
+            #[cfg(feature = "edhoc")]
+            with: None,
+        });
         Ok(())
     }
 
-    fn all(&self) -> MutexGuard<'_, Vec<Kept>> {
+    /// A server agrees upon further contexts, with those whose credentials these name (EDHOC, RFC 9528): it answers requests for
+    /// `/.well-known/edhoc` that nothing protects. Each has one context, which another handshake replaces. 256 are begun within 16
+    /// seconds; then the answer is 5.03 with Max-Age.
+    #[cfg(feature = "edhoc")]
+    pub fn accept(&self, ours: crate::EdhocCredentials) {
+        self.all().acceptor = Some(super::edhoc::Acceptor::new(ours));
+    }
+
+    fn all(&self) -> MutexGuard<'_, All> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -85,9 +111,22 @@ impl Protector for OscoreContexts {
             Which::Named(option) => kept.context.is_for(option),
             Which::Of(recipient_id) => kept.context.recipient_id() == recipient_id,
         };
-        if let Some(kept) = self.all().iter_mut().find(is_meant) {
+        if let Some(kept) = self.all().kept.iter_mut().find(is_meant) {
             act(if matches!(which, Which::Sent) { &mut kept.context } else { kept.ready() });
         }
+    }
+
+    #[cfg(feature = "edhoc")]
+    fn establish(&self, request: &Message<'_>, into: &mut Vec<u8>) -> Option<()> {
+        let All { kept, acceptor } = &mut *self.all();
+        let mut agreed = None;
+        let is_taken = |id: &[u8]| kept.iter().any(|kept| kept.context.recipient_id() == id);
+        acceptor.as_mut()?.answer(request, is_taken, |context, with| agreed = Some((context, with)), into)?;
+        if let Some((context, with)) = agreed {
+            kept.retain(|kept| kept.with != Some(with));
+            kept.push(Kept { context, store: Box::new(|_| Ok(())), with: Some(with) });
+        }
+        Some(())
     }
 }
 
