@@ -18,6 +18,7 @@ CRATES: dict[str, set[str]] = {
     "link": {"control"},
     "coap": {"control"},
     "ffi": {"control"},
+    "plugin": {"control"},
     "path": {"control", "link"},
     "sim": {"control", "link", "coap", "path"},
     "live": {"control", "coap"},
@@ -27,7 +28,7 @@ CRATES: dict[str, set[str]] = {
     "gateway": {"live", "path"},
     "cli": {"control", "coap", "live", "path", "emulate", "diagnose", "gateway"},
     "web": {"control", "path", "sim"},
-    "py": {"control", "link", "coap", "path", "sim", "cli", "diagnose"},
+    "py": {"control", "link", "coap", "path", "sim", "cli", "diagnose", "plugin"},
 }
 
 #: The steps of the package from the lowest floor up; a step knows itself and those before it.

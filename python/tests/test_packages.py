@@ -30,6 +30,7 @@ PUBLISHED = {
     "embedded",
     "cli",
     "ffi",
+    "plugin",
 }
 WORKSPACE: dict[str, Any] = read_tree(ROOT / "Cargo.toml")["workspace"]["package"]
 

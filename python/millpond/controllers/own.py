@@ -1,7 +1,7 @@
 """Custom controllers: found by name, tried out, and distinguished by their code.
 
-A name is `file.py:Class`, relative to a folder, or `package.module:Class`. Where Python code names a controller, the
-class itself will do, or any callable that makes one.
+A name is `file.py:Class`, relative to a folder (of a compiled module `file.so:Class`), or `package.module:Class`. Where
+Python code names a controller, the class itself will do, or any callable that makes one.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import contextlib
 import functools
 import hashlib
 import importlib
+import importlib.machinery
 import importlib.util
 import inspect
 import re
@@ -34,6 +35,9 @@ AnyController: TypeAlias = str | Mapping[str, object] | Make
 
 #: The calls without which there is no controller.
 _NEEDED = ("on_start", "on_timeout", "on_reply")
+#: How the names of files end that are modules, written in Python and compiled ones.
+COMPILED = tuple(importlib.machinery.EXTENSION_SUFFIXES)
+FILES = (".py", *COMPILED)
 _NONE = "it has no controllers: write `class Mine(millpond.Controller)`"
 
 
@@ -76,7 +80,7 @@ class OwnControllers:
     def know(self, name: str, folder: Path) -> None:
         """Takes the controller of this name from files that were handed over in a folder. Errors as for `find`."""
         place, _, of_class = name.rpartition(":")
-        if place.endswith(".py") and (file := folder / kept(name) / Path(place).name).is_file():
+        if place.endswith(FILES) and (file := folder / kept(name) / Path(place).name).is_file():
             self._known[name] = replace(self.find(f"{file}:{of_class}"), name=name)
 
     @staticmethod
@@ -146,7 +150,7 @@ class _Kept(OwnControllers):
             return self._known[name]
         place, _, of_class = name.rpartition(":")
         folder = self._directory / kept(name)
-        if not place.endswith(".py") or name not in self._digests:
+        if not place.endswith(FILES) or name not in self._digests:
             raise UsageError(f"{self._directory}: {name}: no source of it is kept: its runs cannot be run again")
         if not self._run_code:
             raise UsageError(
@@ -183,7 +187,7 @@ def short(name: str) -> str:
     """The name without the folders."""
     plain, asked, settings = name.partition("?")
     place, _, of_class = plain.rpartition(":")
-    return f"{Path(place).name}:{of_class}{asked}{settings}" if place.endswith(".py") else name
+    return f"{Path(place).name}:{of_class}{asked}{settings}" if place.endswith(FILES) else name
 
 
 def watched(
@@ -227,7 +231,7 @@ _files: dict[Path, _File] = {}
 
 def _load(name: str, folders: Sequence[Path]) -> Own:
     place, _, of_class = name.rpartition(":")
-    if place.endswith(".py"):
+    if place.endswith(FILES):
         files = [folder / Path(place).expanduser() for folder in folders]
         file = _from_file(next((file for file in files if file.exists()), files[0]))
         return Own(name, _found(file.module, place, of_class, name), file.code, file.root)
@@ -253,14 +257,18 @@ def _from_file(file: Path) -> _File:
     except OSError as error:
         raise UsageError(f"{file}: {error.strerror or error}{_beside(file)}") from None
     if path not in _files or not _files[path].is_fresh:
-        name = f"own_{path.stem}_{hashlib.sha256(source).hexdigest()[:12]}"
+        is_compiled = path.name.endswith(COMPILED)  # then its name is how it begins
+        name = path.name.partition(".")[0] if is_compiled else f"own_{path.stem}_{_digest(source)[7:19]}"
         spec = importlib.util.spec_from_file_location(name, path)
         if spec is None:
             raise UsageError(f"{file}: cannot be loaded as Python")
         module = sys.modules[name] = importlib.util.module_from_spec(spec)
         with _forgetting(path.parent, but=name), _importing_from(path.parent), _failures(str(file)):
             # the very bytes whose digest is kept, whatever becomes of the file meanwhile
-            exec(compile(source, path, "exec"), module.__dict__)
+            if is_compiled and spec.loader is not None:
+                spec.loader.exec_module(module)
+            else:
+                exec(compile(source, path, "exec"), module.__dict__)
             sources = _sources(module, path.parent)
         code = {**_digests(sources, path.parent), path.name: _digest(source)}
         _files[path] = _File(module, path.parent, code)
@@ -335,11 +343,8 @@ def _failures(what: str) -> Iterator[None]:
 
 def _classes(found: Any) -> list[str]:
     """The controllers that a module (or class) has."""
-    return [
-        name
-        for name, value in vars(found).items()
-        if isinstance(value, type) and issubclass(value, Controller) and value is not Controller
-    ]
+    types = {name: value for name, value in vars(found).items() if isinstance(value, type) and value is not Controller}
+    return [name for name, value in types.items() if issubclass(value, Controller) or hasattr(value, "__millpond__")]
 
 
 def _check(make: Any, name: str) -> None:
@@ -347,7 +352,8 @@ def _check(make: Any, name: str) -> None:
     if not callable(make):
         kind = "module" if isinstance(make, ModuleType) else type(make).__name__
         raise UsageError(f"{name}: {kind} makes no controllers: name a class")
-    if isinstance(make, type):
+    # what has `__millpond__` hands over a controller of a compiled module (crate `millpond-plugin`)
+    if isinstance(make, type) and not hasattr(make, "__millpond__"):
         if not issubclass(make, Controller):
             raise UsageError(f"{name}: no controller: write `class {make.__name__}(millpond.Controller)`")
         lacking = [call for call in _NEEDED if getattr(getattr(make, call), "__isabstractmethod__", False)]
@@ -433,6 +439,8 @@ def _root(module: ModuleType) -> Path:
 
 def _sources(module: ModuleType, root: Path) -> list[Path]:
     """The file of a module, and those below the same folder that it imports."""
+    if str(module.__file__).endswith(COMPILED):
+        return [Path(str(module.__file__)).resolve()]
     found: dict[Path, None] = {}
     waiting = [module]
     while waiting:

@@ -23,7 +23,7 @@ from millpond.plan.program import Program
 from millpond.results.directory import FORMAT, MANIFEST, Cell, Results
 from millpond.results.factor import Value
 from millpond.results.provenance import digest, engine_digest, tree_state
-from millpond.results.store import Parts, Unwritten, alone_in, claim, write_json, write_pieces, write_text
+from millpond.results.store import Parts, Unwritten, alone_in, claim, write_bytes, write_json, write_pieces
 from millpond.run import earlier, executors, possible
 from millpond.run.jobs import POLL_SECONDS, Done, Here, Job, Place, finished, jobs_of
 from millpond.run.spread import Elsewhere, Workers
@@ -363,7 +363,7 @@ def _total(runs: pa.Table, name: str) -> float:
 def _copy(files: Mapping[str, Path], directory: Path) -> None:
     for place, source in files.items():
         (directory / place).parent.mkdir(parents=True, exist_ok=True)
-        write_text(directory / place, source.read_text(encoding="utf-8"))
+        write_bytes(directory / place, source.read_bytes())
 
 
 def with_places(runs: pa.Table, program: Program) -> pa.Table:

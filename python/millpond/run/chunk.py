@@ -6,6 +6,7 @@ run gives depends on these, so a chunk that is run again elsewhere gives the sam
 
 from __future__ import annotations
 
+import base64
 import json
 import sys
 import tempfile
@@ -136,7 +137,7 @@ def work(task: str) -> Answer:
 
 
 def _texts(program: Program) -> dict[str, str]:
-    return {place: source.read_text(encoding="utf-8") for place, source in program.sources.items()}
+    return {place: base64.b64encode(source.read_bytes()).decode() for place, source in program.sources.items()}
 
 
 def _jobs(told: Mapping[str, Any]) -> list[tuple[Any, int, int]]:
@@ -159,7 +160,7 @@ def _own(sources: str, names: tuple[str, ...]) -> OwnControllers:
     for place, text in json.loads(sources).items():
         file = home / place
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text, encoding="utf-8")
+        file.write_bytes(base64.b64decode(text))
     own = OwnControllers(*(home / kept(name) for name in names))
     for name in names:
         own.know(name, home)

@@ -11,11 +11,11 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyInt, PyMapping, PyString};
 
-use super::class::OwnClass;
+use super::class::OwnMaker;
 use super::failure::Failure;
 use super::feedback::Feedback;
 use super::numbers::{length_named, shown, whole, word};
-use super::own::{CLASSES, NOW, PythonController, WHEN_ONE_ENDS};
+use super::own::{CLASSES, NOW, WHEN_ONE_ENDS};
 use super::values::{Cx, ENDS, Exchange, Sample, View, Wait, Wishes};
 
 /// What programs set beside the preset's own: no wait is shorter. A scenario's controller has none.
@@ -78,9 +78,8 @@ impl Controller {
     /// A controller of the user's own: `make` is its class or a factory, called without arguments.
     #[staticmethod]
     fn own(make: Bound<'_, PyAny>, name: &str) -> PyResult<Self> {
-        let class = Arc::new(OwnClass::read(name, make)?);
         let failed = Arc::default();
-        let watched = Checked::new(PythonController::of(&class, &failed));
+        let watched = Checked::new(OwnMaker::read(name, make)?.controller(&failed));
         Ok(Self { kind: Kind::Own { name: name.to_owned(), failed }, watched })
     }
 

@@ -1,15 +1,16 @@
-//! Classes of controllers written in Python: tried out once, and handed to runs by name.
+//! Controllers from Python modules, written in Python or compiled: tried out once, and handed to runs by name.
 
 use std::sync::{Arc, OnceLock};
 
 use millpond_control::{PeerController, Span, Wishes};
+use millpond_plugin::{CAPSULE, Guest};
 use millpond_sim::Controllers;
 use millpond_sim::scenario::{OwnChoice, Settings, Value};
 use pyo3::call::PyCallArgs;
 use pyo3::exceptions::PyValueError;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyCapsule, PyDict};
 
 use super::failure::{Failure, Fault};
 use super::numbers::{length, shown};
@@ -18,6 +19,57 @@ use super::values;
 
 /// Copies that an exchange can have: their numbers fit a byte.
 const COPIES: usize = 1 << u8::BITS;
+
+/// What makes the controllers of a name.
+#[derive(Debug)]
+pub(crate) enum OwnMaker {
+    /// A class written in Python.
+    Class(Arc<OwnClass>),
+    /// The pattern that a compiled module handed over; Python is not asked again.
+    Guest { name: String, pattern: Guest },
+}
+
+impl OwnMaker {
+    /// Makes one controller for trial. `make` is called without arguments.
+    ///
+    /// # Errors
+    /// ValueError with one line; what was raised is its cause.
+    pub(super) fn read(name: &str, make: Bound<'_, PyAny>) -> PyResult<Self> {
+        let py = make.py();
+        let made = make.call0().map_err(|error| Fault::Raised(error).told(py, name, "its making").raised(py))?;
+        let Some(hand_over) = made.getattr_opt(intern!(py, "__millpond__"))? else {
+            return OwnClass::read(name, make, made).map(|class| Self::Class(Arc::new(class)));
+        };
+        let refused = |why: String| PyValueError::new_err(format!("{name}: {why}"));
+        let handed =
+            hand_over.call0().map_err(|error| Fault::Raised(error).told(py, name, "__millpond__").raised(py))?;
+        let capsule = handed.cast::<PyCapsule>().ok().and_then(|capsule| capsule.pointer_checked(Some(CAPSULE)).ok());
+        let Some(plugin) = capsule else {
+            let told =
+                format!("__millpond__ returned {}, not a capsule '{}'", shown(&handed), CAPSULE.to_string_lossy());
+            return Err(refused(told));
+        };
+        #[expect(unsafe_code, reason = "what a compiled module hands over is a pointer")]
+        // SAFETY: a capsule of this name holds a plugin, lives as long as `handed`, and modules are never unloaded.
+        let pattern = unsafe { Guest::of(plugin.as_ptr().cast()) }.map_err(|error| refused(error.to_string()))?;
+        Ok(Self::Guest { name: name.to_owned(), pattern })
+    }
+
+    /// A controller for a peer about which nothing is known. It leaves its first failure in `failed`.
+    pub(super) fn controller(&self, failed: &Arc<OnceLock<Failure>>) -> PeerController {
+        match self {
+            Self::Class(class) => PythonController::of(class, failed),
+            Self::Guest { name, pattern } => {
+                let (name, failed) = (name.clone(), Arc::clone(failed));
+                PeerController::own(pattern.telling(Arc::new(move |told| {
+                    // Only the first one counts.
+                    let _ = failed.set(Failure { told: format!("{name}: {told}"), cause: None });
+                })))
+            }
+        }
+    }
+}
+
 /// A class of the user's own that makes controllers, and what all of them have in common.
 #[derive(Debug)]
 pub(crate) struct OwnClass {
@@ -45,14 +97,10 @@ pub(super) struct Defines {
 }
 
 impl OwnClass {
-    /// Makes one controller for trial and asks it for all that never changes.
-    ///
-    /// # Errors
-    /// ValueError with one line; what was raised is its cause.
-    pub(super) fn read(name: &str, make: Bound<'_, PyAny>) -> PyResult<Self> {
+    /// Asks one controller, which was made for trial, for all that never changes.
+    fn read(name: &str, make: Bound<'_, PyAny>, controller: Bound<'_, PyAny>) -> PyResult<Self> {
         let py = make.py();
         let base = py.import(intern!(py, "millpond.controller"))?.getattr(intern!(py, "Controller"))?;
-        let controller = make.call0().map_err(|error| Fault::Raised(error).told(py, name, "its making").raised(py))?;
         if !controller.is_instance(&base)? {
             let what = controller.get_type().name()?;
             return Err(PyValueError::new_err(format!(
@@ -143,7 +191,7 @@ impl<'py> Trial<'_, 'py> {
 
 /// The classes that a scenario names.
 #[derive(Debug, Default)]
-pub(crate) struct OwnClasses(Vec<(OwnChoice, Arc<OwnClass>)>);
+pub(crate) struct OwnClasses(Vec<(OwnChoice, OwnMaker)>);
 
 impl OwnClasses {
     /// Asks `find` for the class behind every custom name, and tries it out. `find` takes name and settings and
@@ -156,24 +204,24 @@ impl OwnClasses {
         scenario: &millpond_sim::Scenario,
         find: Option<&Bound<'_, PyAny>>,
     ) -> Result<Self, (String, PyErr)> {
-        let mut classes: Vec<(OwnChoice, Arc<OwnClass>)> = Vec::new();
+        let mut classes: Vec<(OwnChoice, OwnMaker)> = Vec::new();
         for (place, choice) in scenario.controllers() {
             let Some(choice) = choice.own().filter(|&choice| classes.iter().all(|(known, _)| known != choice)) else {
                 continue;
             };
             let class = Self::load(py, choice, find).map_err(|error| (place, error))?;
-            classes.push((choice.clone(), Arc::new(class)));
+            classes.push((choice.clone(), class));
         }
         Ok(Self(classes))
     }
 
-    fn load(py: Python<'_>, choice: &OwnChoice, find: Option<&Bound<'_, PyAny>>) -> PyResult<OwnClass> {
+    fn load(py: Python<'_>, choice: &OwnChoice, find: Option<&Bound<'_, PyAny>>) -> PyResult<OwnMaker> {
         let Some(find) = find else {
             let told = format!("`{}` is not built in, and controllers of your own cannot be found here", choice.name());
             return Err(PyValueError::new_err(told));
         };
         let make = find.call1((choice.name(), as_dict(py, choice.settings())?))?;
-        OwnClass::read(choice.name(), make)
+        OwnMaker::read(choice.name(), make)
     }
 
     /// Whether all controllers are built in.
@@ -205,8 +253,8 @@ impl RunClasses<'_> {
 impl Controllers for RunClasses<'_> {
     fn own(&self, choice: &OwnChoice) -> Result<PeerController, String> {
         let found = self.classes.0.iter().find(|(known, _)| known == choice);
-        let (_, class) = found.ok_or_else(|| format!("`{}` was not loaded with the scenario", choice.name()))?;
-        Ok(PythonController::of(class, &self.failed))
+        let (_, maker) = found.ok_or_else(|| format!("`{}` was not loaded with the scenario", choice.name()))?;
+        Ok(maker.controller(&self.failed))
     }
 
     fn failure(&self) -> Option<String> {
