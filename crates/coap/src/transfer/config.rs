@@ -47,6 +47,10 @@ impl Config {
         etag_length: 4,
         limits: Limits::DEFAULT,
     };
+
+    /// For a device that talks to a server or two, over an endpoint of [`Config::SMALL`](crate::Config::SMALL): as
+    /// [`DEFAULT`](Self::DEFAULT) in blocks of 512 bytes, within [`Limits::SMALL`].
+    pub const SMALL: Self = Self { block: BlockSize::B512, limits: Limits::SMALL, ..Self::DEFAULT };
 }
 
 impl Config {
@@ -106,6 +110,20 @@ impl Limits {
         observers: 16_384,
         observers_per_peer: 64,
     };
+
+    /// 4 asks, 8 KiB; bodies of 2 KiB, 4 KiB of them and of what is kept, one body of a peer, 2 in bursts; 4 observers, 2 for each
+    /// peer. A judgement, like those of the endpoint.
+    pub const SMALL: Self = Self {
+        asks: 4,
+        bytes: 8 << 10,
+        body: 2 << 10,
+        bodies: 4 << 10,
+        bodies_per_peer: 1,
+        bursts: 2,
+        kept: 4 << 10,
+        observers: 4,
+        observers_per_peer: 2,
+    };
 }
 
 impl Default for Limits {
@@ -141,4 +159,18 @@ pub enum ConfigError {
     /// An interval that ends before it begins.
     #[error("renew_after ends before it begins")]
     RenewAfter,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Endpoint, Identities, transfer::Host};
+    use millpond_control::{ChanceSeed, Preset};
+
+    #[test]
+    fn a_small_host_fits_a_small_endpoint() {
+        let (controller, chance) = (Preset::RFC7252.build(), ChanceSeed::new(1));
+        let endpoint = Endpoint::<u8>::new(crate::Config::SMALL, controller, chance, 0, Identities::counted()).unwrap();
+        assert!(Host::new(endpoint, Config::SMALL, chance).is_ok());
+    }
 }
