@@ -16,7 +16,7 @@ import pytest
 from own_controllers import text
 
 import millpond
-from millpond import UsageError, cli
+from millpond import UsageError, _engine, cli
 from millpond.controllers import own
 from millpond.results.directory import read_manifest
 
@@ -93,7 +93,7 @@ def test_settings_are_its_parameters_and_an_arena_names_it(here: Path, capfd: py
         with pytest.raises((UsageError, ValueError), match=told):
             own.watched(NAME, settings, here)()
     with pytest.raises(SystemExit) as ended:
-        cli.main(["arena", "--candidate", NAME, "--against", "rfc7252", "--drawn", "1", "--runs", "2", "--out", "arena"])
+        cli.main(f"arena --candidate {NAME} --against rfc7252 --drawn 1 --runs 2 --out arena".split())
     assert ended.value.code == 0
     assert NAME in capfd.readouterr().out
 
@@ -104,7 +104,7 @@ def test_it_can_be_driven_by_hand_as_the_verdicts_do(here: Path) -> None:
     wait = peer.on_start(exchange, 40, millpond.Cx(1_000))
     assert (wait.us, wait.reason) == (3_000_000, "blind")
     assert peer.on_timeout(exchange, millpond.Cx(3_001_000)).us == 6_000_000
-    peer.on_reply(exchange, millpond.Sample("piggybacked", 3_500_000, 500_000, 1), millpond.Cx(3_501_000))
+    peer.on_reply(exchange, _engine.Sample("piggybacked", 3_500_000, 500_000, 1), millpond.Cx(3_501_000))
     assert peer.copy().view().rto_us == 3_000_000
 
 
