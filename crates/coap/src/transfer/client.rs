@@ -162,12 +162,19 @@ impl<L: MessageLayer> Host<L> {
         Instant::from_micros(now.as_micros().saturating_add(fresh)).after(jitter)
     }
 
-    /// A request of ours was answered.
-    pub(crate) fn response_came(&mut self, now: Instant, entry: L::Entry, exchange: ExchangeId, exchanged: Exchanged) {
-        // What waited goes first, and may get the slot of this one.
+    /// An exchange is over: whose it was, if it was an ask's. What waited for it goes first, and may get its slot in the layer.
+    fn exchange_ended(&mut self, now: Instant, exchange: ExchangeId) -> Option<u32> {
         let owner = self.owners.take(exchange);
         self.try_again(now, 1);
-        let Some(Owner::Ask(slot)) = owner else { return };
+        match owner? {
+            Owner::Ask(slot) => Some(slot),
+            Owner::Observer(_) => None,
+        }
+    }
+
+    /// A request of ours was answered.
+    pub(crate) fn response_came(&mut self, now: Instant, entry: L::Entry, exchange: ExchangeId, exchanged: Exchanged) {
+        let Some(slot) = self.exchange_ended(now, exchange) else { return };
         let Some(mut asked) = self.asks.take(slot).sure("ask that has an exchange") else { return };
         let Some(message) = self.layer.message(&entry).sure("message of a response") else { return };
         let Read { observe, max_age, .. } = Read::of(&message, self.layer.room());
@@ -213,10 +220,7 @@ impl<L: MessageLayer> Host<L> {
 
     /// A renewal was answered by what is older than a notification to it, which was taken.
     pub(crate) fn renewal_was_overtaken(&mut self, now: Instant, exchange: ExchangeId) {
-        // What waited goes first, and may get the slot of this one.
-        let owner = self.owners.take(exchange);
-        self.try_again(now, 1);
-        let Some(Owner::Ask(slot)) = owner else { return };
+        let Some(slot) = self.exchange_ended(now, exchange) else { return };
         let Some(mut asked) = self.asks.take(slot).sure("ask that has an exchange") else { return };
         asked.renewal = None;
         if let Some(watch) = &mut asked.watch {
@@ -254,11 +258,9 @@ impl<L: MessageLayer> Host<L> {
             // The last one (RFC 7641 §4.2).
             None => {
                 asked.watch = None;
-                self.owners.take(exchange);
-                self.layer.cancel(now, exchange);
+                self.cancel_exchange(now, exchange);
                 if let Some(renewal) = asked.renewal.take() {
-                    self.owners.take(renewal);
-                    self.layer.cancel(now, renewal);
+                    self.cancel_exchange(now, renewal);
                 }
             }
         }
@@ -266,11 +268,16 @@ impl<L: MessageLayer> Host<L> {
         self.take_message(now, slot, asked, entry, Exchanged::default());
     }
 
+    /// What comes of an exchange is nobody's any more.
+    pub(super) fn cancel_exchange(&mut self, now: Instant, exchange: ExchangeId) {
+        self.owners.take(exchange);
+        self.layer.cancel(now, exchange);
+    }
+
     /// What was being fetched is out of date.
     fn stop_fetching(&mut self, now: Instant, asked: &mut Asked<L::Peer>) {
         if let Some(fetching) = asked.exchange.take() {
-            self.owners.take(fetching);
-            self.layer.cancel(now, fetching);
+            self.cancel_exchange(now, fetching);
         }
         asked.begin_anew();
     }
@@ -318,9 +325,7 @@ impl<L: MessageLayer> Host<L> {
 
     /// A request of ours ended without an answer.
     pub(crate) fn request_failed(&mut self, now: Instant, exchange: ExchangeId, why: AskFailure, copies: u8) {
-        let owner = self.owners.take(exchange);
-        self.try_again(now, 1);
-        if let Some(Owner::Ask(slot)) = owner {
+        if let Some(slot) = self.exchange_ended(now, exchange) {
             self.exchange_failed(now, slot, why, copies);
         }
     }
@@ -365,12 +370,10 @@ impl<L: MessageLayer> Host<L> {
         // One that was not answered yet may have been heard.
         let registering = asked.exchange.filter(|_| asked.registers).and_then(|exchange| self.layer.token_of(exchange));
         for exchange in [asked.exchange, asked.renewal].into_iter().flatten() {
-            self.owners.take(exchange);
-            self.layer.cancel(now, exchange);
+            self.cancel_exchange(now, exchange);
         }
         if let Some(watch) = asked.watch {
-            self.owners.take(watch.subscription);
-            self.layer.cancel(now, watch.subscription);
+            self.cancel_exchange(now, watch.subscription);
         }
         let token = asked.watch.map(|watch| watch.token).or(registering);
         if let Some(token) = token.filter(|_| deregisters) {

@@ -308,8 +308,7 @@ impl<L: MessageLayer> Host<L> {
         let observer = self.observers.remove(slot, |peer| layer.hash(&peer))?;
         self.layer.hold_token(observer.peer, observer.token, false);
         if let Some(exchange) = observer.under_way {
-            self.owners.take(exchange);
-            self.layer.cancel(now, exchange);
+            self.cancel_exchange(now, exchange);
         }
         Some(observer.peer)
     }
