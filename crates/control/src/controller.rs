@@ -159,12 +159,21 @@ pub struct Wishes {
     /// For a request of fewer copies than RFC 7252 has by default it is half as long for each, as it is with a timer that doubles.
     /// Zero: no wish; then that wait is all.
     pub last_wait: Span,
+    /// It reacts to [marks](Sample::is_marked) as RFC 3168 §6.1.2 asks of a sender, so that replies to it may be marked in place of
+    /// being dropped. Who does not react must not ask for that.
+    pub ecn: bool,
 }
 
 impl Wishes {
     /// Nothing.
-    pub const NONE: Self =
-        Self { naming: Naming::None, confirmable_every: 0, nstart: 0, governs_requests: false, last_wait: Span::ZERO };
+    pub const NONE: Self = Self {
+        naming: Naming::None,
+        confirmable_every: 0,
+        nstart: 0,
+        governs_requests: false,
+        last_wait: Span::ZERO,
+        ecn: false,
+    };
 }
 
 /// Numbers for traces and reports, never for decisions. What a controller does not keep is `None`.

@@ -85,6 +85,7 @@ pub struct Sample {
     retransmissions: u8,
     named: u8,
     kind: ReplyKind,
+    is_marked: bool,
     len: u16,
     reply_len: u16,
 }
@@ -117,6 +118,7 @@ impl Sample {
             retransmissions,
             named: NAMES_NONE,
             kind,
+            is_marked: false,
             len: 0,
             reply_len: 0,
         }
@@ -147,6 +149,18 @@ impl Sample {
             1 => self.naming(1, self.since_last),
             _ => Self { named: NAMES_FURTHER, ..self },
         }
+    }
+
+    /// The same, but a queue marked the reply in place of dropping it (ECN, RFC 3168).
+    #[must_use]
+    pub const fn marked(self) -> Self {
+        Self { is_marked: true, ..self }
+    }
+
+    /// Whether a queue marked the reply in place of dropping it. Only a controller that [asks for it](crate::Wishes::ecn) is told.
+    #[must_use]
+    pub const fn is_marked(&self) -> bool {
+        self.is_marked
     }
 
     /// Time from the first copy to the reply.
@@ -298,6 +312,13 @@ mod tests {
         assert_eq!((sample.message_len(), sample.reply_len()), (0, 0));
         let told = sample.of_bytes(40, 1_100);
         assert_eq!((told.message_len(), told.reply_len(), told.evidence()), (40, 1_100, sample.evidence()));
+    }
+
+    #[test]
+    fn a_mark_changes_nothing_else() {
+        let sample = Sample::new(ReplyKind::Piggybacked, FIRST, LAST, 2).naming(2, LAST);
+        assert!(!sample.is_marked() && sample.marked().is_marked());
+        assert_eq!(sample.marked().evidence(), sample.evidence());
     }
 
     #[test]

@@ -69,6 +69,12 @@ impl<P> Shaper<P> {
             let problem = "wifi: contention for a channel is simulated, not emulated: leave this key out";
             return Err(Error::Path(problem.to_owned()));
         }
+        for (name, direction) in [("uplink", &path.uplink), ("downlink", &path.downlink)] {
+            if direction.aqm.marks() {
+                let problem = format!("{name}.aqm.ecn: packets are marked in simulations alone: leave this key out");
+                return Err(Error::Path(problem));
+            }
+        }
         let seed = ChanceSeed::new(seed);
         let link = |direction: &millpond_path::Direction, number, toward: Toward| {
             let link = direction.link(seed, number).map(|link| link.repeat(path.levels()));

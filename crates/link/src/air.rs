@@ -13,6 +13,7 @@ pub(crate) struct Flying<P> {
     pub(crate) left: u64,
     pub(crate) len: u32,
     pub(crate) lost: bool,
+    pub(crate) marked: bool,
     pub(crate) payload: P,
 }
 
@@ -153,7 +154,7 @@ mod tests {
     use super::*;
 
     fn flying(number: u64, due: u64, lost: bool) -> Flying<()> {
-        Flying { due, number, left: 0, len: 94, lost, payload: () }
+        Flying { due, number, left: 0, len: 94, lost, marked: false, payload: () }
     }
 
     fn drain(air: &mut Air<()>) -> Vec<(u64, u64)> {

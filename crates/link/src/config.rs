@@ -17,6 +17,9 @@ pub struct Config {
     pub queue: Limit,
     /// Whether the queue drops packets before it is full.
     pub aqm: Aqm,
+    /// Whether it marks packets whose senders react to that ([`crate::Link::offer_capable`]) in place of dropping them (RFC 3168);
+    /// PIE only while it would drop no more than a tenth (RFC 8033, section 5.1).
+    pub ecn: bool,
     /// Whether packets that are merely being delayed take up room as well.
     pub queue_counts: Counted,
     /// Bytes that the rate stage charges for each packet on top of its length, for instance 14 for an Ethernet header.
@@ -81,7 +84,7 @@ pub enum Limit {
     Packets(u64),
 }
 
-/// Active queue management (RFC 7567): how a queue keeps itself short. Packets are dropped, never marked.
+/// Active queue management (RFC 7567): how a queue keeps itself short. Packets are dropped, or marked ([`Config::ecn`]).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Aqm {
     /// It does not: what does not fit is dropped at the tail.
@@ -317,6 +320,7 @@ impl Config {
             jitter: Jitter::None,
             queue,
             aqm: Aqm::None,
+            ecn: false,
             queue_counts: Counted::Waiting,
             overhead: 0,
             overhead_in_queue: false,

@@ -24,6 +24,8 @@ pub struct Counters {
     pub dropped_too_large: Tally,
     /// Dropped by a queue that keeps itself short.
     pub dropped_managed: Tally,
+    /// Marked in place of a drop by a queue that keeps itself short, when it let them out; whatever became of them then.
+    pub marked: Tally,
     /// Lost by the medium; with losses after the rate stage, counted when the loss is handed out.
     pub lost: Tally,
     /// Handed out at the far end.

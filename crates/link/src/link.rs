@@ -6,7 +6,7 @@ mod managing;
 use crate::access::Levels;
 use crate::air::{Air, Flying};
 use crate::aloft::Aloft;
-use crate::aqm::{Managed, Parked};
+use crate::aqm::{Ecn, Managed, Parked};
 use crate::config::{Config, ConfigError, Counted, InFlight, LossAt, Order};
 use crate::counters::{Counters, Imbalance, Tally};
 use crate::jitter::Delay;
@@ -34,6 +34,8 @@ pub struct Link<P> {
     loss: Radios,
     delay: Delay,
     queue: Queue<P>,
+    /// It marks in place of dropping.
+    marks: bool,
     /// What waits behind the packet in service, if the queue manages itself.
     managed: Option<Box<Managed<P>>>,
     air: Air<P>,
@@ -76,6 +78,8 @@ pub struct Parcel<P> {
     pub left: Instant,
     /// When it arrived.
     pub at: Instant,
+    /// The queue marked it in place of dropping it ([`Link::offer_capable`]).
+    pub marked: bool,
 }
 
 impl<P> Link<P> {
@@ -100,6 +104,7 @@ impl<P> Link<P> {
             rate: RateStage::new(config.rate),
             loss: Radios::new(config.loss, config.loss_of, seed, number),
             queue: Queue::new(config.queue),
+            marks: config.ecn,
             managed: Managed::new(config.aqm, seed, number).map(Box::new),
             air: Air::new(delay.order()),
             delay,
@@ -153,6 +158,21 @@ impl<P> Link<P> {
     /// As [`Link::offer`].
     #[inline]
     pub fn offer_of(&mut self, now: Instant, radio: u32, len: u32, payload: P) -> Result<(), (DropReason, P)> {
+        self.take(now, radio, Ecn::NotCapable, len, payload)
+    }
+
+    /// The same of a packet whose receiver has its sender react to marks as to losses (RFC 3168, section 5: ECT): a queue that
+    /// marks ([`Config::ecn`]) does that in place of dropping it.
+    ///
+    /// # Errors
+    /// As [`Link::offer`].
+    pub fn offer_capable(&mut self, now: Instant, radio: u32, len: u32, payload: P) -> Result<(), (DropReason, P)> {
+        let ecn = if self.marks { Ecn::Capable } else { Ecn::NotCapable };
+        self.take(now, radio, ecn, len, payload)
+    }
+
+    #[inline(always)]
+    fn take(&mut self, now: Instant, radio: u32, ecn: Ecn, len: u32, payload: P) -> Result<(), (DropReason, P)> {
         let now = self.advance(now);
         let number = self.counters.offered.packets;
         self.counters.offered.add(len);
@@ -165,14 +185,14 @@ impl<P> Link<P> {
         let halted = if self.is_halted() { self.paused.map_or(now, |(since, _)| since) } else { now };
         let beyond = self.aloft.as_mut().map_or(Occupancy::NOTHING, |aloft| aloft.held(halted));
         if self.managed.is_some() {
-            return self.park(now, Parked { number, since: now, len, room, radio, payload }, beyond);
+            return self.park(now, Parked { number, since: now, len, room, radio, ecn, payload }, beyond);
         }
         if let Err(reason) = self.queue.admit(room, beyond) {
             self.count_refused(reason, len);
             return Err((reason, payload));
         }
         let departs = self.rate.serve(now, charged);
-        let waiting = Waiting { number, departs, len, radio, payload };
+        let waiting = Waiting { number, departs, len, radio, marked: false, payload };
         if departs <= now {
             // Takes no time to send, so everything before it is out as well: it never is in the queue.
             self.launch(waiting);
@@ -235,7 +255,7 @@ impl<P> Link<P> {
         if let Some((packet, at, reason)) = self.managed.as_mut().and_then(|managed| managed.fetch_dropped()) {
             let Parked { number, len, payload, .. } = packet;
             let at = Instant::from_micros(at);
-            return Some(Delivered::Dropped(Parcel { payload, len, number, left: at, at }, reason));
+            return Some(Delivered::Dropped(Parcel { payload, len, number, left: at, at, marked: false }, reason));
         }
         if self.is_halted() {
             return None;
@@ -251,9 +271,9 @@ impl<P> Link<P> {
     /// The first in the air, if it is due by then.
     #[inline]
     fn hand_out(&mut self, by: u64) -> Option<Delivered<P>> {
-        let Flying { due, number, left, len, lost, payload } = self.air.pop(by)?;
+        let Flying { due, number, left, len, lost, marked, payload } = self.air.pop(by)?;
         let at = Instant::from_micros(due.max(self.resumed));
-        let parcel = Parcel { payload, len, number, left: Instant::from_micros(left), at };
+        let parcel = Parcel { payload, len, number, left: Instant::from_micros(left), at, marked };
         if lost {
             self.counters.lost.add(len);
             self.lost_after.add(len);
@@ -381,11 +401,11 @@ impl<P> Link<P> {
     /// The packet's last bit is out: decides its fate and delay.
     #[inline(always)]
     fn launch(&mut self, waiting: Waiting<P>) {
-        let Waiting { number, departs, len, radio, payload } = waiting;
+        let Waiting { number, departs, len, radio, marked, payload } = waiting;
         self.counters.carried.add(len);
         let lost = self.loss_at == LossAt::AfterRate && self.loss.strikes(radio, number, departs);
         let due = if lost { self.delay.earliest(departs) } else { self.delay.arrival(departs, number) };
-        let due = self.air.push(Flying { due, number, left: departs, len, lost, payload });
+        let due = self.air.push(Flying { due, number, left: departs, len, lost, marked, payload });
         let room = self.room(len);
         if let Some(aloft) = self.aloft.as_mut().filter(|_| !lost) {
             aloft.push(due, room);

@@ -70,6 +70,7 @@ pub(crate) struct Waiting<P> {
     pub(crate) len: u32,
     /// Whose random numbers it has.
     pub(crate) radio: u32,
+    pub(crate) marked: bool,
     pub(crate) payload: P,
 }
 
@@ -162,7 +163,7 @@ mod tests {
     fn capacity(limit: Limit, room: u32) -> u64 {
         let mut queue = Queue::new(limit);
         while queue.admit(room, Occupancy::NOTHING).is_ok() {
-            queue.push(Waiting { number: 0, departs: 0, len: room, radio: 0, payload: () }, room);
+            queue.push(Waiting { number: 0, departs: 0, len: room, radio: 0, marked: false, payload: () }, room);
         }
         queue.held().packets
     }

@@ -472,6 +472,60 @@ fn codel_drops_ever_faster_while_the_queue_stands() {
     assert!(drops.len() > 500);
 }
 
+/// What an overloaded queue that marks does with packets of which every fourth may not be marked, one every 0.5 ms for each of 1 ms:
+/// when each was marked, and when each was dropped, with its number; µs.
+fn marking(aqm: Aqm, packets: u64) -> (Vec<u64>, Vec<(u64, u64)>) {
+    let rate = Rate::BitsPerSecond(RATE);
+    let config = Config { aqm, ecn: true, ..Config::plain(rate, Span::ZERO, Limit::Packets(1_000_000)) };
+    let mut link = Link::new(&config, ChanceSeed::new(SEED), LINK).unwrap();
+    let (mut marked, mut dropped) = (Vec::new(), Vec::new());
+    for number in 0..packets {
+        let now = Instant::from_micros(number * 500);
+        let offer = if number % 4 == 3 { Link::offer_of } else { Link::offer_capable };
+        if offer(&mut link, now, 0, 1_000, ()).is_err() {
+            dropped.push((now.as_micros(), number));
+        }
+        while let Some(delivered) = link.deliver(now) {
+            match delivered {
+                // It was taken out of the queue a millisecond before.
+                Delivered::Arrived(parcel) if parcel.marked => {
+                    assert_ne!(parcel.number % 4, 3);
+                    marked.push(parcel.at.as_micros() - 1_000);
+                }
+                Delivered::Dropped(parcel, _) => dropped.push((parcel.at.as_micros(), parcel.number)),
+                Delivered::Arrived(_) | Delivered::Lost(_) => {}
+            }
+        }
+    }
+    link.check_conservation().unwrap();
+    assert!(link.counters().marked.packets - marked.len() as u64 <= 1, "one is on its way");
+    (marked, dropped)
+}
+
+/// Marks and drops come at the same times, an interval over the root of their number apart.
+#[test]
+fn codel_marks_when_it_would_drop() {
+    let (marked, dropped) = marking(Aqm::CoDel(CoDelRules::RFC8289), 16_000);
+    assert!(dropped.iter().all(|(_, number)| number % 4 == 3), "what may be marked is not dropped");
+    let mut acts: Vec<u64> = marked.iter().copied().chain(dropped.iter().map(|(at, _)| *at)).collect();
+    acts.sort_unstable();
+    assert!(marked.len() > 300 && dropped.len() > 50, "{} and {}", marked.len(), dropped.len());
+    let mut due = acts[0] as f64;
+    for (n, at) in acts.iter().enumerate().skip(1).take(500) {
+        due += 100_000.0 / (n as f64).sqrt();
+        assert!((*at as f64) >= due - n as f64 && (*at as f64) <= due + 1_001.0, "act {n} at {at}, due at {due}");
+    }
+}
+
+/// RFC 8033, section 5.1: what does not react to marks is dropped once its probability is above a tenth.
+#[test]
+fn pie_marks_as_long_as_it_would_drop_few() {
+    let (marked, dropped) = marking(Aqm::Pie(PieRules::RFC8033), 20_000);
+    let first = |may_be_marked: bool| dropped.iter().find(|(_, number)| (number % 4 != 3) == may_be_marked).unwrap().0;
+    assert!(!marked.is_empty() && marked.iter().all(|at| *at < 2_000_000), "{marked:?}");
+    assert!(first(true) > 0 && dropped.iter().filter(|(_, number)| number % 4 != 3).count() > 3_000, "{dropped:?}");
+}
+
 /// Of an unresponsive load of 1.25 times the rate a fifth has to go, and what is left waits about as long as it may.
 #[test]
 fn pie_drops_what_is_too_much_and_holds_its_target() {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::{Duration, InputError, Size, direction::LONGEST, unknown, word_or_table};
 
-/// Active queue management (RFC 7567). Packets are dropped, never marked.
+/// Active queue management (RFC 7567).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", deny_unknown_fields)]
 pub enum Aqm {
@@ -25,7 +25,7 @@ pub enum Aqm {
         /// Nothing is dropped while no more waits; none: the longest packet of the direction.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         max_packet: Option<Size>,
-        /// Refused: nobody here understands marks.
+        /// Packets whose senders react to marks are marked in place of dropped.
         #[serde(default, skip_serializing_if = "is_off")]
         ecn: bool,
     },
@@ -47,7 +47,7 @@ pub enum Aqm {
         /// What a flow may send in its turn.
         #[serde(default = "quantum")]
         quantum: Size,
-        /// Refused: nobody here understands marks.
+        /// Packets whose senders react to marks are marked in place of dropped.
         #[serde(default, skip_serializing_if = "is_off")]
         ecn: bool,
     },
@@ -66,7 +66,7 @@ pub enum Aqm {
         /// Nothing is dropped while no more than two of these wait; none: the longest packet of the direction.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         max_packet: Option<Size>,
-        /// Refused: nobody here understands marks.
+        /// Packets whose senders react to marks are marked in place of dropped.
         #[serde(default, skip_serializing_if = "is_off")]
         ecn: bool,
     },
@@ -111,6 +111,12 @@ impl Aqm {
         matches!(self, Self::FqCoDel { .. })
     }
 
+    /// Whether it marks packets in place of dropping them (ECN, RFC 3168).
+    #[must_use]
+    pub const fn marks(&self) -> bool {
+        matches!(self, Self::CoDel { ecn: true, .. } | Self::FqCoDel { ecn: true, .. } | Self::Pie { ecn: true, .. })
+    }
+
     /// What a link does, where packets are at most so long.
     pub(crate) fn model(self, mtu: Option<Size>) -> millpond_link::Aqm {
         let longest = |own: Option<Size>| own.or(mtu).unwrap_or(LONGEST_PACKET).0.min(MOST_BYTES.0) as u32;
@@ -143,23 +149,18 @@ impl Aqm {
     /// One line with the place and the fix.
     pub(crate) fn check(self, key: &str, origin: &str) -> Result<(), InputError> {
         let refuse = |name: &str, problem: String| Err(InputError::at_key(origin, &format!("{key}.{name}"), problem));
-        let (times, sizes, ecn) = match self {
+        let (times, sizes) = match self {
             Self::None => return Ok(()),
-            Self::CoDel { target, interval, max_packet, ecn } => {
-                ([("target", target), ("interval", interval), ("interval", interval)], [max_packet, None], ecn)
+            Self::CoDel { target, interval, max_packet, .. } => {
+                ([("target", target), ("interval", interval), ("interval", interval)], [max_packet, None])
             }
-            Self::FqCoDel { target, interval, max_packet, quantum, ecn, .. } => {
-                ([("target", target), ("interval", interval), ("interval", interval)], [max_packet, Some(quantum)], ecn)
+            Self::FqCoDel { target, interval, max_packet, quantum, .. } => {
+                ([("target", target), ("interval", interval), ("interval", interval)], [max_packet, Some(quantum)])
             }
-            Self::Pie { target, update, max_burst, max_packet, ecn } => {
-                ([("target", target), ("update", update), ("max_burst", max_burst)], [max_packet, None], ecn)
+            Self::Pie { target, update, max_burst, max_packet, .. } => {
+                ([("target", target), ("update", update), ("max_burst", max_burst)], [max_packet, None])
             }
         };
-        if ecn {
-            let problem = "no endpoint here can use ECN (RFC 7252 says nothing of it), so marks would slow nobody down: \
-                           leave it out";
-            return refuse("ecn", problem.to_owned());
-        }
         if let Some((name, time)) = times.into_iter().find(|(_, time)| *time > LONGEST) {
             return refuse(name, format!("{time} is longer than can be told (at most {LONGEST})"));
         }

@@ -43,6 +43,7 @@ impl Direction {
                 },
             }),
             aqm: self.aqm.model(self.mtu),
+            ecn: self.aqm.marks(),
             overhead: i32::try_from(self.overhead.0).unwrap_or(i32::MAX),
             loss: self.loss.model(),
             loss_of: match self.loss_of {

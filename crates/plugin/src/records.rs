@@ -318,6 +318,7 @@ impl Answer {
             nstart: self.nstart,
             governs_requests: self.governs_requests != 0,
             last_wait: Span::from_micros(self.span_us),
+            ..Wishes::NONE
         }
     }
 

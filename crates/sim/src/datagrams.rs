@@ -86,7 +86,11 @@ impl World<'_> {
         }
         match &mut self.clients[flow as usize] {
             Client::Device(device) => {
-                device.endpoint.receive(now, SERVER, self.network.datagram());
+                if arrival.marked {
+                    device.endpoint.receive_marked(now, SERVER, self.network.datagram());
+                } else {
+                    device.endpoint.receive(now, SERVER, self.network.datagram());
+                }
                 // Most answers to copies come when nobody waits for them any more.
                 if tag.flow == flow
                     && let Some(at) = device.endpoint.quiet_until(now)

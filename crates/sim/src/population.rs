@@ -4,13 +4,14 @@ use millpond_coap::{
     Config, Endpoint, Identities, Limits, Outgoing, Transmission,
     message::{Code, Kind, number},
 };
-use millpond_control::{ChanceSeed, PeerController, Preset, Purpose};
+use millpond_control::{ChanceSeed, Controller, PeerController, Preset, Purpose};
 
 use crate::{
     RunError,
     naming::Renamed,
     scenario::{
-        Clients, Controllers, Flights, FlowGroup, Method, Notifications, Protection, Scenario, Sizes, Step, Transfer,
+        self, Clients, Controllers, Flights, FlowGroup, Method, Notifications, Protection, Scenario, Sizes, Step,
+        Transfer,
     },
 };
 
@@ -97,6 +98,9 @@ pub(crate) fn controllers(groups: &[FlowGroup<'_>], own: &dyn Controllers) -> Re
         let built = choice.build(own);
         let key = if flows.is_of_server() { "server".to_owned() } else { flows.key() };
         let built = built.map_err(|error| RunError::Controller(format!("{key}.controller: {error}")))?;
+        if group.ecn && !flows.is_of_server() && !built.wishes().ecn {
+            return Err(RunError::Controller(format!("{key}.ecn: `{choice}` {}", scenario::REACTS_NOT)));
+        }
         Ok(match group.naming {
             None => built,
             Some(naming) => PeerController::own(Renamed::new(built, naming)),

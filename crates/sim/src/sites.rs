@@ -270,8 +270,14 @@ fn shares(scenario: &Scenario, name: &str) -> bool {
 
 /// A packet as its site knows it.
 fn of_site(packet: Delivered<Carried>) -> Delivered<u32> {
-    let plain =
-        |Parcel { payload: (_, place), len, number, left, at }| Parcel { payload: place, len, number, left, at };
+    let plain = |Parcel { payload: (_, place), len, number, left, at, marked }| Parcel {
+        payload: place,
+        len,
+        number,
+        left,
+        at,
+        marked,
+    };
     match packet {
         Delivered::Arrived(parcel) => Delivered::Arrived(plain(parcel)),
         Delivered::Lost(parcel) => Delivered::Lost(plain(parcel)),

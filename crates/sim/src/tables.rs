@@ -50,7 +50,7 @@ pub struct Label {
 }
 
 /// Hands every table of a run to `sink`, in the order of the results directory. Traces appear only if `options` asks for
-/// them, births by the second only where the scenario has a timeline, relays, access, Wi-Fi, other traffic and proxies where it has any, nodes only where it has a mesh.
+/// them, births by the second only where the scenario has a timeline, marks where a queue marks, relays, access, Wi-Fi, other traffic and proxies where it has any, nodes only where it has a mesh.
 pub fn write(label: Label, scenario: &Scenario, options: &Options, outcome: &Outcome, sink: &mut impl Sink) {
     let run = label.run;
     runs(label, outcome, sink);
@@ -60,6 +60,9 @@ pub fn write(label: Label, scenario: &Scenario, options: &Options, outcome: &Out
     links(run, outcome, sink);
     reported(run, outcome, sink);
     delays(run, outcome, sink);
+    if scenario.links().iter().any(|(_, link)| link.aqm.marks()) {
+        marks(run, outcome, sink);
+    }
     if !scenario.relays.is_empty() {
         relays(run, outcome, sink);
     }
@@ -181,6 +184,12 @@ fn links(run: u32, outcome: &Outcome, sink: &mut impl Sink) {
         run = run, link = &*row.link, offered_packets, offered_bytes, dropped_queue_packets, dropped_queue_bytes,
         dropped_radio_packets, dropped_radio_bytes, delivered_packets, delivered_bytes, useful_bytes, busy_us: time,
         queue_mean_bytes, queue_p95_bytes, queue_max_bytes, queue_mean_packets, queue_max_packets, dropped_aqm_packets,
+    }
+}
+
+fn marks(run: u32, outcome: &Outcome, sink: &mut impl Sink) {
+    table! { sink, "marks", &outcome.links, row =>
+        run = run, link = &*row.link, marked_packets,
     }
 }
 

@@ -267,6 +267,18 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         self.take(now, from, datagram);
     }
 
+    /// The same with a datagram that a queue marked in place of dropping it (ECN, RFC 3168). If it answers a confirmable request,
+    /// the peer's controller is told so with what the answer says of the path ([`Sample::is_marked`]). A caller must not say so, nor
+    /// let answers be marked, unless the controller [asks for it][`Wishes::ecn`].
+    ///
+    /// [`Sample::is_marked`]: millpond_control::Sample::is_marked
+    /// [`Wishes::ecn`]: millpond_control::Wishes::ecn
+    pub fn receive_marked(&mut self, now: Instant, from: A, datagram: &[u8]) {
+        self.exchanges.is_marked = true;
+        self.receive(now, from, datagram);
+        self.exchanges.is_marked = false;
+    }
+
     /// Input: a request is to be sent. It leaves at once, or waits until NSTART, the controller, the token or the
     /// message ID allows it to. If the peer's controller wishes that copies are distinguished, room for that is kept free
     /// within [`Limits::datagram`].

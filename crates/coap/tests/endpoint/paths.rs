@@ -10,7 +10,7 @@ use millpond_control::{
 
 use crate::pair::{HELLO, SECOND, get};
 
-/// Counts what it is told, and shows it as its timeout: answers, and a thousand for each end without one.
+/// Counts what it is told, and shows it as its timeout: answers, and a thousand for each end without one, or a million for a mark.
 #[derive(Clone, Debug)]
 struct Counting {
     told: u32,
@@ -28,8 +28,8 @@ impl Controller for Counting {
         Wait::then_retransmit(exchange.current(), Reason::BackedOff)
     }
 
-    fn on_reply(&mut self, _exchange: &Exchange, _sample: Sample, _cx: Cx) {
-        self.told += 1;
+    fn on_reply(&mut self, _exchange: &Exchange, sample: Sample, _cx: Cx) {
+        self.told += if sample.is_marked() { 1_000_001 } else { 1 };
     }
 
     fn on_end(&mut self, _exchange: &Exchange, _why: End, _cx: Cx) {
@@ -92,6 +92,22 @@ fn ask(endpoint: &mut Endpoint<u8>, now: u64, to: u8) -> Vec<u8> {
 
 fn told(endpoint: &Endpoint<u8>, peer: u8) -> Option<u32> {
     endpoint.view(peer).and_then(|view| view.rto).map(Span::as_micros)
+}
+
+#[test]
+fn a_mark_is_told_with_the_answer_that_has_it_and_with_no_other() {
+    let mut endpoint = sharing(0, |_| {});
+    for (is_marked, expected) in [(false, 1), (true, 1_000_002), (false, 1_000_003)] {
+        endpoint.request(at(0), 1, &get()).unwrap();
+        let request = &drain(&mut endpoint, 0)[0].1;
+        let receive = if is_marked { Endpoint::receive_marked } else { Endpoint::receive };
+        receive(&mut endpoint, at(0), 1, &answer(request));
+        assert_eq!(told(&endpoint, 1), Some(expected));
+        // Nobody waits for it any more.
+        endpoint.receive_marked(at(0), 1, &answer(request));
+        assert_eq!(told(&endpoint, 1), Some(expected));
+        drain(&mut endpoint, 0);
+    }
 }
 
 #[test]

@@ -126,8 +126,9 @@ impl Controller for Calm {
     }
 
     fn on_reply(&mut self, exchange: &Exchange, sample: Sample, cx: Cx) {
+        let marked = if sample.is_marked() { self.pause_of_mark(exchange) } else { Span::ZERO };
         if sample.evidence() == Evidence::None {
-            return self.hold_back(Span::ZERO, cx);
+            return self.hold_back(marked, cx);
         }
         self.count(self.proven(&sample), true);
         let wait = shorter(exchange.current(), self.parts.max_wait);
@@ -145,12 +146,12 @@ impl Controller for Calm {
                 None
             }
         };
-        let mut pause = Span::ZERO;
+        let mut pause = marked;
         if let Some(rtt) = certain {
             self.take(rtt);
             let is_late = sample.retransmissions() > 0 && !self.is_near(rtt);
             self.kept = if is_late { wait } else { Span::ZERO };
-            pause = self.pause();
+            pause = longer(marked, self.pause());
         }
         self.hold_back(pause, cx);
     }
@@ -177,6 +178,7 @@ impl Controller for Calm {
             naming: Naming::Token,
             confirmable_every: Pacing::CONFIRMABLE_EVERY,
             last_wait: self.parts.last_wait(),
+            ecn: true,
             ..Wishes::NONE
         }
     }
@@ -361,6 +363,14 @@ impl Calm {
         // One round trip shows no queue that stands, whatever is remembered.
         let most = if b == Span::MAX { standing } else { standing.times(8) };
         shorter(shorter(above.times(16), most), LONGEST_PAUSE)
+    }
+
+    /// How long the next request waits after an answer that a queue marked: as if the answer had been lost, and with one request
+    /// open at a time that is the wait in force (RFC 3168 §6.1.2, of a congestion window of one), twice as long as the pause before
+    /// if the request left after that one. Of one that left before, the round trip has had its reaction.
+    fn pause_of_mark(&self, exchange: &Exchange) -> Span {
+        let before = if exchange.started() < self.ended { Span::ZERO } else { self.hold.doubled() };
+        shorter(longer(shorter(exchange.current(), self.parts.max_wait), before), LONGEST_PAUSE)
     }
 
     /// The next request leaves no sooner than after a pause of about this length.

@@ -2,7 +2,7 @@
 
 use crate::{Peer, printed_series, secs};
 use millpond_control::{
-    Admit, Calm, Chance, Class, Controller, Cx, Named, Naming, Preset, Reason, Span,
+    Admit, Calm, Chance, Class, Controller, Cx, Exchange, Named, Naming, Preset, Reason, ReplyKind, Sample, Span,
     calm::{Parts, Without},
 };
 
@@ -157,6 +157,40 @@ fn one_short_round_trip_ends_the_pauses() {
         peer.answer_after(rtt);
     }
     assert_eq!(admit(&peer), Admit::Now);
+}
+
+/// RFC 3168 §6.1.2, of a congestion window of one: the next leaves when the retransmission timer would have expired; and each round trip
+/// with a mark doubles that.
+#[test]
+fn an_answer_that_was_marked_is_as_good_as_lost() {
+    let answer = |peer: &mut Peer<Calm>, exchange: &Exchange, is_marked: bool| {
+        let sample = Sample::new(ReplyKind::Piggybacked, secs(RTT), secs(RTT), 0);
+        let sample = if is_marked { sample.marked() } else { sample };
+        peer.controller.on_reply(exchange, sample, Cx::new(peer.now, Chance::MIDDLE));
+        match admit(peer) {
+            Admit::At(at) => at.since(peer.now),
+            Admit::Now | Admit::WhenOneEnds => Span::ZERO,
+        }
+    };
+    let mut peer = measured(RTT);
+    let (loss, mut last) = (peer.controller.loss(), Span::ZERO);
+    for round in 0..6 {
+        peer.now = peer.now.after(last);
+        let wait = peer.start_drawing(Chance::LOWEST);
+        let exchange = peer.exchange;
+        peer.now = peer.now.after(secs(RTT));
+        let held = answer(&mut peer, &exchange, true);
+        let expected = if round == 0 { wait } else { last.doubled() };
+        assert!(held.distance(expected) <= Span::from_micros(2), "{round}: {held}, not {expected}");
+        // Another, that left with it and is marked too: once a round trip.
+        assert_eq!(answer(&mut peer, &exchange, true), held);
+        last = held;
+    }
+    assert!(peer.controller.loss() < loss, "nothing was lost");
+    peer.now = peer.now.after(last);
+    peer.start();
+    let exchange = peer.exchange;
+    assert_eq!(answer(&mut peer, &exchange, false), Span::ZERO, "without a mark it is over");
 }
 
 /// Half of all copies are lost beside a queue: a window of eight closes to one, and opens again when losses are rare.

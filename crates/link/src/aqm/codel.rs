@@ -22,7 +22,7 @@ impl CoDel {
         Self { rules, first_above: None, drop_next: 0, count: 0, last_count: 0, is_dropping: false }
     }
 
-    /// The packet that is sent next, section 5.5. `take` gives the next one and how many bytes wait behind it.
+    /// The packet that is sent next, section 5.5; marked in place of a drop, as Linux does it, if it may be. `take` gives the next one and how many bytes wait behind it.
     pub(super) fn dequeue<P>(
         &mut self,
         now: u64,
@@ -33,8 +33,12 @@ impl CoDel {
         if self.is_dropping {
             self.is_dropping = may_drop;
             while self.is_dropping && now >= self.drop_next {
-                packet.map(&mut drop);
                 self.count = self.count.saturating_add(1);
+                if packet.as_mut().is_some_and(Parked::mark) {
+                    self.drop_next = self.control_law(self.drop_next);
+                    break;
+                }
+                packet.map(&mut drop);
                 (packet, may_drop) = self.look(now, take());
                 self.is_dropping = may_drop;
                 if may_drop {
@@ -42,8 +46,10 @@ impl CoDel {
                 }
             }
         } else if may_drop {
-            packet.map(&mut drop);
-            (packet, _) = self.look(now, take());
+            if !packet.as_mut().is_some_and(Parked::mark) {
+                packet.map(&mut drop);
+                (packet, _) = self.look(now, take());
+            }
             self.is_dropping = true;
             // What controlled the queue a short while ago is where to begin.
             let delta = self.count - self.last_count;

@@ -27,7 +27,29 @@ pub(crate) struct Parked<P> {
     pub(crate) room: u32,
     /// Whose it is.
     pub(crate) radio: u32,
+    pub(crate) ecn: Ecn,
     pub(crate) payload: P,
+}
+
+/// What a packet says of congestion (RFC 3168, section 5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ecn {
+    /// Nothing: it is dropped where others are marked.
+    NotCapable,
+    /// A queue may mark it.
+    Capable,
+    /// A queue has.
+    Marked,
+}
+
+impl<P> Parked<P> {
+    /// Marks it in place of a drop, if that says anything to anybody.
+    fn mark(&mut self) -> bool {
+        if self.ecn != Ecn::NotCapable {
+            self.ecn = Ecn::Marked;
+        }
+        self.ecn == Ecn::Marked
+    }
 }
 
 /// A packet that a discipline dropped, when, and why.
@@ -78,7 +100,7 @@ impl<P> Managed<P> {
     pub(crate) fn enqueue(
         &mut self,
         now: u64,
-        packet: Parked<P>,
+        mut packet: Parked<P>,
         limit: Limit,
         beyond: Occupancy,
     ) -> Result<(), (DropReason, P)> {
@@ -98,7 +120,7 @@ impl<P> Managed<P> {
                 return Ok(());
             }
             Discipline::Pie(pie, line) => {
-                if pie.drops(now, packet.number, held.bytes) {
+                if pie.drops(now, packet.number, held.bytes) && !(pie.may_mark() && packet.mark()) {
                     return Err((DropReason::Managed, packet.payload));
                 }
                 line.push_back(packet);

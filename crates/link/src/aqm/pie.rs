@@ -72,6 +72,11 @@ impl Pie {
         drops
     }
 
+    /// Whether it marks in place of dropping, as long as that is rare enough; section 5.1.
+    pub(super) const fn may_mark(&self) -> bool {
+        self.probability <= ONE / 10
+    }
+
     /// A packet that came at `since` was taken out at `now`, and so many bytes are left.
     pub(super) fn took(&mut self, now: u64, since: u64, left: u64) {
         self.update(now);

@@ -1,7 +1,7 @@
 //! A link whose queue manages itself: what waits is in the discipline, and only the packet in service in the queue.
 
 use super::Link;
-use crate::aqm::{Managed, Parked};
+use crate::aqm::{Ecn, Managed, Parked};
 use crate::queue::{DropReason, Occupancy, Waiting};
 use millpond_control::Instant;
 
@@ -37,10 +37,14 @@ impl<P> Link<P> {
         let before = managed.dropped();
         let next = managed.dequeue(at);
         self.count_dropped(before);
-        let Some(Parked { number, len, room, radio, payload, .. }) = next else { return };
+        let Some(Parked { number, len, room, radio, ecn, payload, .. }) = next else { return };
+        let marked = ecn == Ecn::Marked;
+        if marked {
+            self.counters.marked.add(len);
+        }
         let charged = self.charge.of(radio, len);
         let departs = if is_on_time { self.rate.serve_next(at, charged) } else { self.rate.serve(at, charged) };
-        self.queue.push(Waiting { number, departs, len, radio, payload }, room);
+        self.queue.push(Waiting { number, departs, len, radio, marked, payload }, room);
         // What takes no time to send is out at once.
         if !is_on_time {
             self.let_out();

@@ -430,7 +430,14 @@ impl Wishes {
         let nstart = nstart.map_or(Ok(0), |number| whole("nstart", number))?;
         let last_wait = last_wait_us.map_or(Ok(0), |number| whole("last_wait_us", number)).map(Span::from_micros)?;
         let naming = word("naming", naming, NAMINGS)?;
-        Ok(Self(control::Wishes { naming, confirmable_every: every, nstart, governs_requests, last_wait }))
+        Ok(Self(control::Wishes {
+            naming,
+            confirmable_every: every,
+            nstart,
+            governs_requests,
+            last_wait,
+            ..control::Wishes::NONE
+        }))
     }
 
     /// How copies of a request are to be distinguished.

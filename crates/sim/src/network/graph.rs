@@ -4,6 +4,7 @@ mod admission;
 mod books;
 mod cross;
 mod hop;
+mod marks;
 
 use std::{borrow::Cow, collections::VecDeque};
 
@@ -43,6 +44,8 @@ struct Hop {
     relay: Option<Box<Relay>>,
     /// What of its counts is of others.
     others: Option<Box<Counters>>,
+    /// Its queue marks packets in place of dropping them.
+    marks: bool,
 }
 
 impl Hop {
@@ -85,6 +88,8 @@ pub(crate) struct Graph {
     sent: u64,
     arrived: u64,
     drops: Vec<Drops>,
+    /// The clients that react to marks, if any do.
+    reacting: Vec<bool>,
     /// The tags of datagrams that were lost since somebody asked.
     lost: Vec<Tag>,
     /// Packets that came to links which are elsewhere since somebody took them.
@@ -101,7 +106,8 @@ impl Graph {
             let name = LinkName::from(name);
             match direction.link(seed, name.number()) {
                 Ok(link) => {
-                    Ok(Hop { name, link: link.repeat(levels), useful: 0, outages: 0, away: None, relay, others: None })
+                    let (link, marks) = (link.repeat(levels), direction.aqm.marks());
+                    Ok(Hop { name, link, useful: 0, outages: 0, away: None, relay, others: None, marks })
                 }
                 Err(error) => Err(RunError::Link(name.to_string(), error.to_string())),
             }
@@ -150,6 +156,7 @@ impl Graph {
             sent: 0,
             arrived: 0,
             drops: vec![Drops::default(); groups.len()],
+            reacting: marks::reacting(scenario, groups),
             lost: Vec::new(),
             offers: Vec::new(),
             recording: capture.then(|| Box::new(Recording::new(hops.len()))),
@@ -239,7 +246,11 @@ impl Graph {
         {
             rec.packet(now, "enq", place, packet, length);
         }
-        let Some(Hop { link, away, relay, .. }) = self.hops.get_mut(place) else { return };
+        let Some(Hop { link, away, relay, marks, .. }) = self.hops.get_mut(place) else { return };
+        if *marks {
+            self.offer_marking(place, now, length, number, client, rec);
+            return;
+        }
         if let Some(away) = away {
             away.offered(length);
             self.goes_away(Offer { at: now, place: place as u16, client, length, number });
@@ -355,6 +366,10 @@ impl Graph {
                     if let Load::Cross = packet.load {
                         self.cross_arrived(place, now, &parcel, rec);
                         continue;
+                    }
+                    if parcel.marked {
+                        rec.packet(now, "mark", place, packet, parcel.len);
+                        packet.marked = true;
                     }
                     rec.carried(now, place, parcel.number, parcel.len);
                     rec.packet(now, "recv", place, packet, parcel.len);

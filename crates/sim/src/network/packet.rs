@@ -16,6 +16,8 @@ pub(crate) struct Packet {
     pub(crate) client: u32,
     /// Whether a client is to get it; the server otherwise.
     pub(crate) to_client: bool,
+    /// A queue has marked it in place of dropping it.
+    pub(super) marked: bool,
     /// How many links of its route it has crossed.
     pub(super) hop: u8,
     /// The number of its route.
@@ -32,20 +34,20 @@ impl Packet {
 
     /// One that is nothing yet.
     pub(super) fn blank(tag: Tag) -> Self {
-        Self { load: Load::default(), tag, client: 0, to_client: false, hop: 0, route: 0 }
+        Self { load: Load::default(), tag, client: 0, to_client: false, marked: false, hop: 0, route: 0 }
     }
 
     /// It begins this way.
     #[inline]
     pub(super) fn begin(&mut self, Way { client, to_client, route }: Way) {
-        (self.client, self.to_client, self.hop, self.route) = (client, to_client, 0, route);
+        (self.client, self.to_client, self.marked, self.hop, self.route) = (client, to_client, false, 0, route);
     }
 
     /// It reaches its node, with so many bytes.
     #[inline]
     pub(super) fn arrival(&self, length: u32) -> Arrival {
-        let Self { tag, client, to_client, .. } = *self;
-        Arrival { tag, client, length, to_client, is_segment: matches!(self.load, Load::Segment(_)) }
+        let Self { tag, client, to_client, marked, .. } = *self;
+        Arrival { tag, client, length, to_client, marked, is_segment: matches!(self.load, Load::Segment(_)) }
     }
 }
 
@@ -67,6 +69,8 @@ pub(crate) struct Arrival {
     pub(crate) length: u32,
     /// Whether it is for the client; for the server otherwise.
     pub(crate) to_client: bool,
+    /// A queue marked it in place of dropping it.
+    pub(crate) marked: bool,
     pub(crate) is_segment: bool,
 }
 

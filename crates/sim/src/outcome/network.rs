@@ -41,6 +41,8 @@ pub struct LinkRow {
     pub dropped_queue_bytes: u64,
     /// Those of them that a queue dropped which keeps itself short.
     pub dropped_aqm_packets: u64,
+    /// Packets that it marked in place of dropping them.
+    pub marked_packets: u64,
     /// Packets lost by the radio.
     pub dropped_radio_packets: u64,
     /// Their bytes.
@@ -74,7 +76,8 @@ impl LinkRow {
     /// What was counted since the row was as it was `before`. Of the queue it says what it said.
     fn since(&mut self, before: &Self) {
         subtract!(self, before, offered_packets offered_bytes dropped_queue_packets dropped_queue_bytes
-            dropped_aqm_packets dropped_radio_packets dropped_radio_bytes delivered_packets delivered_bytes useful_bytes busy_us);
+            dropped_aqm_packets marked_packets dropped_radio_packets dropped_radio_bytes delivered_packets delivered_bytes useful_bytes
+            busy_us);
     }
 }
 

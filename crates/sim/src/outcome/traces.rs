@@ -82,7 +82,7 @@ pub struct FrameEvent {
 pub struct PacketEvent {
     /// When.
     pub t_us: u64,
-    /// `enq`, `drop_queue`, `drop_aqm`, `drop_radio` or `recv`.
+    /// `enq`, `drop_queue`, `drop_aqm`, `drop_radio` or `recv`; before that `mark`, if the queue marked it in place of dropping it.
     pub event: &'static str,
     /// The link.
     pub link: LinkName,

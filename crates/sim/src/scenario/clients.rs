@@ -42,6 +42,9 @@ pub struct Clients {
     /// Exchanges that a client may have open at once (RFC 7252 §4.7, NSTART).
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub nstart: u16,
+    /// Whether their answers may be marked in place of dropped, and their controllers are told of marks (ECN, RFC 3168).
+    #[serde(default, skip_serializing_if = "is_no")]
+    pub ecn: bool,
     /// Whether requests are confirmable.
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
     pub confirmable: bool,
@@ -198,6 +201,10 @@ pub(super) fn yes() -> bool {
 fn is_yes(confirmable: &bool) -> bool {
     *confirmable
 }
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over like this")]
+fn is_no(ecn: &bool) -> bool {
+    !*ecn
+}
 pub(super) fn four() -> u8 {
     4
 }
@@ -228,6 +235,7 @@ impl Clients {
             max_retransmit: four(),
             gives_up: GivesUp::default(),
             nstart: one(),
+            ecn: false,
             confirmable: yes(),
             application_queue: None,
             uri_path: hello(),

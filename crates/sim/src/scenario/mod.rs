@@ -8,6 +8,7 @@ mod clients;
 mod controllers;
 mod cross_traffic;
 mod from_server;
+mod marks;
 mod mesh;
 mod network;
 mod packets;
@@ -32,6 +33,7 @@ pub use clients::{Batch, Clients, GivesUp, Naming, NearEnd};
 pub use controllers::{BuiltChoice, BuiltIn, ControllerChoice, Controllers, OwnChoice, Settings, Value};
 pub use cross_traffic::{CrossTraffic, Heading};
 pub use from_server::{Commands, FlowGroup, Notifications, Traffic};
+pub(crate) use marks::REACTS_NOT;
 pub use mesh::{Access, Choose, DeliveryOf, Mesh, ObjectiveFunction, Ratio, Routing, Rpl, Sink, Topology};
 pub(crate) use millpond_path::word_or_table;
 pub use millpond_path::{
@@ -385,6 +387,7 @@ impl Scenario {
             return refuse("server.host_time", format!("{time} is too long (at most {MOST_HOST_TIME})"));
         }
         self.check_from_server(origin)?;
+        self.check_marks(origin)?;
         self.check_queues(origin)?;
         if self.run.until.0 == 0 {
             return refuse("run.until", "0 s leaves no time for anything: write at least `1 s`".to_owned());

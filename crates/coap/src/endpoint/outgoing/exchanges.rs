@@ -308,6 +308,8 @@ pub(in crate::endpoint) struct Exchanges {
     pub(in crate::endpoint) holds_furthers: bool,
     /// Some request was ever overdue.
     pub(in crate::endpoint) has_overdue: bool,
+    /// A queue marked the datagram that is being taken in.
+    pub(in crate::endpoint) is_marked: bool,
 }
 
 impl Exchanges {
@@ -324,6 +326,7 @@ impl Exchanges {
             has_claims: false,
             holds_furthers: false,
             has_overdue: false,
+            is_marked: false,
         }
     }
 

@@ -78,10 +78,13 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         (kind, named): (ReplyKind, Named),
         reply_len: u16,
     ) -> Option<Sample> {
-        let random = self.random();
+        let (random, is_marked) = (self.random(), self.exchanges.is_marked);
         let exchange = self.exchanges.get_mut(slot)?;
         let (peer, path, waiting) = self.peers.with_path_mut(exchange.peer)?;
-        let sample = exchange.sample(kind, named, reply_len, now);
+        let mut sample = exchange.sample(kind, named, reply_len, now);
+        if is_marked {
+            sample = sample.marked();
+        }
         if core::mem::take(&mut exchange.controlled) {
             let cx = random.cx((peer.number, waiting), now, path.outstanding, exchange.number, About::Reply);
             path.controller.on_reply(&exchange.record, sample, cx);

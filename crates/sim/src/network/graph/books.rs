@@ -59,6 +59,7 @@ impl Graph {
                 dropped_queue_packets: dropped.packets,
                 dropped_queue_bytes: dropped.bytes,
                 dropped_aqm_packets: counters.dropped_managed.packets,
+                marked_packets: counters.marked.packets,
                 dropped_radio_packets: counters.lost.packets,
                 dropped_radio_bytes: counters.lost.bytes,
                 delivered_packets: counters.delivered.packets,

@@ -140,6 +140,8 @@ pub(super) fn without(counters: Counters, others: &Counters) -> Counters {
         dropped_full: less(counters.dropped_full, others.dropped_full),
         dropped_too_large: less(counters.dropped_too_large, others.dropped_too_large),
         dropped_managed: less(counters.dropped_managed, others.dropped_managed),
+        // Nobody else's are marked.
+        marked: counters.marked,
         lost: less(counters.lost, others.lost),
         delivered: less(counters.delivered, others.delivered),
         carried: less(counters.carried, others.carried),

@@ -81,6 +81,7 @@ impl Mesh {
                 dropped_queue_packets: queue_packets,
                 dropped_queue_bytes: queue_bytes,
                 dropped_aqm_packets: 0,
+                marked_packets: 0,
                 dropped_radio_packets: radio_packets,
                 dropped_radio_bytes: radio_bytes,
                 delivered_packets: counts.passed,

@@ -242,7 +242,7 @@ impl Mesh {
     ) {
         let (at, to_node) = self.ends(from, to);
         let (client, to_client) = if to == SERVER { (from, false) } else { (to, true) };
-        let packet = Packet { load, tag, client, to_client, hop: 0, route: 0 };
+        let packet = Packet { load, tag, client, to_client, marked: false, hop: 0, route: 0 };
         if let Some(recording) = &mut self.recording {
             recording.sent(0, now, &packet);
         }
