@@ -208,10 +208,9 @@ impl Reading<'_> {
         /// much, captured at the server.
         const GUESSED: f64 = 0.6;
         let most = if self.census.dtls_judged > 0 { GUESSED } else { 1.0 };
-        let Gathering { names, origin, .. } = &self.ends[end];
+        let Gathering { pairs, origin, .. } = &self.ends[end];
         for (exchange, judged) in chapter.exchanges.iter().zip(&findings.judged) {
-            let Some(&(client, server)) = names.get(exchange.peer as usize).filter(|_| is_settled(exchange, cut))
-            else {
+            let Some(&(client, server)) = pairs.name(exchange.peer).filter(|_| is_settled(exchange, cut)) else {
                 continue;
             };
             for (index, (&at, &judged)) in exchange.sent.iter().zip(judged).enumerate() {
@@ -239,7 +238,7 @@ impl Reading<'_> {
         if self.census.coap + self.census.dtls_judged == 0 {
             return Err(DiagnoseError::NoCoap(self.census.in_words()));
         }
-        let (side, end) = self.view(|end| self.ends[end].names.len())?;
+        let (side, end) = self.view(|end| self.ends[end].pairs.len())?;
         let chapters = self.chapters(f64::INFINITY);
         let chapter = &chapters[end];
         let any = |up: bool| chapter.packets.iter().any(|packet| packet.up == up);

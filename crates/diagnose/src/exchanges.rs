@@ -2,11 +2,12 @@
 //!
 //! What is kept is bounded: when a [`Chapter`] is full it is judged, and only exchanges that may still go on are kept.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
 use millpond_coap::message::{Kind, MessageId, Token};
 
+use crate::peers::{ById, ByPeer, Pair, Pairs};
 use crate::reading::{Datagram, Message, Record, Sort};
 use crate::sessions::Sessions;
 
@@ -113,8 +114,7 @@ pub(crate) struct Chapter {
     /// Ascending in the time of the first transmission.
     pub exchanges: Vec<Exchange>,
     pub pushes: Vec<Push>,
-    /// The exchanges of each peer, ascending.
-    pub by_peer: BTreeMap<u32, Vec<u32>>,
+    pub by_peer: ByPeer,
     /// Another went before: what devices had learnt by then is not seen in it.
     pub is_later: bool,
 }
@@ -146,7 +146,7 @@ impl Chapter {
     /// there are.
     pub(crate) fn follow(&mut self, open: usize) {
         let exchanges = &mut self.exchanges;
-        for of_peer in self.by_peer.values() {
+        for of_peer in self.by_peer.each() {
             for (place, &index) in of_peer.iter().enumerate() {
                 let next =
                     of_peer.get(place + open).and_then(|&next| exchanges.get(next as usize)).map(Exchange::began);
@@ -158,7 +158,7 @@ impl Chapter {
     }
 
     pub(crate) fn peers(&self) -> impl Iterator<Item = impl Iterator<Item = &Exchange> + Clone> {
-        self.by_peer.values().map(|of| of.iter().filter_map(|&index| self.exchanges.get(index as usize)))
+        self.by_peer.each().map(|of| of.iter().filter_map(|&index| self.exchanges.get(index as usize)))
     }
 
     pub(crate) fn end(&self) -> f64 {
@@ -182,16 +182,12 @@ pub(crate) struct Oddities {
     pub beyond_peers: u64,
 }
 
-/// Two endpoints: the one that asks, and the one that answers.
-pub(crate) type Pair = (SocketAddr, SocketAddr);
-
 /// Puts packets together to exchanges.
 #[derive(Debug, Default)]
 pub(crate) struct Gathering {
-    pairs: BTreeMap<Pair, u32>,
-    pub names: Vec<Pair>,
-    open: BTreeMap<(u32, u16), u32>,
-    open_pushes: BTreeMap<(u32, u16), u32>,
+    pub pairs: Pairs,
+    open: ById,
+    open_pushes: ById,
     /// Of devices.
     pings: BTreeSet<(u32, u16)>,
     pub chapter: Chapter,
@@ -279,22 +275,19 @@ impl Gathering {
             Sort::Request => ((from, to), true),
             Sort::Response => ((to, from), false),
             // An empty message belongs to whichever of the two asked; both may.
-            Sort::Empty if self.pairs.contains_key(&(to, from)) && !self.pairs.contains_key(&(from, to)) => {
+            Sort::Empty if self.pairs.find(&(from, to)).is_none() && self.pairs.find(&(to, from)).is_some() => {
                 ((to, from), false)
             }
             Sort::Empty => ((from, to), true),
         };
-        if let Some(&peer) = self.pairs.get(&pair) {
+        if let Some(peer) = self.pairs.find(&pair) {
             return Some((peer, up));
         }
-        if self.names.len() >= MOST_PEERS {
+        if self.pairs.len() >= MOST_PEERS {
             self.oddities.beyond_peers += 1;
             return None;
         }
-        let peer = self.names.len() as u32;
-        self.pairs.insert(pair, peer);
-        self.names.push(pair);
-        Some((peer, up))
+        Some((self.pairs.add(pair), up))
     }
 
     fn request(&mut self, at: f64, bytes: u32, peer: u32, message: &Message) {
@@ -311,11 +304,11 @@ impl Gathering {
             return;
         }
         let index = exchanges.len() as u32;
-        let of_peer = self.chapter.by_peer.entry(peer).or_default();
-        if let Some(before) = of_peer.last().and_then(|&before| exchanges.get_mut(before as usize)) {
+        let of_peer = &mut self.chapter.by_peer;
+        if let Some(before) = of_peer.of(peer).last().and_then(|&before| exchanges.get_mut(before as usize)) {
             before.next = Some(at);
         }
-        of_peer.push(index);
+        of_peer.push(peer, index);
         self.open.insert(key, index);
         exchanges.push(Exchange {
             peer,
@@ -360,8 +353,7 @@ impl Gathering {
     /// A response that is no acknowledgement: separate, to a non-confirmable request, or a notification.
     fn unasked(&mut self, at: f64, bytes: u32, peer: u32, message: &Message) {
         let chapter = &mut self.chapter;
-        let of_peer = chapter.by_peer.get(&peer).map_or(&[][..], Vec::as_slice);
-        let asked = of_peer.iter().rev().take(RECENT).copied().find(|&index| {
+        let asked = chapter.by_peer.of(peer).iter().rev().take(RECENT).copied().find(|&index| {
             chapter.exchanges.get(index as usize).is_some_and(|known| {
                 let is_its = known.token == message.token || known.is_named && is_of(known.token, message.token);
                 is_its && at - known.began() <= EXCHANGE_LIFETIME
@@ -426,7 +418,7 @@ impl Gathering {
         for exchange in full.exchanges.iter().filter(|exchange| exchange.latest() >= cut) {
             let index = next.exchanges.len() as u32;
             self.open.insert((exchange.peer, exchange.id.0), index);
-            next.by_peer.entry(exchange.peer).or_default().push(index);
+            next.by_peer.push(exchange.peer, index);
             next.exchanges.push(exchange.clone());
         }
         for push in full.pushes.iter().filter(|push| push.sent.last().is_some_and(|&last| last >= cut)) {

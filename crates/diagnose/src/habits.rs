@@ -37,7 +37,7 @@ pub(crate) fn nstart(side: Side, chapter: &Chapter, judged: &[Vec<Judged>], open
         return Figure::estimate(open as f64, "so many requests later one follows an answer, after the same time each");
     }
     let (mut all, mut early, mut most) = (0_usize, 0_usize, 1_usize);
-    for of_device in chapter.by_peer.values() {
+    for of_device in chapter.by_peer.each() {
         let mut until: Vec<f64> = Vec::new();
         for &index in of_device {
             let (Some(exchange), Some(judged)) = (chapter.exchanges.get(index as usize), judged.get(index as usize))

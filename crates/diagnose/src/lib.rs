@@ -40,6 +40,7 @@ mod health;
 mod judgement;
 mod ordered;
 mod path;
+mod peers;
 mod presets;
 mod reading;
 mod rhythm;

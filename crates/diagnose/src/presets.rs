@@ -93,7 +93,7 @@ pub(crate) fn presets(
     let names_copies = names_copies(chapter);
     let mut candidates = candidates(timers, seen, names_copies);
     let every = chapter.exchanges.len() / MOST + 1;
-    for of_device in chapter.by_peer.values().step_by(every) {
+    for of_device in chapter.by_peer.each().step_by(every) {
         let exchanges: Vec<&Exchange> = of_device
             .iter()
             .filter_map(|&index| chapter.exchanges.get(index as usize))

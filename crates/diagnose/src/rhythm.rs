@@ -39,8 +39,6 @@ fn of_all(chapter: &Chapter) -> Option<Rhythm> {
     const MOST_PERIODS: f64 = 2000.0;
     /// Candidates are so close that phases differ by less than this share of a period at the end.
     const STEP: f64 = 0.02;
-    /// How far phases point in one direction: a jitter of six tenths of the period.
-    const ALIGNED: f64 = 0.5;
     /// What is late by a clock is followed by a shorter gap; of gaps that know nothing of each other this is 0.
     const BY_CLOCK: f64 = -0.25;
     let began: Vec<Vec<f64>> = chapter
@@ -61,7 +59,7 @@ fn of_all(chapter: &Chapter) -> Option<Rhythm> {
     let near: Vec<f64> = began.iter().flatten().map(|at| at - first).filter(|&at| at <= MOST_PERIODS * rough).collect();
     let looked_at: Vec<f64> = near.iter().copied().step_by(near.len() / MOST + 1).collect();
     let step = STEP / looked_at.iter().copied().fold(rough, f64::max);
-    let (period, (aligned, middle)) = most_aligned(&looked_at, (1.0 / (1.1 * rough), 1.0 / (0.9 * rough)), step)?;
+    let (period, (_, middle)) = most_aligned(&looked_at, (1.0 / (1.1 * rough), 1.0 / (0.9 * rough)), step)?;
     let (mut products, mut squares) = (0.0, 0.0);
     for of in &began {
         let off: Vec<f64> =
@@ -74,38 +72,79 @@ fn of_all(chapter: &Chapter) -> Option<Rhythm> {
         (turns - turns.round()).abs() * period
     });
     let jitter = quantile(&sorted(away), 0.8)?;
-    (aligned >= ALIGNED && products < BY_CLOCK * squares).then_some(Rhythm {
-        period,
-        jitter,
-        same: 1.0,
-        is_common: true,
-    })
+    (products < BY_CLOCK * squares).then_some(Rhythm { period, jitter, same: 1.0, is_common: true })
 }
 
+/// How far phases point in one direction at least: a jitter of six tenths of the period.
+const ALIGNED: f64 = 0.5;
+
 /// Of periods whose frequencies lie so far apart, that at whose multiples most of these times come; how far their phases point
-/// in one direction, and in which.
+/// in one direction, and in which. `None` if that is less than [`ALIGNED`] for all of them.
 fn most_aligned(times: &[f64], (lowest, highest): (f64, f64), step: f64) -> Option<(f64, (f64, f64))> {
-    let turn = |frequency: f64| {
-        move |at: &f64| {
-            let (y, x) = (std::f64::consts::TAU * at * frequency).sin_cos();
-            (x, y)
+    /// Candidates that are left out together, if the one in their middle shows that none of them is aligned as much.
+    const CELL: u32 = 16;
+    let candidates = ((highest - lowest) / step) as u32 + 1;
+    let frequency = |number: u32| lowest + step * f64::from(number);
+    // From one frequency to another each phase turns, about the middle of the times, by no more than their difference.
+    let middle = times.iter().copied().fold(0.0, f64::max) / 2.0;
+    let away = times.iter().map(|at| (at - middle).abs()).sum::<f64>() / times.len() as f64;
+    let slack = std::f64::consts::TAU * away * step * f64::from(CELL / 2) + 1e-9;
+    let mut cells = Phases::of(times, frequency(CELL / 2), step * f64::from(CELL));
+    let most: Vec<f64> = (0..candidates.div_ceil(CELL)).map(|_| cells.turned().0 + slack).collect();
+    let mut best: Option<(u32, (f64, f64))> = None;
+    for (cell, most) in (0_u32..).zip(most) {
+        if most < best.map_or(ALIGNED, |(_, (aligned, _))| aligned) {
+            continue;
         }
-    };
-    // From one candidate to the next each phase turns by an angle of its own: no sine but at the beginning.
-    let mut phases: Vec<(f64, f64)> = times.iter().map(turn(lowest)).collect();
-    let turns: Vec<(f64, f64)> = times.iter().map(turn(step)).collect();
-    let mut best = None;
-    for number in 0..=((highest - lowest) / step) as u32 {
-        let (x, y) = phases.iter().fold((0.0, 0.0), |(x, y), phase| (x + phase.0, y + phase.1));
-        let aligned = f64::hypot(x, y) / times.len() as f64;
-        if best.is_none_or(|(_, (most, _))| aligned > most) {
-            best = Some((1.0 / (lowest + step * f64::from(number)), (aligned, y.atan2(x))));
-        }
-        for (phase, turn) in phases.iter_mut().zip(&turns) {
-            *phase = (phase.0 * turn.0 - phase.1 * turn.1, phase.0 * turn.1 + phase.1 * turn.0);
+        let first = cell * CELL;
+        let mut phases = Phases::of(times, frequency(first), step);
+        for number in first..(first + CELL).min(candidates) {
+            let found = phases.turned();
+            if found.0 >= ALIGNED && best.is_none_or(|(_, (aligned, _))| found.0 > aligned) {
+                best = Some((number, found));
+            }
         }
     }
-    best
+    best.map(|(number, found)| (1.0 / frequency(number), found))
+}
+
+/// The phases of times under one frequency after the other.
+struct Phases {
+    /// Cosines and sines.
+    now: (Vec<f64>, Vec<f64>),
+    turns: (Vec<f64>, Vec<f64>),
+}
+
+impl Phases {
+    /// From one candidate to the next each phase turns by an angle of its own: no sine but at the beginning.
+    fn of(times: &[f64], first: f64, step: f64) -> Self {
+        let at = |frequency: f64| {
+            let turned = times.iter().map(|at| (std::f64::consts::TAU * at * frequency).sin_cos());
+            turned.map(|(y, x)| (x, y)).unzip()
+        };
+        Self { now: at(first), turns: at(step) }
+    }
+
+    /// How far they point in one direction, and in which; then turns them to the next frequency.
+    fn turned(&mut self) -> (f64, f64) {
+        /// Sums that do not wait for each other.
+        const SUMS: usize = 4;
+        let count = self.now.0.len();
+        let (mut x, mut y) = ([0.0; SUMS], [0.0; SUMS]);
+        let now = self.now.0.chunks_mut(SUMS).zip(self.now.1.chunks_mut(SUMS));
+        let turns = self.turns.0.chunks(SUMS).zip(self.turns.1.chunks(SUMS));
+        for ((now_x, now_y), (turn_x, turn_y)) in now.zip(turns) {
+            for (place, ((now_x, now_y), (turn_x, turn_y))) in
+                now_x.iter_mut().zip(now_y).zip(turn_x.iter().zip(turn_y)).enumerate()
+            {
+                x[place] += *now_x;
+                y[place] += *now_y;
+                (*now_x, *now_y) = (*now_x * turn_x - *now_y * turn_y, *now_x * turn_y + *now_y * turn_x);
+            }
+        }
+        let (x, y): (f64, f64) = (x.iter().sum(), y.iter().sum());
+        (f64::hypot(x, y) / count as f64, y.atan2(x))
+    }
 }
 
 /// Of each device by itself.

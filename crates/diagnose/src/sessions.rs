@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use millpond_coap::message::{Kind, MessageId, Token};
 
-use crate::exchanges::Pair;
+use crate::peers::Pair;
 use crate::reading::{Message, Record, Sort};
 
 /// The first wait with the defaults of RFC 7252 §4.8, seconds.

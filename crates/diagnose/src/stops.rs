@@ -101,21 +101,43 @@ impl Stops {
 fn weighed(window: &[&Exchange], schedule: Schedule, lost_up: Option<f64>) -> Vec<(Around, f64)> {
     let known = lost_up.map(|lost_up| [(lost_up, 1.0)]);
     let of_requests: &[(f64, f64)] = known.as_ref().map_or(&LOST_UP, |known| known);
-    let mut tried = Vec::new();
+    let seen: Vec<Seen> = window.iter().map(|exchange| Seen::of(exchange, schedule)).collect();
+    // That the answers before one were lost and it was not, and that all were.
+    let answers_lost = LOST_DOWN.map(|(lost_down, _)| {
+        let mut all_lost = [1.0; ANSWERS + 1];
+        for number in 0..ANSWERS {
+            all_lost[number + 1] = all_lost[number] * lost_down;
+        }
+        (all_lost.map(|before| before * (1.0 - lost_down)), all_lost)
+    });
+    let mut tried = Vec::with_capacity(LOOPS as usize * of_requests.len() * LOST_DOWN.len());
+    let mut unseen: Vec<Unseen> = Vec::new();
     for step in 0..LOOPS {
         let time = 0.05 * Stops::STEP.powi(step);
         let spread = 0.07 * time + 0.02;
-        let stopped: Vec<Vec<Unseen>> =
-            window.iter().map(|exchange| stopped(exchange, |_| (time, spread), schedule).collect()).collect();
+        unseen.clear();
+        unseen.extend(window.iter().flat_map(|exchange| stopped(exchange, |_| (time, spread), schedule)));
         for &(lost_up, usual_up) in of_requests {
-            for (lost_down, usual_down) in LOST_DOWN {
-                let around = Around { time, spread, lost_down, lost_up };
-                let each = window.iter().zip(&stopped).map(|(exchange, of)| {
-                    let mut sum = FLOOR;
-                    hypotheses(exchange, of.iter().copied(), |_| around, schedule, |_, likely| sum += likely);
-                    sum.ln()
-                });
-                tried.push((around, each.sum::<f64>() + f64::ln(usual_up * usual_down)));
+            let mut likely = [Product::ONE; LOST_DOWN.len()];
+            let mut rest = &unseen[..];
+            for of in &seen {
+                let (these, others) = rest.split_at(of.answers);
+                rest = others;
+                let came = (1.0 - lost_up).powi(of.resent);
+                let abandoned = if of.is_over { 1.0 } else { lost_up };
+                let stopped: [f64; ANSWERS] =
+                    std::array::from_fn(|at| these.get(at).map_or(0.0, |shares| at_last(shares, lost_up)));
+                for (product, (until, all_lost)) in likely.iter_mut().zip(&answers_lost) {
+                    let accepted = stopped[..of.answers].iter().zip(until);
+                    let sum = accepted.fold(FLOOR, |sum, (stopped, until)| sum + until * came * stopped);
+                    product.take(sum + all_lost[of.answers] * abandoned * came);
+                }
+            }
+            for (product, (lost_down, usual_down)) in likely.into_iter().zip(LOST_DOWN) {
+                tried.push((
+                    Around { time, spread, lost_down, lost_up },
+                    product.logarithm() + f64::ln(usual_up * usual_down),
+                ));
             }
         }
     }
@@ -123,6 +145,55 @@ fn weighed(window: &[&Exchange], schedule: Schedule, lost_up: Option<f64>) -> Ve
     tried.retain(|of| of.1 - best > LEAST);
     let all: f64 = tried.iter().map(|of| (of.1 - best).exp()).sum();
     tried.into_iter().map(|(around, likely)| (around, (likely - best).exp() / all)).collect()
+}
+
+/// What of an exchange does not depend on loop and losses.
+struct Seen {
+    answers: usize,
+    resent: i32,
+    /// It had all its transmissions, or goes on at the end.
+    is_over: bool,
+}
+
+impl Seen {
+    fn of(exchange: &Exchange, schedule: Schedule) -> Self {
+        let is_open = schedule.end - exchange.last_sent() < 2.0 * next_gap(exchange, schedule);
+        Self {
+            answers: exchange.answered.len().min(ANSWERS),
+            resent: (exchange.sent.len() - 1) as i32,
+            is_over: exchange.sent.len() >= schedule.most || is_open,
+        }
+    }
+}
+
+/// That an exchange stopped when it did, if so many further transmissions may have been lost.
+fn at_last(shares: &Unseen, lost_up: f64) -> f64 {
+    shares.iter().rev().fold(0.0, |later, share| share + lost_up * later)
+}
+
+/// A product of many factors of which none is below [`FLOOR`].
+#[derive(Clone, Copy)]
+struct Product {
+    logarithm: f64,
+    factor: f64,
+}
+
+impl Product {
+    const ONE: Self = Self { logarithm: 0.0, factor: 1.0 };
+
+    fn take(&mut self, factor: f64) {
+        /// Below it the next factors might make the product too small for its exponent.
+        const SMALL: f64 = 1e-250;
+        self.factor *= factor;
+        if self.factor < SMALL {
+            self.logarithm += self.factor.ln();
+            self.factor = 1.0;
+        }
+    }
+
+    fn logarithm(self) -> f64 {
+        self.logarithm + self.factor.ln()
+    }
 }
 
 /// How likely it is, if an answer was the accepted one, that it came after so many further transmissions, which were lost.
@@ -177,13 +248,11 @@ fn hypotheses(
     for (answer, (unseen, &at)) in stopped.zip(&exchange.answered).enumerate() {
         let Around { lost_down, lost_up, .. } = around(at);
         let came = (1.0 - lost_up).powi(resent as i32);
-        let stopped = unseen.iter().rev().fold(0.0, |later, share| share + lost_up * later);
-        each(Some(answer), all_lost * (1.0 - lost_down) * came * stopped);
+        each(Some(answer), all_lost * (1.0 - lost_down) * came * at_last(&unseen, lost_up));
         all_lost *= lost_down;
     }
     let lost_up = around(last).lost_up;
-    let is_open = schedule.end - last < 2.0 * next_gap(exchange, schedule);
-    let abandoned = if exchange.sent.len() >= schedule.most || is_open { 1.0 } else { lost_up };
+    let abandoned = if Seen::of(exchange, schedule).is_over { 1.0 } else { lost_up };
     each(None, all_lost * abandoned * (1.0 - lost_up).powi(resent as i32));
 }
 
@@ -214,6 +283,11 @@ pub(crate) fn spurious(exchange: &Exchange, around: impl Fn(f64) -> Around, sche
 
 /// The standard normal distribution (Abramowitz and Stegun, 26.2.17; error below 1e-7).
 fn normal(z: f64) -> f64 {
+    /// Farther away nothing is left that a sum with [`FLOOR`] shows.
+    const FAR: f64 = 10.0;
+    if z.abs() > FAR {
+        return if z > 0.0 { 1.0 } else { 0.0 };
+    }
     let t = 1.0 / (1.0 + 0.231_641_9 * z.abs());
     let tail = 0.398_942_280_4
         * (-0.5 * z * z).exp()

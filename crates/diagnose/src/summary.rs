@@ -277,7 +277,7 @@ impl Summary {
 
     pub(crate) fn finish(
         self,
-        Gathering { names, oddities, sessions, origin, .. }: &Gathering,
+        Gathering { pairs, oddities, sessions, origin, .. }: &Gathering,
         census: &Census,
         endings: &[Ending],
     ) -> Diagnosis {
@@ -286,7 +286,7 @@ impl Summary {
             .devices
             .iter()
             .filter_map(|(&peer, &OfDevice { exchanges, counts, .. })| {
-                let address = names.get(peer as usize)?.0;
+                let address = pairs.name(peer)?.0;
                 Some(Device { address, exchanges, transmissions: counts.transmissions, retransmissions: counts.into() })
             })
             .collect();
@@ -308,7 +308,7 @@ impl Summary {
             }
         });
         let spans = spans.collect();
-        let ports = self.devices.iter().filter_map(|(&peer, of)| Some((names.get(peer as usize)?.0, of.from, of.to)));
+        let ports = self.devices.iter().filter_map(|(&peer, of)| Some((pairs.name(peer)?.0, of.from, of.to)));
         let mut doubts = crate::doubts::of_reading(oddities, census, endings);
         doubts.extend(crate::doubts::of_ports(ports));
         for doubt in self.doubts {

@@ -99,8 +99,17 @@ impl Curve {
 impl Track {
     /// Whether an answer at a time and the request that came so long after it agree with most others around.
     pub(crate) fn agrees(&self, time: f64, delay: f64) -> bool {
-        let near = self.points.iter().min_by(|one, other| (one.0 - time).abs().total_cmp(&(other.0 - time).abs()));
-        near.is_some_and(|near| (near.1 - delay).abs() <= width(near.1))
+        self.nearest(time).is_some_and(|near| (near.1 - delay).abs() <= width(near.1))
+    }
+
+    /// The point whose time is nearest, the first of those that are as near: points ascend.
+    fn nearest(&self, time: f64) -> Option<&(f64, f64, f64)> {
+        let away = |place: usize| self.points.get(place).map_or(f64::INFINITY, |point| (point.0 - time).abs());
+        let mut place = self.points.partition_point(|point| point.0 < time);
+        while let Some(before) = place.checked_sub(1).filter(|&before| away(before) <= away(place)) {
+            place = before;
+        }
+        self.points.get(place)
     }
 
     /// The loop over time where enough samples agree, without stray points.

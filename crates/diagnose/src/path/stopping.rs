@@ -23,9 +23,11 @@ const ANSWERS: usize = 6;
 const MOST: usize = 2000;
 /// How often answers are lost, as far as it is tried.
 const LOSSES: [f64; 5] = [0.003, 0.02, 0.05, 0.1, 0.2];
+/// Cases of which one logarithm is taken: their product is no smaller than numbers can be.
+const TOGETHER: usize = 64;
 
 struct Case {
-    /// Place among the packets to devices, and seconds since the first transmission, of each answer.
+    /// Place among the answers of all cases, and seconds since the first transmission, of each answer.
     answers: Vec<(usize, f64)>,
     several: bool,
     /// Seconds from the first to the last transmission, and to the one that did not come.
@@ -48,47 +50,67 @@ pub(crate) fn stopping(
         return None;
     }
     let every = answered.len() / MOST + 1;
-    let cases: Vec<Case> = answered.iter().step_by(every).map(|exchange| case(exchange, times)).collect();
-    let likelihood = |waits: &dyn Fn(usize) -> f64, base: f64, lost: f64| -> f64 {
-        cases.iter().map(|case| (0.98 * probability(case, waits, base, lost, timers) + 0.004).ln()).sum()
+    let mut places = Vec::new();
+    let cases: Vec<Case> = answered.iter().step_by(every).map(|exchange| case(exchange, times, &mut places)).collect();
+    // How long those answers wait of which cases say something, by a queue with all packets.
+    let of_cases = |waits: &[f64]| -> Vec<f64> { places.iter().map(|&place: &usize| waits[place]).collect() };
+    // The likelihood, or less than is asked for.
+    let likelihood = |waits: &[f64], base: f64, lost: f64, least: f64| -> f64 {
+        let mut sum = 0.0;
+        for cases in cases.chunks(TOGETHER) {
+            let each = cases.iter().map(|case| 0.98 * probability(case, waits, base, lost, timers) + 0.004);
+            sum += each.product::<f64>().ln();
+            // No case makes it more.
+            if sum < least {
+                break;
+            }
+        }
+        sum
     };
-    let bases = base.map_or(vec![0.1, 0.5, 1.0, 1.5, 1.9, 2.2, 2.6, 3.0], |base| vec![base]);
-    let idle = bases.iter().flat_map(|&base| LOSSES.map(|lost| likelihood(&|_| 0.0, base, lost)));
-    let without_queue = idle.fold(f64::NEG_INFINITY, f64::max);
+    let nothing = vec![0.0; places.len()];
+    let mut without_queue = f64::NEG_INFINITY;
+    for &base in base.as_ref().map_or(&[0.1, 0.5, 1.0, 1.5, 1.9, 2.2, 2.6, 3.0][..], std::slice::from_ref) {
+        for lost in LOSSES {
+            without_queue = without_queue.max(likelihood(&nothing, base, lost, without_queue));
+        }
+    }
 
     let lasted = times.last()? - times.first()?;
     let carried = 8.0 * sizes.iter().map(|&size| f64::from(size)).sum::<f64>() / lasted.max(1e-6);
     let bases = base.map_or(vec![0.1, 0.5, 1.0, 1.9], |base| vec![base]);
     let mut best: Option<(f64, Stopping)> = None;
-    let mut consider = |likely: f64, found: Stopping, margin: f64| {
-        if best.as_ref().is_none_or(|(known, _)| likely > known + margin) {
+    let mut consider = |waits: &[f64], found: Stopping, margin: f64| {
+        let least = best.as_ref().map_or(f64::NEG_INFINITY, |(known, _)| known + margin);
+        let likely = likelihood(waits, found.base, found.lost, least);
+        if likely > least {
             best = Some((likely, found));
         }
         best.as_ref().map(|(likely, found)| (*likely, *found))
     };
+    let mut coarse = None;
     for rate in geometric((0.15 * carried).max(2e3), 3e5, 80) {
         let waits = queue::endless(times, sizes, rate);
         if waits.iter().fold(0.0_f64, |most, &wait| most.max(wait)) < 0.05 {
             break;
         }
+        let waits = of_cases(&waits);
         for &base in &bases {
             for lost in LOSSES {
-                consider(likelihood(&|at| waits[at], base, lost), Stopping { rate, base, lost, buffer: None }, 0.0);
+                coarse = consider(&waits, Stopping { rate, base, lost, buffer: None }, 0.0);
             }
         }
     }
-    let (likely, coarse) =
-        consider(f64::NEG_INFINITY, Stopping { rate: 0.0, base: 0.0, lost: 0.0, buffer: None }, 0.0)?;
+    let (likely, coarse) = coarse?;
     if likely < without_queue + (several as f64 / every as f64 * 0.02).max(15.0) {
         return None;
     }
+    let mut fine = coarse;
     for rate in geometric(coarse.rate * 0.94, coarse.rate * 1.06, 13) {
-        let waits = queue::endless(times, sizes, rate);
-        let found = Stopping { rate, ..coarse };
-        consider(likelihood(&|at| waits[at], found.base, found.lost), found, 0.0);
+        let waits = of_cases(&queue::endless(times, sizes, rate));
+        fine = consider(&waits, Stopping { rate, ..coarse }, 0.0).map_or(fine, |(_, found)| found);
     }
-    let (_, fine) = consider(f64::NEG_INFINITY, coarse, 0.0)?;
     if times.len() < 40_000 {
+        let mut known = fine;
         for rate in [fine.rate, fine.rate * 0.8, fine.rate * 1.25] {
             let longest = queue::endless(times, sizes, rate).into_iter().fold(0.0, f64::max);
             for buffer in [2e3, 4e3, 8e3, 16e3, 32e3, 64e3, 2e5] {
@@ -96,11 +118,11 @@ pub(crate) fn stopping(
                     break;
                 }
                 let waits = queue::drop_tail(times, sizes, rate, buffer);
+                let waits = of_cases(&waits.into_iter().map(|wait| wait.unwrap_or(f64::INFINITY)).collect::<Vec<_>>());
                 for lost in [0.003, 0.05, 0.1] {
-                    let likely = likelihood(&|at| waits[at].unwrap_or(f64::INFINITY), fine.base, lost);
-                    let known = consider(f64::NEG_INFINITY, fine, 0.0)?.1;
                     let margin = if known.buffer.is_none() { 15.0 } else { 0.0 };
-                    consider(likely, Stopping { rate, base: fine.base, lost, buffer: Some(buffer) }, margin);
+                    let found = Stopping { rate, base: fine.base, lost, buffer: Some(buffer) };
+                    known = consider(&waits, found, margin).map_or(known, |(_, found)| found);
                 }
             }
         }
@@ -113,16 +135,19 @@ fn geometric(from: f64, to: f64, steps: u32) -> impl Iterator<Item = f64> {
     (0..steps).map(move |step| from * (ratio * f64::from(step)).exp())
 }
 
-fn case(exchange: &Exchange, times: &[f64]) -> Case {
+fn case(exchange: &Exchange, times: &[f64], places: &mut Vec<usize>) -> Case {
     let began = exchange.began();
     let last = exchange.last_sent() - began;
     let gap = exchange.sent.windows(2).last().map_or(0.0, |pair| pair[1] - pair[0]);
-    let places = exchange.answered.iter().take(ANSWERS).filter_map(|&answer| {
+    let answers = exchange.answered.iter().take(ANSWERS).filter_map(|&answer| {
         let place = times.partition_point(|&time| time < answer);
-        (times.get(place) == Some(&answer)).then_some((place, answer - began))
+        (times.get(place) == Some(&answer)).then(|| {
+            places.push(place);
+            (places.len() - 1, answer - began)
+        })
     });
     Case {
-        answers: places.collect(),
+        answers: answers.collect(),
         several: exchange.sent.len() > 1,
         last,
         after_last: last + 2.0 * gap,
@@ -131,14 +156,8 @@ fn case(exchange: &Exchange, times: &[f64]) -> Case {
 }
 
 /// How likely an exchange ended when it did.
-fn probability(
-    case: &Case,
-    waits: &dyn Fn(usize) -> f64,
-    base: f64,
-    lost: f64,
-    (shortest, longest): (f64, f64),
-) -> f64 {
-    let heard = |&(place, since): &(usize, f64)| since + waits(place) + base;
+fn probability(case: &Case, waits: &[f64], base: f64, lost: f64, (shortest, longest): (f64, f64)) -> f64 {
+    let heard = |&(place, since): &(usize, f64)| since + waits[place] + base;
     if case.several {
         // One of the answers ended the schedule between the last transmission and the one that did not come.
         let mut before = 1.0 - lost;

@@ -31,6 +31,9 @@ pub(super) fn judge(evidence: &Evidence<'_>) -> Vec<Vec<Judged>> {
         .enumerate()
         .map(|(index, exchange)| {
             let mut of = vec![Judged::FIRST; exchange.sent.len()];
+            if of.len() == 1 {
+                return of;
+            }
             if evidence.accepted(index).is_none()
                 && let Some(stopped) = by_stop(evidence, exchange)
             {
@@ -48,7 +51,7 @@ pub(super) fn judge(evidence: &Evidence<'_>) -> Vec<Vec<Judged>> {
         })
         .collect();
     // The first that came of the next request was a retransmission.
-    for of_peer in evidence.chapter.by_peer.values() {
+    for of_peer in evidence.chapter.by_peer.each() {
         for pair in of_peer.windows(2) {
             let lost = evidence.accepted(pair[0] as usize).is_some_and(|accepted| accepted.next_lost > 0);
             if lost && let Some(first) = judged.get_mut(pair[1] as usize).and_then(|of| of.first_mut()) {
