@@ -83,8 +83,8 @@ impl Path {
     }
 }
 
-/// Segments a round trip of a long transfer of which every so many segments one is lost.
-fn window(control: Control, every: u64, rtt: Span, cycles: u64) -> f64 {
+/// Segments a round trip of a long transfer of which every so many segments one is lost, the first of them that with this number.
+fn window(control: Control, first: u64, every: u64, rtt: Span, cycles: u64) -> f64 {
     let mut path = Path::open(&config(control, 4, true), rtt);
     let cycle = Span::from_secs(30);
     let mut measured = (0, Instant::ORIGIN);
@@ -94,7 +94,7 @@ fn window(control: Control, every: u64, rtt: Span, cycles: u64) -> f64 {
         let backlog = path.ends[0].written() - path.ends[0].acknowledged();
         // Before the data runs out.
         while path.ends[0].written() - path.ends[0].acknowledged() > backlog.min(u64::from(MSS) * every) {
-            path.run(path.now.after(rtt), |number| number % every == every - 1);
+            path.run(path.now.after(rtt), |number| number >= first && (number - first).is_multiple_of(every));
             assert!(path.now < Instant::ORIGIN.after(cycle).after(Span::from_secs(4_000)), "it stands still");
         }
         if path.arrived < u64::from(MSS) * every * (cycles / 4) {
@@ -116,9 +116,55 @@ fn assert_near(ours: f64, expected: f64, share: f64) {
 #[test]
 fn new_reno_with_sack_is_as_fast_as_mathis_says() {
     for every in [1_600, 6_400] {
-        let ours = window(Control::NewReno(Recovery::RateHalving), every, Span::from_millis(100), 40);
+        let ours = window(Control::NewReno(Recovery::RateHalving), every - 1, every, Span::from_millis(100), 40);
         assert_near(ours, (1.5 * every as f64).sqrt(), 0.06);
     }
+}
+
+/// RFC 9438 in a fluid: the mean of the window over the last three quarters of so many stages, each of so many segments, after a first
+/// reduction at this window. A round trip of each goes for the repair, in which the window falls.
+fn fluid(mut window: f64, every: f64, rtt: f64, cycles: u32) -> f64 {
+    let (c, beta) = (0.4, 0.7);
+    let (mut most, mut sent, mut rounds) = (0.0_f64, 0.0, 0.0);
+    for cycle in 0..cycles {
+        let prior = window;
+        // Section 4.7.
+        most = if window < most { window * (1.0 + beta) / 2.0 } else { window };
+        let (low, mut left) = (beta * window, every - (1.0 + beta) / 2.0 * window);
+        let k = ((most - low) / c).cbrt();
+        let (mut t, mut estimate) = (0.0, low);
+        window = low;
+        while left > 0.0 {
+            // A fiftieth of a round trip; sections 4.2 and 4.3.
+            let part = 0.02;
+            let alpha = if estimate < prior { 3.0 * (1.0 - beta) / (1.0 + beta) } else { 1.0 };
+            (left, t, estimate) = (left - part * window, t + part * rtt, estimate + part * alpha);
+            window = (c * (t - k).powi(3) + most).max(estimate).max(low);
+        }
+        if cycle >= cycles / 4 {
+            (sent, rounds) = (sent + every, rounds + t / rtt + 1.0);
+        }
+    }
+    sent / rounds
+}
+
+/// The response function of RFC 9438 §5.1 wants the window at each loss to be the plateau. There the cubic is flat: a stage that
+/// outlasts K by d changes the next plateau by no more than 0.4 d³ segments, so that forty losses hardly move a window that is a tenth
+/// off, and for how long a start is remembered, and to which side, is a matter of fast convergence and of the round trip that goes for
+/// each repair. The rules themselves, in a fluid, say where it stands.
+#[test]
+fn cubic_with_sack_is_as_fast_as_its_rules_say_and_hardly_moves_towards_its_response_function() {
+    for (every, rtt, first) in [(1_600, 0.2_f64, 43), (3_200, 0.2, 72)] {
+        let response = (0.4_f64 * 3.7 / (4.0 * 0.3)).powf(0.25) * (rtt * every as f64).powf(0.75);
+        let trip = Span::from_micros((rtt * 1e6) as u32);
+        let ours = window(Control::Cubic(Recovery::RateHalving), first, every, trip, 40);
+        let rules = fluid(first as f64, every as f64, rtt, 40);
+        assert_near(ours, rules, 0.02);
+        assert!((0.8..0.9).contains(&(rules / response)), "{rules}, and {response} in the long run");
+    }
+    // Of the rules alone: three thousand losses come closer, and what is left is the round trip of each repair.
+    let [early, late] = [40, 3_000].map(|cycles| fluid(43.0, 1_600.0, 0.2, cycles));
+    assert!(early < 0.98 * late, "{early} and {late}");
 }
 
 /// When a flight of 32 segments of which five are lost has been acknowledged, in round trips after it left, and the totals.
