@@ -5,18 +5,22 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use millpond_cli::failure::Failure;
 use millpond_cli::oscore::read;
 use millpond_coap::message::{Code, Kind, Message, MessageId, Token, Writer};
 use millpond_coap::oscore::Context;
 
-/// An empty folder for one test.
-fn folder(name: &str) -> PathBuf {
+/// An empty folder for one test, and the guard that keeps others waiting: a program that one of them starts has a copy of every open file
+/// of this process until it runs, and with it the lock of a context that was dropped here in the meantime.
+fn folder(name: &str) -> (PathBuf, MutexGuard<'static, ()>) {
+    static ALONE: Mutex<()> = Mutex::new(());
+    let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("oscore").join(name);
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).expect("a folder for tests");
-    folder
+    (folder, alone)
 }
 
 fn new(folder: &Path, arguments: &[&str]) -> Output {
@@ -65,7 +69,7 @@ fn next_number(path: &Path) -> (Vec<u8>, millpond_cli::oscore::Sent) {
 
 #[test]
 fn a_new_pair_understands_each_other_and_is_for_its_owner_alone() {
-    let folder = folder("pair");
+    let (folder, _alone) = folder("pair");
     for arguments in [
         &[][..],
         &["--algorithm", "chacha20/poly1305", "--client-id", "07", "--server-id", "0a0b", "device", "gateway"],
@@ -99,7 +103,7 @@ fn a_new_pair_understands_each_other_and_is_for_its_owner_alone() {
 
 #[test]
 fn nothing_that_is_there_is_written_over() {
-    let folder = folder("twice");
+    let (folder, _alone) = folder("twice");
     made(&folder, &[]);
     let before = fs::read(folder.join("client.oscore")).expect("it was written");
     let output = new(&folder, &[]);
@@ -114,7 +118,7 @@ fn nothing_that_is_there_is_written_over() {
 
 #[test]
 fn a_context_that_cannot_be_used_is_told_in_one_line_that_repeats_nothing_of_the_secret() {
-    let folder = folder("written");
+    let (folder, _alone) = folder("written");
     made(&folder, &[]);
     let path = folder.join("client.oscore");
     let secret = "00112233445566778899aabbccddeeff";
@@ -147,7 +151,7 @@ fn a_context_that_cannot_be_used_is_told_in_one_line_that_repeats_nothing_of_the
 #[test]
 fn a_context_that_others_may_use_is_refused() {
     use std::os::unix::fs::PermissionsExt;
-    let folder = folder("rights");
+    let (folder, _alone) = folder("rights");
     made(&folder, &[]);
     let path = folder.join("client.oscore");
     for mode in [0o640, 0o604, 0o620, 0o610, 0o644] {
@@ -161,7 +165,7 @@ fn a_context_that_others_may_use_is_refused() {
 
 #[test]
 fn a_context_is_for_one_at_a_time() {
-    let folder = folder("lock");
+    let (folder, _alone) = folder("lock");
     made(&folder, &[]);
     let path = folder.join("client.oscore");
     let held = read(&path).unwrap_or_else(|failure| panic!("{failure:?}"));
@@ -172,7 +176,7 @@ fn a_context_is_for_one_at_a_time() {
 
 #[test]
 fn no_number_below_what_was_stored_is_used_again_wherever_a_write_was_cut_short() {
-    let folder = folder("sent");
+    let (folder, _alone) = folder("sent");
     made(&folder, &["--client-id", "01"]);
     let path = folder.join("client.oscore");
     let numbers = folder.join("client.oscore.sent");
@@ -210,7 +214,7 @@ fn no_number_below_what_was_stored_is_used_again_wherever_a_write_was_cut_short(
 #[cfg(unix)]
 #[test]
 fn a_file_of_numbers_that_was_restored_from_a_copy_goes_on_far_behind_what_it_says() {
-    let folder = folder("restored");
+    let (folder, _alone) = folder("restored");
     made(&folder, &["--client-id", "01"]);
     let path = folder.join("client.oscore");
     let numbers = folder.join("client.oscore.sent");
