@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn links_and_seeds_have_luck_of_their_own() {
+    fn links_and_seeds_draw_from_streams_of_their_own() {
         let jitter = Jitter::Uniform { from: Span::ZERO, to: Span::from_secs(1), order: Order::Free };
         let here = delay(jitter);
         let arrivals = |delay: &Delay| (0..8).map(|number| delay.arrival(0, number)).collect::<Vec<_>>();

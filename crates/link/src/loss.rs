@@ -23,14 +23,14 @@ enum Draw {
 
 /// The random stream of one link, or of one radio on it.
 #[derive(Clone, Copy, Debug)]
-struct Luck {
+struct RandomStream {
     seed: ChanceSeed,
     link: u32,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) struct LossProcess {
-    luck: Luck,
+    stream: RandomStream,
     kind: Kind,
 }
 
@@ -57,7 +57,7 @@ struct Markov {
     dwells: u64,
 }
 
-impl Luck {
+impl RandomStream {
     fn place(self, number: u64, draw: Draw) -> [u32; 4] {
         [self.link, number as u32, (number >> 32) as u32, draw as u32]
     }
@@ -70,28 +70,28 @@ impl Luck {
 impl LossProcess {
     /// The process of one radio on a link.
     pub(crate) fn of_radio(loss: Loss, seed: ChanceSeed, link: u32, radio: u32) -> Self {
-        let place = Luck { seed, link }.place(u64::from(radio), Draw::Radio);
+        let place = RandomStream { seed, link }.place(u64::from(radio), Draw::Radio);
         Self::new(loss, ChanceSeed::new(seed.wide(Purpose::LossState, place)), link)
     }
 
     pub(crate) fn new(loss: Loss, seed: ChanceSeed, link: u32) -> Self {
-        let luck = Luck { seed, link };
+        let stream = RandomStream { seed, link };
         let kind = match loss {
             Loss::None => Kind::Never,
             Loss::Bernoulli { rate } => Kind::Bernoulli(rate),
             Loss::Markov { good_loss, bad_loss, good_dwell, bad_dwell } => {
-                Kind::Markov(Markov::new([good_loss, bad_loss], [good_dwell, bad_dwell], luck))
+                Kind::Markov(Markov::new([good_loss, bad_loss], [good_dwell, bad_dwell], stream))
             }
             Loss::GilbertElliott { p, r, one_minus_h, one_minus_k } => {
                 Kind::Chain { p, r, in_good: one_minus_k, in_bad: one_minus_h, bad: false }
             }
         };
-        Self { luck, kind }
+        Self { stream, kind }
     }
 
     /// Each packet independently, with the probability that a trace has then.
     pub(crate) fn traced(trace: Follower, seed: ChanceSeed, link: u32) -> Self {
-        Self { luck: Luck { seed, link }, kind: Kind::Traced(Box::new(trace)) }
+        Self { stream: RandomStream { seed, link }, kind: Kind::Traced(Box::new(trace)) }
     }
 
     /// Whether no packet is ever lost.
@@ -107,19 +107,19 @@ impl LossProcess {
 
     #[inline(never)]
     fn draws(&mut self, number: u64, at: u64) -> bool {
-        let luck = self.luck;
+        let stream = self.stream;
         let probability = match &mut self.kind {
             Kind::Never => return false,
             Kind::Bernoulli(rate) => *rate,
             Kind::Traced(trace) => trace.loss(at),
-            Kind::Markov(process) => process.loss[usize::from(process.is_bad(at, luck))],
+            Kind::Markov(process) => process.loss[usize::from(process.is_bad(at, stream))],
             Kind::Chain { p, r, in_good, in_bad, bad } => {
                 let (loss, leave) = if *bad { (*in_bad, *r) } else { (*in_good, *p) };
-                *bad ^= leave.happens(luck.packet(Purpose::LossState, number));
+                *bad ^= leave.happens(stream.packet(Purpose::LossState, number));
                 loss
             }
         };
-        probability.happens(luck.packet(Purpose::Loss, number))
+        probability.happens(stream.packet(Purpose::Loss, number))
     }
 }
 
@@ -128,35 +128,35 @@ impl Markov {
     /// (less than e^-1000000), and it would take noticeable time to follow.
     const SILENCE: u64 = 1 << 20;
 
-    fn new(loss: [Probability; 2], mean: [Span; 2], luck: Luck) -> Self {
+    fn new(loss: [Probability; 2], mean: [Span; 2], stream: RandomStream) -> Self {
         let mut process = Self { loss, mean, bad: false, until: 0, dwells: 0 };
-        process.settle(0, Draw::Origin, luck);
+        process.settle(0, Draw::Origin, stream);
         process
     }
 
-    fn is_bad(&mut self, at: u64, luck: Luck) -> bool {
+    fn is_bad(&mut self, at: u64, stream: RandomStream) -> bool {
         if at.saturating_sub(self.until) > self.cycle() * Self::SILENCE {
-            self.settle(at, Draw::Silence, luck);
+            self.settle(at, Draw::Silence, stream);
         }
         while self.until <= at {
             self.bad = !self.bad;
-            self.dwell(luck);
+            self.dwell(stream);
         }
         self.bad
     }
 
     /// Draws the state at `at` from the stationary distribution. What remains of its dwell has the distribution of a
     /// whole one.
-    fn settle(&mut self, at: u64, draw: Draw, luck: Luck) {
-        let word = luck.seed.at(Purpose::LossState, luck.place(at, draw)).word();
+    fn settle(&mut self, at: u64, draw: Draw, stream: RandomStream) {
+        let word = stream.seed.at(Purpose::LossState, stream.place(at, draw)).word();
         let point = (u128::from(self.cycle()) * u128::from(word)) >> 32;
         self.bad = point < u128::from(self.mean[1].as_micros());
         self.until = at;
-        self.dwell(luck);
+        self.dwell(stream);
     }
 
-    fn dwell(&mut self, luck: Luck) {
-        let word = luck.seed.wide(Purpose::LossState, luck.place(self.dwells, Draw::Dwell));
+    fn dwell(&mut self, stream: RandomStream) {
+        let word = stream.seed.wide(Purpose::LossState, stream.place(self.dwells, Draw::Dwell));
         self.dwells += 1;
         self.until = self.until.saturating_add(exponential(self.mean[usize::from(self.bad)], word));
     }
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn links_and_seeds_have_luck_of_their_own() {
+    fn links_and_seeds_draw_from_streams_of_their_own() {
         let loss = Loss::Bernoulli { rate: probability(0.5) };
         let base = fates(loss, 1, 64, 0);
         assert_eq!(base, fates(loss, 1, 64, 1_000_000));

@@ -125,7 +125,7 @@ fn what_is_lost_before_a_full_queue_is_a_radio_loss() {
 }
 
 #[test]
-fn the_same_packet_meets_the_same_luck_on_either_side_of_the_rate_stage() {
+fn the_same_packet_is_lost_on_either_side_of_the_rate_stage() {
     for loss in [kinds()[0], kinds()[2]] {
         let (before, ..) = run(config(loss, LossAt::BeforeRate), 3, 1, 5_000);
         let (after, ..) = run(config(loss, LossAt::AfterRate), 3, 1, 5_000);
@@ -179,7 +179,7 @@ fn independent_losses_follow_the_number_of_the_packet_and_not_its_moment_or_leng
 }
 
 #[test]
-fn a_dropped_packet_does_not_shift_the_luck_of_those_behind_it() {
+fn a_dropped_packet_does_not_shift_the_draws_of_those_behind_it() {
     let loss = Loss::Bernoulli { rate: probability(0.5) };
     let arrived = |limit| -> Vec<u64> {
         let mut link =

@@ -266,7 +266,7 @@ fn brute_force(stretches: &[(u64, u64)], end: u64) -> Level {
 
 proptest! {
     #[test]
-    fn a_link_without_luck_does_what_the_model_says(config in plain(), steps in steps(false)) {
+    fn a_link_without_chance_does_what_the_model_says(config in plain(), steps in steps(false)) {
         let record = run(&config, 1, &steps);
         let accepted = predict(&config, &record);
         let propagation = u64::from(config.propagation.as_micros());

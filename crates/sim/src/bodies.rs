@@ -18,7 +18,7 @@ use crate::{
     outcome::FlowRow,
     scenario::{Blocks, Negotiation, Transfer},
     trace::Recorder,
-    workload::{Conduct, Due},
+    workload::{ClientProfile, Due},
     world::{Client, World},
 };
 
@@ -130,8 +130,8 @@ impl BodyDevice {
     }
 
     /// This client's row, as far as it knows it itself, and the messages that it sent if the ledger does not know them.
-    pub(crate) fn row(&self, flow: u32, conduct: &Conduct<'_>) -> (FlowRow, Option<u32>) {
-        let row = FlowRow { late_replies: self.late, ..self.application.row(flow, self.group, conduct) };
+    pub(crate) fn row(&self, flow: u32, profile: &ClientProfile<'_>) -> (FlowRow, Option<u32>) {
+        let row = FlowRow { late_replies: self.late, ..self.application.row(flow, self.group, profile) };
         (row, self.bursts.as_ref().map(|bursts| bursts.messages))
     }
 }
@@ -172,7 +172,7 @@ impl World<'_> {
         let Client::Bodies(device) = &self.clients[flow as usize] else { return Ok(()) };
         let wakes = device.application.wakes();
         if device.application.is_away() {
-            self.agenda.set(flow, wakes);
+            self.calendar.set(flow, wakes);
             return Ok(());
         }
         if wakes <= now {
@@ -200,14 +200,14 @@ impl World<'_> {
         let Some(due) = self.next_request(flow, now)? else { return Ok(()) };
         let Due { request, .. } = due;
         let Client::Bodies(device) = &mut self.clients[flow as usize] else { return Ok(()) };
-        let conduct = &self.conducts[device.group as usize];
-        let transfer = &conduct.clients.transfer;
+        let profile = &self.profiles[device.group as usize];
+        let transfer = &profile.clients.transfer;
         let is_late = matches!(transfer, Transfer::Blocks(Blocks { negotiation: Negotiation::Late, .. }));
         let ask = Ask {
             early: transfer.block_size().filter(|_| !is_late),
-            longest: self.scenario.body(conduct.clients).0 as usize,
+            longest: self.scenario.body(profile.clients).0 as usize,
             q_block: device.is_burst(),
-            ..Ask::new(Code::GET, conduct.options())
+            ..Ask::new(Code::GET, profile.options())
         };
         let ask = device.host.ask(now, SERVER, &ask).map_err(|why| RunError::Refused(flow, why.to_string()))?;
         device.fetch = Some(Fetch { ask, request, exchange: None });
@@ -284,7 +284,7 @@ impl World<'_> {
                     {
                         fetch.is_under_way(&mut self.ledger, flow, id, exchanges, first_batch);
                     }
-                    self.agenda.set(flow, until.min(application.wakes()));
+                    self.calendar.set(flow, until.min(application.wakes()));
                     return Ok(());
                 }
             };

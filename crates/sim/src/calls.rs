@@ -15,7 +15,7 @@ use crate::{
     outcome::FlowRow,
     scenario::Traffic,
     trace::Recorder,
-    workload::{Conduct, Due},
+    workload::{ClientProfile, Due},
     world::World,
 };
 
@@ -36,8 +36,8 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
-    pub(crate) fn row(&self, flow: u32, conduct: &Conduct<'_>) -> FlowRow {
-        self.application.row(flow, self.group, conduct)
+    pub(crate) fn row(&self, flow: u32, profile: &ClientProfile<'_>) -> FlowRow {
+        self.application.row(flow, self.group, profile)
     }
 }
 
@@ -147,8 +147,8 @@ impl Callers {
     }
 
     /// The rows of all flows.
-    pub(crate) fn rows(&self, conducts: &[Conduct<'_>]) -> impl Iterator<Item = FlowRow> {
-        let row = |(caller, flow): (&Caller, u32)| caller.row(flow, &conducts[caller.group as usize]);
+    pub(crate) fn rows(&self, profiles: &[ClientProfile<'_>]) -> impl Iterator<Item = FlowRow> {
+        let row = |(caller, flow): (&Caller, u32)| caller.row(flow, &profiles[caller.group as usize]);
         self.all.iter().zip(self.base..).map(row)
     }
 }
@@ -222,10 +222,10 @@ impl World<'_> {
     /// The server goes on with what it sends by itself to one client for one purpose.
     #[inline(never)]
     pub(crate) fn wake_caller(&mut self, flow: u32, now: Instant) -> Result<(), RunError> {
-        let luck = self.luck(flow);
+        let draws = self.draws(flow);
         if let Some(caller) = self.server.callers.get_mut(flow) {
             // An event calls workloads that wait for it, and does nothing else to a server.
-            _ = caller.application.moment(now, &self.conducts[caller.group as usize], luck);
+            _ = caller.application.moment(now, &self.profiles[caller.group as usize], draws);
         }
         self.call_on(flow, now)
     }
@@ -237,21 +237,21 @@ impl World<'_> {
             self.drain_server(now, &Tag::of(0, 0, now), 0)?;
         }
         if let Some(caller) = self.server.callers.get(flow) {
-            self.agenda.set(flow, caller.application.wakes());
+            self.calendar.set(flow, caller.application.wakes());
         }
         Ok(())
     }
 
     /// One message of the server by itself.
     fn call(&mut self, flow: u32, now: Instant, due: Due) -> Result<(), RunError> {
-        let luck = self.luck(flow);
+        let draws = self.draws(flow);
         let Some(caller) = self.server.callers.get_mut(flow) else { return Ok(()) };
-        let conduct = &self.conducts[caller.group as usize];
-        let Some((ask, bytes)) = conduct.ask(&due, luck) else { return Ok(()) };
-        let patience = Patience { max_retransmit: Some(conduct.clients.max_retransmit), ..Patience::DEFAULT };
+        let profile = &self.profiles[caller.group as usize];
+        let Some((ask, bytes)) = profile.ask(&due, draws) else { return Ok(()) };
+        let patience = Patience { max_retransmit: Some(profile.clients.max_retransmit), ..Patience::DEFAULT };
         let message = ask.request(bytes).with_patience(patience);
         let endpoint = self.server.below.endpoint_mut();
-        let id = match (conduct.traffic, caller.observer) {
+        let id = match (profile.traffic, caller.observer) {
             (Traffic::Notifications, Some((token, first))) => {
                 caller.sequence = caller.sequence.wrapping_add(1) & SEQUENCE;
                 let sequence = Uint::new(caller.sequence);
@@ -277,25 +277,25 @@ impl World<'_> {
     pub(crate) fn registered(&mut self, client: u32, token: Token, now: Instant) {
         let notifies = |flow: &u32| {
             let caller = self.server.callers.get(*flow);
-            caller.is_some_and(|caller| self.conducts[caller.group as usize].traffic == Traffic::Notifications)
+            caller.is_some_and(|caller| self.profiles[caller.group as usize].traffic == Traffic::Notifications)
         };
         let Some(flow) = self.server.callers.of(client).find(notifies) else { return };
-        let luck = self.luck(flow);
+        let draws = self.draws(flow);
         let Some(caller) = self.server.callers.get_mut(flow) else { return };
         caller.observer = Some((token, caller.exchanges));
-        caller.application.attends(now, &self.conducts[caller.group as usize], luck);
+        caller.application.attends(now, &self.profiles[caller.group as usize], draws);
         // Not before it has its response.
-        self.agenda.set(flow, now.after(self.server.host_time));
+        self.calendar.set(flow, now.after(self.server.host_time));
     }
 
     /// A client does not want to be notified: with a reset it ended this exchange (RFC 7641 §3.6).
     pub(crate) fn is_rejected(&mut self, flow: u32, number: u32) {
-        let luck = self.luck(flow);
+        let draws = self.draws(flow);
         let Some(caller) = self.server.callers.get_mut(flow) else { return };
         // It may have registered anew meanwhile.
         if caller.observer.is_some_and(|(_, first)| number >= first) {
             caller.observer = None;
-            caller.application.unattended(&self.conducts[caller.group as usize], luck);
+            caller.application.unattended(&self.profiles[caller.group as usize], draws);
         }
     }
 
@@ -305,7 +305,7 @@ impl World<'_> {
         self.network.useful_request(SERVER, client, tag, &mut self.rec);
         self.end(tag.flow, request, true, now);
         // The server may go on.
-        self.agenda.set(tag.flow, now);
+        self.calendar.set(tag.flow, now);
     }
 
     /// A packet with this tag is no more.
@@ -316,7 +316,7 @@ impl World<'_> {
             && let Some(request) = self.ledger.abandoned(tag.flow, tag.exchange)
         {
             self.end(tag.flow, request, false, now);
-            self.agenda.set(tag.flow, now);
+            self.calendar.set(tag.flow, now);
         }
     }
 }

@@ -95,7 +95,7 @@ impl World<'_> {
                 if tag.flow == flow
                     && let Some(at) = device.endpoint.quiet_until(now)
                 {
-                    self.agenda.set(flow, at.min(device.wakes()));
+                    self.calendar.set(flow, at.min(device.wakes()));
                     return Ok(());
                 }
             }
@@ -129,7 +129,7 @@ impl World<'_> {
                     self.transmissions += 1;
                     self.network.send(now, flow, SERVER, bytes, &tag, &mut self.rec);
                     if let Cause::Exchange { id, copy, .. } = cause
-                        && self.conducts[device.group as usize].is_last(copy)
+                        && self.profiles[device.group as usize].is_last(copy)
                     {
                         device.endpoint.cancel(now, id);
                     }
@@ -153,7 +153,7 @@ impl World<'_> {
         // Who asks anew sets it then.
         let may_be_set_anew = has_ended && of_server.is_none();
         if !may_be_set_anew {
-            self.agenda.set(flow, sleeps);
+            self.calendar.set(flow, sleeps);
         }
         if let Some(arrival) = of_server {
             if answered.is_some() {
@@ -163,7 +163,7 @@ impl World<'_> {
             self.serve(flow, now, arrival.tag, &served)?;
         }
         if has_ended && !self.exchanges_ended(flow, now, arrived, answered, abandoned)? && may_be_set_anew {
-            self.agenda.set(flow, sleeps);
+            self.calendar.set(flow, sleeps);
         }
         Ok(())
     }
@@ -207,7 +207,7 @@ impl World<'_> {
             }
             Some(What::Request { id, kind, code }) => {
                 let code = if code == Code::GET { Code::CONTENT } else { Code::CHANGED };
-                let payload = &self.conducts[device.group as usize].serves;
+                let payload = &self.profiles[device.group as usize].serves;
                 let response = Outgoing { kind, ..Outgoing::confirmable(code, &[]) }.with_payload(payload);
                 let told = device.endpoint.respond(now, id, &response);
                 told.map_err(|why| RunError::Refused(flow, why.to_string()))?;
@@ -290,7 +290,7 @@ impl World<'_> {
         loop {
             let Client::Device(device) = &self.clients[flow as usize] else { return Ok(has_asked) };
             let overdue = device.endpoint.overdue(SERVER);
-            if device.application.has_to_wait(now, &self.conducts[device.group as usize], overdue) {
+            if device.application.has_to_wait(now, &self.profiles[device.group as usize], overdue) {
                 return Ok(has_asked);
             }
             let Some(due) = self.next_request(flow, now)? else { return Ok(has_asked) };
@@ -301,9 +301,9 @@ impl World<'_> {
 
     /// The exchange of a client's request.
     fn exchange(&mut self, flow: u32, now: Instant, due: Due) -> Result<(), RunError> {
-        let luck = self.luck(flow);
+        let draws = self.draws(flow);
         let Client::Device(device) = &mut self.clients[flow as usize] else { return Ok(()) };
-        let Some((ask, bytes)) = self.conducts[device.group as usize].ask(&due, luck) else { return Ok(()) };
+        let Some((ask, bytes)) = self.profiles[device.group as usize].ask(&due, draws) else { return Ok(()) };
         if let Some(flights) = ask.flights {
             return self.begin_flight(flow, now, due, flights);
         }
@@ -390,7 +390,7 @@ impl World<'_> {
                         // A proxy is of no group, and gets every body whole.
                         let group = self.clients.get(from as usize).map_or(u32::MAX, Client::group);
                         debug_assert!(
-                            self.conducts.get(group as usize).is_none_or(|conduct| conduct.is_for(message.uri_path())),
+                            self.profiles.get(group as usize).is_none_or(|profile| profile.is_for(message.uri_path())),
                             "flow {} asks for a resource that nobody has",
                             tag.flow
                         );

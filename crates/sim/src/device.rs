@@ -3,7 +3,7 @@
 use millpond_coap::Endpoint;
 use millpond_control::Instant;
 
-use crate::{application::Application, handshakes::Flight, outcome::FlowRow, workload::Conduct};
+use crate::{application::Application, handshakes::Flight, outcome::FlowRow, workload::ClientProfile};
 
 /// A client and what it has done so far.
 pub(crate) struct Device {
@@ -70,7 +70,7 @@ impl Device {
     }
 
     /// This client's row, as far as it knows it itself.
-    pub(crate) fn row(&self, flow: u32, conduct: &Conduct<'_>) -> FlowRow {
-        FlowRow { late_replies: self.late_replies(), ..self.application.row(flow, self.group, conduct) }
+    pub(crate) fn row(&self, flow: u32, profile: &ClientProfile<'_>) -> FlowRow {
+        FlowRow { late_replies: self.late_replies(), ..self.application.row(flow, self.group, profile) }
     }
 }

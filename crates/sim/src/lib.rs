@@ -37,7 +37,7 @@
 //! | group, flow | clients that are alike, as a scenario writes them; one client, or what the server sends to one by itself |
 //! | request, exchange, copy | what an application wants; a message that asks for all or a block of it; a transmission of that message |
 //! | application, workload, arrival | what asks, when it does; a request arrives, may wait, is made, and ends |
-//! | conduct | how all clients of a group behave |
+//! | client profile | how all clients of a group behave |
 //! | ledger, tag | what became of every copy; what the laboratory knows of a packet and nobody in the run can see |
 //! | random numbers | chance, addressed by client and request, so that what happens to one does not depend on others |
 //! | relay, proxy | who hands packets on; who takes requests and asks for them, as a client would |
@@ -46,10 +46,10 @@
 
 #![forbid(unsafe_code)]
 
-mod agenda;
 mod application;
 mod below;
 mod bodies;
+mod calendar;
 mod calls;
 pub mod capture;
 mod datagrams;

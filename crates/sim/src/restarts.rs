@@ -21,10 +21,10 @@ impl World<'_> {
     #[cold]
     pub(crate) fn restarts(&mut self, flow: u32, now: Instant) -> Result<(), RunError> {
         loop {
-            let luck = self.luck(flow);
+            let draws = self.draws(flow);
             let client = &mut self.clients[flow as usize];
-            let conduct = &self.conducts[client.group() as usize];
-            match client.application().moment(now, conduct, luck) {
+            let profile = &self.profiles[client.group() as usize];
+            match client.application().moment(now, profile, draws) {
                 None => return Ok(()),
                 Some(Moment::Down) => self.goes_down(flow, now),
                 Some(Moment::Up { event, memory }) => self.comes_up(flow, now, event, memory)?,
@@ -57,21 +57,21 @@ impl World<'_> {
         for request in requests {
             self.end(flow, request, false, now);
         }
-        let luck = self.luck(flow);
+        let draws = self.draws(flow);
         let client = &mut self.clients[flow as usize];
-        let conduct = &self.conducts[client.group() as usize];
-        client.application().went_down(now, conduct, luck, &mut self.ledger);
+        let profile = &self.profiles[client.group() as usize];
+        client.application().went_down(now, profile, draws, &mut self.ledger);
     }
 
     /// A client is up again. One that fetches in bursts begins with another endpoint in any case: some of its messages may be
     /// confirmable, of which copies would leave still. What its controller has learnt goes on there if it is kept.
     fn comes_up(&mut self, flow: u32, now: Instant, event: u16, memory: Memory) -> Result<(), RunError> {
         let forgets = memory != Memory::Kept;
-        let luck = self.luck(flow);
+        let draws = self.draws(flow);
         let client = &mut self.clients[flow as usize];
-        let conduct = &self.conducts[client.group() as usize];
+        let profile = &self.profiles[client.group() as usize];
         if forgets {
-            client.application().forgot(conduct, luck);
+            client.application().forgot(profile, draws);
         }
         if matches!(client, Client::Stream(_)) || !(forgets || client.is_burst()) {
             return Ok(());
@@ -97,7 +97,7 @@ impl World<'_> {
     /// A client begins a batch after another.
     pub(crate) fn begins_batch(&mut self, flow: u32, now: Instant) -> Result<(), RunError> {
         let Some(client) = self.clients.get(flow as usize) else { return Ok(()) };
-        let memory = self.conducts[client.group() as usize].clients.batch.memory;
+        let memory = self.profiles[client.group() as usize].clients.batch.memory;
         if memory == Memory::Kept {
             return Ok(());
         }

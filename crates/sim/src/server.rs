@@ -13,8 +13,8 @@ use millpond_control::{ChanceSeed, Instant, PeerController, Preset, Span};
 
 use crate::{
     RunError,
-    agenda::Agenda,
     below::Below,
+    calendar::Calendar,
     calls::Callers,
     ledger::Tag,
     population::{datagram, transmission},
@@ -103,7 +103,7 @@ pub(crate) struct Server {
     pub(crate) wakes: Instant,
     /// The ends of connections, one for each client over TCP, and their wake-ups.
     pub(crate) streams: Vec<StreamServer>,
-    pub(crate) stream_agenda: Agenda,
+    pub(crate) stream_calendar: Calendar,
     /// What it does by itself.
     pub(crate) callers: Callers,
 }
@@ -153,7 +153,7 @@ impl Server {
             working: VecDeque::new(),
             changes: scenario.timeline.iter().filter_map(change).collect(),
             wakes: Instant::NEVER,
-            stream_agenda: Agenda::new(streams.len()),
+            stream_calendar: Calendar::new(streams.len()),
             streams,
             callers,
         })

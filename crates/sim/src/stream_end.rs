@@ -13,7 +13,7 @@ use crate::{
     outcome::{FlowRow, TcpCounts},
     scenario::{Scenario, Tcp},
     tcp::{self, Config, Phase, Progress, Segment, Totals},
-    workload::{Conduct, Due},
+    workload::{ClientProfile, Due},
 };
 
 /// One end of a connection.
@@ -141,9 +141,9 @@ impl StreamClient {
     }
 
     /// This client's row, with what the server's end knows.
-    pub(crate) fn row(mut self, flow: u32, conduct: &Conduct<'_>, far: &StreamServer) -> FlowRow {
+    pub(crate) fn row(mut self, flow: u32, profile: &ClientProfile<'_>, far: &StreamServer) -> FlowRow {
         self.hang_up();
-        let row = self.application.row(flow, self.group, conduct);
+        let row = self.application.row(flow, self.group, profile);
         let first_send = row.first_send_us;
         let totals = far.totals();
         FlowRow {

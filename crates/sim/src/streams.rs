@@ -28,8 +28,8 @@ impl World<'_> {
     /// The parameters of one end of one connection of a client. Each end has random numbers of its own.
     fn end_of(&self, flow: u32, group: u32, connection: u32, far: bool) -> Option<Config> {
         let tcp = self.scenario.clients[group as usize].transport.tcp()?;
-        let luck = self.seed.wide(Purpose::Start, [flow, connection, 1 + u32::from(far), 0]);
-        Some(tcp.config(self.scenario.header(), luck))
+        let word = self.seed.wide(Purpose::Start, [flow, connection, 1 + u32::from(far), 0]);
+        Some(tcp.config(self.scenario.header(), word))
     }
 
     /// A client over TCP wakes.
@@ -76,12 +76,12 @@ impl World<'_> {
 
     /// The client's request goes into the stream.
     fn ask_over_stream(&mut self, flow: u32, now: Instant) -> Result<(), RunError> {
-        let luck = self.luck(flow);
+        let draws = self.draws(flow);
         let Client::Stream(client) = &mut self.clients[flow as usize] else { return Ok(()) };
         let (Some(end), Some(due)) = (&mut client.end, client.due.take()) else { return Ok(()) };
-        let conduct = &self.conducts[client.group as usize];
-        let length = usize::from(conduct.clients.token_length);
-        let Some((ask, payload)) = conduct.ask(&due, luck) else { return Ok(()) };
+        let profile = &self.profiles[client.group as usize];
+        let length = usize::from(profile.clients.token_length);
+        let Some((ask, payload)) = profile.ask(&due, draws) else { return Ok(()) };
         let number = client.asked;
         client.asked += 1;
         let bytes = u64::from(number).to_be_bytes();
@@ -89,7 +89,7 @@ impl World<'_> {
         let request = ask.request(payload);
         let ask = Ask {
             token: Some(token),
-            longest: self.scenario.body(conduct.clients).0 as usize,
+            longest: self.scenario.body(profile.clients).0 as usize,
             ..Ask::new(request.code, request.options).with_body(request.payload)
         };
         let from = end.tcp.written();
@@ -106,7 +106,7 @@ impl World<'_> {
         loop {
             let Client::Stream(client) = &mut self.clients[flow as usize] else { return Ok(()) };
             let Some(end) = &mut client.end else {
-                self.agenda.set(flow, client.application.wakes());
+                self.calendar.set(flow, client.application.wakes());
                 return Ok(());
             };
             let asked = client.open.map(|asked| asked.id);
@@ -178,7 +178,7 @@ impl World<'_> {
         } else {
             until
         };
-        self.agenda.set(flow, until.min(client.ask_at.unwrap_or(Instant::NEVER)).min(client.application.wakes()));
+        self.calendar.set(flow, until.min(client.ask_at.unwrap_or(Instant::NEVER)).min(client.application.wakes()));
     }
 
     /// A segment reaches its client.
@@ -220,11 +220,11 @@ impl World<'_> {
             let (streams, bodies) = self.server.answering();
             let server = &mut streams[place];
             let Some(end) = &mut server.end else { return Ok(()) };
-            let conducts = &self.conducts;
+            let profiles = &self.profiles;
             let heard = end.hear(now, |event| match event {
                 Event::Request { id, message, .. } => {
                     debug_assert!(
-                        conducts.iter().any(|conduct| conduct.is_for(message.uri_path())),
+                        profiles.iter().any(|profile| profile.is_for(message.uri_path())),
                         "somebody asks for a resource that nobody has"
                     );
                     let resource = bodies.resource(group, message.uri_path());
@@ -277,6 +277,6 @@ impl World<'_> {
             }
         }
         let until = until.min(server.next_done());
-        self.server.stream_agenda.set(place as u32, until);
+        self.server.stream_calendar.set(place as u32, until);
     }
 }

@@ -77,9 +77,9 @@ fn what_is_lost_of_the_first_set_costs_a_round_trip_or_two() {
         let from = if lost == "QB2:9/" { SERVER } else { CLIENT };
         let way = if from == CLIENT { &mut world.up } else { &mut world.down };
         // The ninth block after the first, or what the client says after it.
-        way.unlucky = Some(if from == SERVER { 9 } else { 2 });
+        way.lost_one = Some(if from == SERVER { 9 } else { 2 });
         if lost == "QB2:9/0" {
-            world.down.unlucky = Some(8);
+            world.down.lost_one = Some(8);
         }
         world.run(at(1_000_000));
         assert!(world.answer().0 <= at(took), "{lost}: {:?}", world.answer().0);

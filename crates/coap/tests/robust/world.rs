@@ -39,7 +39,7 @@ pub(crate) struct Way {
     /// Which of its datagrams arrive so much later.
     pub(crate) late: fn(usize) -> u64,
     /// This one is lost besides.
-    pub(crate) unlucky: Option<usize>,
+    pub(crate) lost_one: Option<usize>,
     /// A seed, and of how many one is lost besides; 0 for none.
     pub(crate) chance: (u64, u32),
     free: Instant,
@@ -56,7 +56,7 @@ impl Way {
             queue: u64::MAX,
             lost: |_, _| false,
             late: |_| 0,
-            unlucky: None,
+            lost_one: None,
             chance: (0, 0),
             free: Instant::ORIGIN,
             sent: 0,
@@ -79,8 +79,8 @@ impl Way {
         let arrival = self.free.after(self.delay).as_micros() + (self.late)(number) * 1_000;
         let (seed, one_in) = self.chance;
         let word = ChanceSeed::new(seed).at(Purpose::Loss, [number as u32, one_in, 0, 0]);
-        let is_unlucky = self.unlucky == Some(number) || (one_in > 0 && word.falls_below(1_000_000 / (one_in + 1)));
-        if (self.lost)(number, bytes) || is_unlucky { None } else { Some(Instant::from_micros(arrival)) }
+        let is_lost = self.lost_one == Some(number) || (one_in > 0 && word.falls_below(1_000_000 / (one_in + 1)));
+        if (self.lost)(number, bytes) || is_lost { None } else { Some(Instant::from_micros(arrival)) }
     }
 }
 
@@ -361,16 +361,16 @@ pub(crate) fn lost_in_turn(make: impl Fn() -> World) {
     let (_, code, bytes) = smooth.answer();
     let bodies = |world: &World| world.asked;
     for (from, first, count) in [(CLIENT, begun.0, smooth.up.sent), (SERVER, begun.1, smooth.down.sent)] {
-        for unlucky in first..count {
+        for lost_one in first..count {
             let mut world = make();
             let way = if from == CLIENT { &mut world.up } else { &mut world.down };
-            way.unlucky = Some(unlucky);
+            way.lost_one = Some(lost_one);
             world.run(at(1_000_000));
             let (_, got, whole) = world.answer();
-            assert_eq!((got, &whole), (code, &bytes), "message {unlucky} of {from} lost");
+            assert_eq!((got, &whole), (code, &bytes), "message {lost_one} of {from} lost");
             let more = (world.up.sent + world.down.sent).saturating_sub(smooth.up.sent + smooth.down.sent);
-            assert!(more <= 25, "message {unlucky} of {from} lost: {more} messages more");
-            assert_eq!(bodies(&world), bodies(&smooth), "message {unlucky} of {from} lost: {:#?}", world.said(CLIENT));
+            assert!(more <= 25, "message {lost_one} of {from} lost: {more} messages more");
+            assert_eq!(bodies(&world), bodies(&smooth), "message {lost_one} of {from} lost: {:#?}", world.said(CLIENT));
         }
     }
 }

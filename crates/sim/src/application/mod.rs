@@ -10,7 +10,7 @@ use crate::{
     ledger::{Ledger, NO_EVENT},
     outcome::FlowRow,
     scenario::Clients,
-    workload::{Conduct, Due, Luck, REGISTRATION, Source, start},
+    workload::{ClientProfile, Draws, Due, REGISTRATION, Source, start},
 };
 
 pub(crate) use events::Moment;
@@ -81,10 +81,10 @@ impl Application {
     }
 
     /// The application of a client, which starts when chance has it start.
-    pub(crate) fn new(conduct: &Conduct<'_>, luck: Luck) -> Self {
+    pub(crate) fn new(profile: &ClientProfile<'_>, draws: Draws) -> Self {
         Self {
-            sources: vec![Source::idle(); conduct.plans.len()].into_boxed_slice(),
-            wakes: Self::start(conduct, luck).min(conduct.event_at(0)),
+            sources: vec![Source::idle(); profile.plans.len()].into_boxed_slice(),
+            wakes: Self::start(profile, draws).min(profile.event_at(0)),
             first_send: Instant::NEVER,
             last_end: Instant::ORIGIN,
             body_bytes: 0,
@@ -93,7 +93,7 @@ impl Application {
             batches: 0,
             open: 0,
             events: 0,
-            registration: if conduct.registers() { Registration::Wanted } else { Registration::Needless },
+            registration: if profile.registers() { Registration::Wanted } else { Registration::Needless },
             is_away: false,
             stage: Stage::New,
             is_answered: false,
@@ -107,51 +107,51 @@ impl Application {
     }
 
     /// When a client that has not started yet does.
-    fn start(conduct: &Conduct<'_>, luck: Luck) -> Instant {
-        let chance = luck.seed.at(Purpose::Start, [luck.client, 0, 0, 0]);
-        Instant::from_micros(start(chance, conduct.clients.start_spread.0))
+    fn start(profile: &ClientProfile<'_>, draws: Draws) -> Instant {
+        let chance = draws.seed.at(Purpose::Start, [draws.client, 0, 0, 0]);
+        Instant::from_micros(start(chance, profile.clients.start_spread.0))
     }
 
     /// Whether nothing comes for the time being, whatever else there is: it is away, or may not ask and nothing arrives. Of the
     /// requests that are open, so many are overdue and make way for others.
     #[inline]
-    pub(crate) fn has_to_wait(&self, now: Instant, conduct: &Conduct<'_>, overdue: u32) -> bool {
-        self.is_away || !self.may_ask(conduct, overdue) && self.wakes > now
+    pub(crate) fn has_to_wait(&self, now: Instant, profile: &ClientProfile<'_>, overdue: u32) -> bool {
+        self.is_away || !self.may_ask(profile, overdue) && self.wakes > now
     }
 
     #[inline]
-    fn may_ask(&self, conduct: &Conduct<'_>, overdue: u32) -> bool {
-        u32::from(self.open).saturating_sub(overdue) < conduct.limit
+    fn may_ask(&self, profile: &ClientProfile<'_>, overdue: u32) -> bool {
+        u32::from(self.open).saturating_sub(overdue) < profile.limit
     }
 
     /// What comes next. Draws the size of a batch when one begins.
     pub(crate) fn next(
         &mut self,
         now: Instant,
-        conduct: &Conduct<'_>,
-        luck: Luck,
+        profile: &ClientProfile<'_>,
+        draws: Draws,
         overdue: u32,
         ledger: &mut Ledger,
     ) -> Next {
-        if self.has_to_wait(now, conduct, overdue) {
+        if self.has_to_wait(now, profile, overdue) {
             return Next::Wait;
         }
-        let may_ask = self.may_ask(conduct, overdue);
+        let may_ask = self.may_ask(profile, overdue);
         loop {
             let waiting = self.waiting.as_mut().filter(|_| may_ask);
             if let Some(due) = waiting.and_then(|waiting| waiting.pop_front()) {
-                return self.ask(due, conduct, luck);
+                return self.ask(due, profile, draws);
             }
-            let Some(due) = self.birth(now, conduct, luck, ledger) else { break };
+            let Some(due) = self.birth(now, profile, draws, ledger) else { break };
             if may_ask {
-                return self.ask(due, conduct, luck);
+                return self.ask(due, profile, draws);
             }
-            if let Some(refused) = self.hold(due, conduct) {
+            if let Some(refused) = self.hold(due, profile) {
                 ledger.refused(refused.request, now);
-                self.over(refused.source, now, false, conduct, luck, ledger);
+                self.over(refused.source, now, false, profile, draws, ledger);
             }
         }
-        if self.stage < Stage::Done && self.has_nothing_left(conduct) {
+        if self.stage < Stage::Done && self.has_nothing_left(profile) {
             self.stage = Stage::Done;
             return Next::Done;
         }
@@ -160,10 +160,10 @@ impl Application {
 
     /// A request that may not be made yet waits; gives one that is refused in its stead, or itself.
     #[cold]
-    fn hold(&mut self, due: Due, conduct: &Conduct<'_>) -> Option<Due> {
-        let is_closed = conduct.plans.get(usize::from(due.source)).is_none_or(|plan| plan.workload.is_closed());
+    fn hold(&mut self, due: Due, profile: &ClientProfile<'_>) -> Option<Due> {
+        let is_closed = profile.plans.get(usize::from(due.source)).is_none_or(|plan| plan.workload.is_closed());
         let waiting = self.waiting.get_or_insert_default();
-        let is_full = conduct
+        let is_full = profile
             .clients
             .application_queue
             .is_some_and(|most| usize::from(self.open) + waiting.len() >= most as usize);
@@ -172,19 +172,19 @@ impl Application {
             return Some(due);
         }
         waiting.push_back(due);
-        if conduct.supersedes() && waiting.len() > 1 { waiting.pop_front() } else { None }
+        if profile.supersedes() && waiting.len() > 1 { waiting.pop_front() } else { None }
     }
 
     /// The next request that arrives at or before `now`.
-    fn birth(&mut self, now: Instant, conduct: &Conduct<'_>, luck: Luck, ledger: &mut Ledger) -> Option<Due> {
+    fn birth(&mut self, now: Instant, profile: &ClientProfile<'_>, draws: Draws, ledger: &mut Ledger) -> Option<Due> {
         if self.wakes > now {
             return None;
         }
-        if !self.is_started() && !self.starts(now, conduct, luck) {
+        if !self.is_started() && !self.starts(now, profile, draws) {
             return None;
         }
         if self.registration == Registration::Wanted {
-            return Some(self.registers(now, conduct, luck, ledger));
+            return Some(self.registers(now, profile, draws, ledger));
         }
         let (index, source) = self.sources.iter_mut().enumerate().min_by_key(|(_, source)| source.next())?;
         let at = source.next();
@@ -192,41 +192,41 @@ impl Application {
             return None;
         }
         let event = source.event();
-        let (number, nth) = source.take(&conduct.plans[index], luck);
-        self.look(conduct, luck);
-        Some(Due { request: ledger.born(luck.flow, index as u8, event, at), number, nth, source: index as u8 })
+        let (number, nth) = source.take(&profile.plans[index], draws);
+        self.look(profile, draws);
+        Some(Due { request: ledger.born(draws.flow, index as u8, event, at), number, nth, source: index as u8 })
     }
 
     /// Its client starts, if it is time.
     #[cold]
-    fn starts(&mut self, now: Instant, conduct: &Conduct<'_>, luck: Luck) -> bool {
-        if Self::start(conduct, luck) > now {
+    fn starts(&mut self, now: Instant, profile: &ClientProfile<'_>, draws: Draws) -> bool {
+        if Self::start(profile, draws) > now {
             return false;
         }
         self.stage = Stage::Started;
-        for (source, plan) in self.sources.iter_mut().zip(&conduct.plans) {
-            if !conduct.waits(plan) {
-                source.begin(now, conduct.event_at_start(plan), plan, luck);
+        for (source, plan) in self.sources.iter_mut().zip(&profile.plans) {
+            if !profile.waits(plan) {
+                source.begin(now, profile.event_at_start(plan), plan, draws);
             }
         }
-        self.look(conduct, luck);
+        self.look(profile, draws);
         true
     }
 
     /// The request that registers it.
     #[cold]
-    fn registers(&mut self, now: Instant, conduct: &Conduct<'_>, luck: Luck, ledger: &mut Ledger) -> Due {
+    fn registers(&mut self, now: Instant, profile: &ClientProfile<'_>, draws: Draws, ledger: &mut Ledger) -> Due {
         self.registration = Registration::Made;
-        self.look(conduct, luck);
+        self.look(profile, draws);
         // One that is made anew is for no event.
-        let event = if self.first_send == Instant::NEVER { conduct.first_event } else { NO_EVENT };
-        let request = ledger.born(luck.flow, REGISTRATION, event, now);
+        let event = if self.first_send == Instant::NEVER { profile.first_event } else { NO_EVENT };
+        let request = ledger.born(draws.flow, REGISTRATION, event, now);
         Due { request, number: 0, nth: 0, source: REGISTRATION }
     }
 
     /// Looks when something happens by itself.
     #[inline]
-    fn look(&mut self, conduct: &Conduct<'_>, luck: Luck) {
+    fn look(&mut self, profile: &ClientProfile<'_>, draws: Draws) {
         self.wakes = if self.is_away {
             Instant::NEVER
         } else if self.is_started() && self.registration == Registration::Wanted {
@@ -234,38 +234,38 @@ impl Application {
         } else if self.is_started() {
             let born = self.sources.iter().map(Source::next).min().unwrap_or(Instant::NEVER);
             // A rhythm that meets the end of the run would leave a request there that nobody can answer.
-            if born == conduct.end { Instant::from_micros(born.as_micros().saturating_add(1)) } else { born }
+            if born == profile.end { Instant::from_micros(born.as_micros().saturating_add(1)) } else { born }
         } else {
-            Self::start(conduct, luck)
+            Self::start(profile, draws)
         };
-        if !conduct.events.is_empty() {
-            self.wakes = self.wakes.min(self.event(conduct, luck));
+        if !profile.events.is_empty() {
+            self.wakes = self.wakes.min(self.event(profile, draws));
         }
     }
 
     /// A request is made.
-    fn ask(&mut self, due: Due, conduct: &Conduct<'_>, luck: Luck) -> Next {
+    fn ask(&mut self, due: Due, profile: &ClientProfile<'_>, draws: Draws) -> Next {
         self.open += 1;
         if due.source == REGISTRATION {
             return Next::Ask(due);
         }
-        if self.batch_left > 0 || self.batches > 0 && !conduct.in_batches() {
+        if self.batch_left > 0 || self.batches > 0 && !profile.in_batches() {
             self.batch_left = self.batch_left.saturating_sub(1);
             return Next::Ask(due);
         }
-        self.begin_batch(due, conduct, luck)
+        self.begin_batch(due, profile, draws)
     }
 
     /// The first request of a batch, or of all, is made.
     #[cold]
-    fn begin_batch(&mut self, due: Due, conduct: &Conduct<'_>, luck: Luck) -> Next {
+    fn begin_batch(&mut self, due: Due, profile: &ClientProfile<'_>, draws: Draws) -> Next {
         self.batches += 1;
-        if conduct.in_batches() {
+        if profile.in_batches() {
             // What is left, this request included.
-            let requests = conduct.plans[0].requests.unwrap_or(u32::MAX);
+            let requests = profile.plans[0].requests.unwrap_or(u32::MAX);
             let left = requests.saturating_sub(due.nth);
-            let chance = luck.seed.at(Purpose::Workload, [luck.client, self.batches, 0, 0]);
-            self.batch_left = conduct.clients.batch.draw(chance, left).saturating_sub(1);
+            let chance = draws.seed.at(Purpose::Workload, [draws.client, self.batches, 0, 0]);
+            self.batch_left = profile.clients.batch.draw(chance, left).saturating_sub(1);
         }
         if self.batches == 1 { Next::Ask(due) } else { Next::ForgetAndAsk(due) }
     }
@@ -289,13 +289,13 @@ impl Application {
         request: u32,
         answered: bool,
         now: Instant,
-        conduct: &Conduct<'_>,
-        luck: Luck,
+        profile: &ClientProfile<'_>,
+        draws: Draws,
         ledger: &mut Ledger,
     ) {
         self.open -= 1;
-        let source = ledger.ended(request, answered, now, &conduct.since);
-        self.over(source, now, answered, conduct, luck, ledger);
+        let source = ledger.ended(request, answered, now, &profile.since);
+        self.over(source, now, answered, profile, draws, ledger);
     }
 
     /// A request of a workload is over.
@@ -304,24 +304,24 @@ impl Application {
         source: u8,
         now: Instant,
         answered: bool,
-        conduct: &Conduct<'_>,
-        luck: Luck,
+        profile: &ClientProfile<'_>,
+        draws: Draws,
         ledger: &mut Ledger,
     ) {
         (self.last_end, self.is_answered) = (now, answered);
         if source == REGISTRATION && !answered {
             self.registration = Registration::Wanted;
-            self.look(conduct, luck);
+            self.look(profile, draws);
         }
         let Some(ended) = self.sources.get_mut(usize::from(source)) else { return };
-        ended.ended(now, answered, &conduct.plans[usize::from(source)], luck);
+        ended.ended(now, answered, &profile.plans[usize::from(source)], draws);
         let event = ended.event();
-        let is_complete = answered && ended.is_complete(&conduct.plans[usize::from(source)]);
-        self.look(conduct, luck);
+        let is_complete = answered && ended.is_complete(&profile.plans[usize::from(source)]);
+        self.look(profile, draws);
         if is_complete && event != NO_EVENT {
-            let mut others = self.sources.iter().zip(&conduct.plans).filter(|(source, _)| source.event() == event);
+            let mut others = self.sources.iter().zip(&profile.plans).filter(|(source, _)| source.event() == event);
             if others.all(|(source, plan)| source.is_complete(plan)) {
-                ledger.completed(luck.flow, event, now, conduct.since[usize::from(event)]);
+                ledger.completed(draws.flow, event, now, profile.since[usize::from(event)]);
             }
         }
     }
@@ -339,30 +339,30 @@ impl Application {
     }
 
     /// Whether every request was made and has ended.
-    fn has_nothing_left(&self, conduct: &Conduct<'_>) -> bool {
+    fn has_nothing_left(&self, profile: &ClientProfile<'_>) -> bool {
         self.is_started()
             && self.open == 0
             && self.waiting.as_ref().is_none_or(|waiting| waiting.is_empty())
-            && usize::from(self.events) >= conduct.events.len()
-            && self.sources.iter().zip(&conduct.plans).all(|(source, plan)| source.is_exhausted(plan))
+            && usize::from(self.events) >= profile.events.len()
+            && self.sources.iter().zip(&profile.plans).all(|(source, plan)| source.is_exhausted(plan))
     }
 
     /// Whether nothing is missing in the end: all was done, or all that is missing has no end.
-    fn is_finished(&self, conduct: &Conduct<'_>) -> bool {
+    fn is_finished(&self, profile: &ClientProfile<'_>) -> bool {
         let is_over =
             |(source, plan): (&Source, &crate::workload::Plan<'_>)| plan.is_endless() || source.is_exhausted(plan);
         self.stage == Stage::Done
             || self.is_started()
                 && self.open == 0
                 && self.waiting.as_ref().is_none_or(|waiting| waiting.is_empty())
-                && self.sources.iter().zip(&conduct.plans).all(is_over)
+                && self.sources.iter().zip(&profile.plans).all(is_over)
     }
 
     /// The client's row, as far as its application knows it.
-    pub(crate) fn row(&self, flow: u32, group: u32, conduct: &Conduct<'_>) -> FlowRow {
-        let clients: &Clients = conduct.clients;
+    pub(crate) fn row(&self, flow: u32, group: u32, profile: &ClientProfile<'_>) -> FlowRow {
+        let clients: &Clients = profile.clients;
         // Nobody asks whether something is left after an event that found nothing to do.
-        let is_done = self.stage == Stage::Done || self.has_nothing_left(conduct);
+        let is_done = self.stage == Stage::Done || self.has_nothing_left(profile);
         let end = Some(self.last_end).filter(|_| is_done && self.is_answered);
         FlowRow {
             flow,
@@ -372,7 +372,7 @@ impl Application {
             first_send_us: self.first_send.as_micros(),
             body_bytes: self.body_bytes,
             batches: self.batches,
-            done_us: Some(self.last_end.as_micros()).filter(|_| self.is_finished(conduct)),
+            done_us: Some(self.last_end.as_micros()).filter(|_| self.is_finished(profile)),
             ..FlowRow::default()
         }
     }

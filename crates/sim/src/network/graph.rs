@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     RunError,
-    agenda::Agenda,
+    calendar::Calendar,
     ledger::{NO_EXCHANGE, Slab, Tag},
     recording::Recording,
     scenario::Scenario,
@@ -71,7 +71,7 @@ pub(crate) struct Graph {
     hops: Vec<Hop>,
     routes: Routes,
     /// When each link is to be looked at, after them when one is changed next, and then access, other traffic and the Wi-Fi hop.
-    agenda: Agenda,
+    calendar: Calendar,
     /// What stands before a path's links, if devices may not always send or be reached.
     access: Option<Box<Access<u32>>>,
     /// The channel between clients and a path's links.
@@ -138,14 +138,14 @@ impl Graph {
             (Some(_), None, None) => 1,
             (None, None, None) => 0,
         };
-        let mut agenda = Agenda::new(hops.len() + 1 + beside);
+        let mut calendar = Calendar::new(hops.len() + 1 + beside);
         if let Some(cross) = &cross {
-            agenda.set(hops.len() as u32 + 2, cross.next());
+            calendar.set(hops.len() as u32 + 2, cross.next());
         }
-        agenda.set(hops.len() as u32, changes.front().map_or(Instant::NEVER, |moment| moment.at));
+        calendar.set(hops.len() as u32, changes.front().map_or(Instant::NEVER, |moment| moment.at));
         Ok(Self {
             routes: Routes::new((0..scenario.clients.len()).map(route).chain(proxies).chain(crossed).collect(), &nodes),
-            agenda,
+            calendar,
             access: access.map(Box::new),
             wifi,
             cross: cross.map(Box::new),
@@ -265,7 +265,7 @@ impl Graph {
         if let Err((reason, _)) = link.offer_of(now, client, length, number) {
             self.refused(place, number, reason, length, rec);
         } else if is_first {
-            self.agenda.set(place as u32, link.next().unwrap_or(Instant::NEVER));
+            self.calendar.set(place as u32, link.next().unwrap_or(Instant::NEVER));
         }
     }
 
@@ -328,13 +328,13 @@ impl Graph {
     #[inline]
     pub(super) fn wake(&mut self, place: usize) {
         if let Some(hop) = self.hops.get(place) {
-            self.agenda.set(place as u32, hop.next());
+            self.calendar.set(place as u32, hop.next());
         }
     }
 
     #[inline]
     pub(super) fn next(&self) -> Instant {
-        self.agenda.first().0
+        self.calendar.first().0
     }
 
     #[inline]
@@ -343,7 +343,7 @@ impl Graph {
             self.packets.free(number);
         }
         loop {
-            let (at, place) = self.agenda.first();
+            let (at, place) = self.calendar.first();
             if at > now {
                 return None;
             }
@@ -358,7 +358,7 @@ impl Graph {
                 None => hop.link.deliver(now),
                 Some(away) => away.deliver(now),
             };
-            self.agenda.set(place as u32, hop.next());
+            self.calendar.set(place as u32, hop.next());
             match delivered {
                 None => {}
                 Some(Delivered::Arrived(parcel)) => {
@@ -451,7 +451,7 @@ impl Graph {
             self.wake(place);
         }
         let next = self.changes.front().map_or(Instant::NEVER, |moment| moment.at);
-        self.agenda.set(self.hops.len() as u32, next);
+        self.calendar.set(self.hops.len() as u32, next);
     }
 
     fn dropped(&mut self, number: u32, radio: bool) {

@@ -275,7 +275,7 @@ impl World<'_> {
                 None => None,
             };
         };
-        self.agenda.set(self.proxies[place].number, sleep);
+        self.calendar.set(self.proxies[place].number, sleep);
         if let Some(tag) = brought.filter(|tag| tag.exchange != NO_EXCHANGE) {
             match carried {
                 0 => self.gone(&tag, now),

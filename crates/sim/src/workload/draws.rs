@@ -21,7 +21,7 @@ pub(crate) enum Of {
 
 /// The chance of one flow.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Luck {
+pub(crate) struct Draws {
     pub(crate) seed: ChanceSeed,
     /// The number of the flow, by which books are kept.
     pub(crate) flow: u32,
@@ -29,7 +29,7 @@ pub(crate) struct Luck {
     pub(crate) client: u32,
 }
 
-impl Luck {
+impl Draws {
     /// The word of this number for one purpose of one of the client's workloads.
     #[inline]
     pub(crate) fn word(self, source: u32, number: u32, of: Of) -> u64 {
@@ -125,8 +125,8 @@ mod tests {
     use super::*;
     use crate::scenario::{Duration, Size};
 
-    fn luck(flow: u32) -> Luck {
-        Luck { seed: ChanceSeed::new(5), flow, client: flow }
+    fn draws(flow: u32) -> Draws {
+        Draws { seed: ChanceSeed::new(5), flow, client: flow }
     }
 
     fn mean(values: impl Iterator<Item = u64>) -> f64 {
@@ -145,7 +145,7 @@ mod tests {
         let n = 400_000_u32;
         let mut bins = [0_u32; 20];
         for flow in 0..n {
-            let at = luck(flow).arrival(0, 0, Of::Arrival, &arrival);
+            let at = draws(flow).arrival(0, 0, Of::Arrival, &arrival);
             bins[(at / 500_001) as usize] += 1;
         }
         let peak = (0..20).max_by_key(|&bin| bins[bin]).unwrap();
@@ -153,7 +153,7 @@ mod tests {
         // The density over [3.5 s, 4.5 s] is flat to 1.3 % around the mode; its integral there is 0.20643.
         let around = f64::from(bins[7] + bins[8]) / f64::from(n);
         assert!((around - 0.2064).abs() < 4.0 * (0.2064_f64 * 0.7936 / f64::from(n)).sqrt(), "{around}");
-        let mean = mean((0..n).map(|flow| luck(flow).arrival(0, 0, Of::Arrival, &arrival)));
+        let mean = mean((0..n).map(|flow| draws(flow).arrival(0, 0, Of::Arrival, &arrival)));
         assert!((mean - 10e6 * 3.0 / 7.0).abs() < 4.0 * 1.75e6 / f64::from(n).sqrt(), "{mean}");
     }
 
@@ -163,7 +163,7 @@ mod tests {
         let n = 400_000_u32;
         for (alpha, from, to, expected) in [(2.5, 20, 200, 32.9), (1.5, 200, 2_000, 473.5)] {
             let sizes = Sizes::Pareto { alpha, from: Size(from), to: Size(to) };
-            let drawn = || (0..n).map(|number| size(luck(1).word(0, number, Of::Size), &sizes));
+            let drawn = || (0..n).map(|number| size(draws(1).word(0, number, Of::Size), &sizes));
             assert!(drawn().all(|size| (from..=to).contains(&size)));
             let ours = mean(drawn());
             let spread = (mean(drawn().map(|size| size * size)) - ours * ours).sqrt();
@@ -177,7 +177,7 @@ mod tests {
         let n = 200_000_u32;
         for mean_us in [1_000_u64, 86_400_000_000] {
             let times = Times::Exponential { mean: Duration(mean_us) };
-            let ours = mean((0..n).map(|number| time(|| luck(2).word(0, number, Of::Think), &times)));
+            let ours = mean((0..n).map(|number| time(|| draws(2).word(0, number, Of::Think), &times)));
             assert!((ours / mean_us as f64 - 1.0).abs() < 4.0 / f64::from(n).sqrt(), "{ours}");
         }
     }

@@ -3,7 +3,7 @@
 use millpond_control::Instant;
 use millpond_link::minus_ln;
 
-use super::draws::{Luck, Of, below, exponential, time};
+use super::draws::{Draws, Of, below, exponential, time};
 use crate::{
     ledger::NO_EVENT,
     scenario::{Births, Duration, Periods, Ramp, Retry, Spacing, Workload},
@@ -75,41 +75,41 @@ impl Source {
     }
 
     /// It begins: at the start of its client, or after an event that it waited for. What it began before is not finished.
-    pub(crate) fn begin(&mut self, now: Instant, event: u16, plan: &Plan<'_>, luck: Luck) {
+    pub(crate) fn begin(&mut self, now: Instant, event: u16, plan: &Plan<'_>, draws: Draws) {
         // What was open belongs to what it began before, which nobody completes any more.
         (self.born, self.event, self.has_lost, self.beat, self.failed) = (0, event, self.open > 0, now, 0);
         self.until = plan.workload.lasts.map_or(Instant::NEVER, |lasts| later(now, lasts.0));
-        self.go_on(now, plan, luck);
+        self.go_on(now, plan, draws);
     }
 
     /// It goes on after its client was away: a rhythm begins anew, what was open is lost to it.
-    pub(crate) fn go_on(&mut self, now: Instant, plan: &Plan<'_>, luck: Luck) {
+    pub(crate) fn go_on(&mut self, now: Instant, plan: &Plan<'_>, draws: Draws) {
         let (index, begun) = (plan.index, u32::from(self.begun));
         self.begun = self.begun.saturating_add(1);
         // A time that was cut short is drawn afresh.
         self.number += u32::from(begun > 0);
         self.next = match &plan.workload.births {
             Births::Continuous { .. } | Births::FreshBatches | Births::Backlog => now,
-            Births::AfterEvent { arrival, .. } => later(now, luck.arrival(index, begun, Of::Arrival, arrival)),
+            Births::AfterEvent { arrival, .. } => later(now, draws.arrival(index, begun, Of::Arrival, arrival)),
             Births::Poisson { interval } => {
-                later(now, exponential(luck.word(index, self.number, Of::Interval), interval.0))
+                later(now, exponential(draws.word(index, self.number, Of::Interval), interval.0))
             }
             Births::Ramp(ramp) => {
-                let share = luck.word(index, begun, Of::Phase) >> 32;
-                self.on_ramp(now, ramp, share, plan, luck)
+                let share = draws.word(index, begun, Of::Phase) >> 32;
+                self.on_ramp(now, ramp, share, plan, draws)
             }
             Births::Periodic { phase, aligned, burst, .. } => {
-                let period = self.period(plan, luck);
+                let period = self.period(plan, draws);
                 self.beat = if *aligned {
                     let phase = phase.map_or(0, |phase| phase.0);
                     let since = now.as_micros().saturating_sub(phase);
                     Instant::from_micros(since.div_ceil(period).saturating_mul(period).saturating_add(phase))
                 } else {
-                    let drawn = || below(luck.word(index, begun, Of::Phase), period - 1);
+                    let drawn = || below(draws.word(index, begun, Of::Phase), period - 1);
                     later(now, phase.map_or_else(drawn, |phase| phase.0))
                 };
                 self.burst_left = *burst;
-                self.jittered(plan, luck)
+                self.jittered(plan, draws)
             }
         };
         self.cut(plan);
@@ -128,7 +128,7 @@ impl Source {
     }
 
     /// A request arrives, at `next`: its number for chance, and its number since the source began.
-    pub(crate) fn take(&mut self, plan: &Plan<'_>, luck: Luck) -> (u32, u32) {
+    pub(crate) fn take(&mut self, plan: &Plan<'_>, draws: Draws) -> (u32, u32) {
         let now = self.next;
         let taken = (self.number, self.born);
         self.number += 1;
@@ -140,17 +140,17 @@ impl Source {
             Births::Backlog if u32::from(self.open) < plan.nstart => now,
             Births::Backlog => Instant::NEVER,
             Births::Poisson { interval } => {
-                later(now, exponential(luck.word(plan.index, self.number, Of::Interval), interval.0))
+                later(now, exponential(draws.word(plan.index, self.number, Of::Interval), interval.0))
             }
-            Births::Ramp(ramp) => self.on_ramp(now, ramp, 1 << 32, plan, luck),
+            Births::Ramp(ramp) => self.on_ramp(now, ramp, 1 << 32, plan, draws),
             Births::Periodic { burst, .. } => {
                 self.burst_left -= 1;
                 if self.burst_left > 0 {
                     now
                 } else {
                     self.burst_left = *burst;
-                    self.beat = later(self.beat, self.period(plan, luck));
-                    self.jittered(plan, luck)
+                    self.beat = later(self.beat, self.period(plan, draws));
+                    self.jittered(plan, draws)
                 }
             }
         };
@@ -159,7 +159,7 @@ impl Source {
     }
 
     /// A request of it has ended, answered or lost.
-    pub(crate) fn ended(&mut self, now: Instant, answered: bool, plan: &Plan<'_>, luck: Luck) {
+    pub(crate) fn ended(&mut self, now: Instant, answered: bool, plan: &Plan<'_>, draws: Draws) {
         self.open = self.open.saturating_sub(1);
         self.has_lost |= !answered;
         if let Births::AfterEvent { retry: Some(retry), .. } = &plan.workload.births
@@ -171,7 +171,7 @@ impl Source {
         if self.next == Instant::NEVER {
             self.next = match &plan.workload.births {
                 Births::Continuous { think } | Births::AfterEvent { think, .. } if self.open == 0 => {
-                    later(now, time(|| luck.word(plan.index, self.number, Of::Think), think))
+                    later(now, time(|| draws.word(plan.index, self.number, Of::Think), think))
                 }
                 Births::FreshBatches if self.open == 0 => now,
                 Births::Backlog => now,
@@ -218,13 +218,13 @@ impl Source {
     }
 
     /// The period of this client.
-    fn period(&self, plan: &Plan<'_>, luck: Luck) -> u64 {
+    fn period(&self, plan: &Plan<'_>, draws: Draws) -> u64 {
         let Births::Periodic { period, .. } = &plan.workload.births else { return u64::MAX };
         let period = match period {
             Periods::One(period) => *period,
             Periods::Together(period) => Duration(period.0.saturating_mul(u64::from(plan.clients))),
             Periods::Mix(shares) => {
-                let mut left = luck.word(plan.index, 0, Of::Period) as f64 / u64::MAX as f64;
+                let mut left = draws.word(plan.index, 0, Of::Period) as f64 / u64::MAX as f64;
                 let chosen = shares.iter().find(|share| {
                     left -= share.share;
                     left < 0.0
@@ -237,22 +237,22 @@ impl Source {
 
     /// The next birth of a ramp after a point, where even ones are so far apart (in 2^-32 of one). While its client is away
     /// a ramp goes on, and nobody arrives.
-    fn on_ramp(&self, now: Instant, ramp: &Ramp, even: u64, plan: &Plan<'_>, luck: Luck) -> Instant {
+    fn on_ramp(&self, now: Instant, ramp: &Ramp, even: u64, plan: &Plan<'_>, draws: Draws) -> Instant {
         let births = match ramp.spacing {
             Spacing::Even => even,
-            Spacing::Poisson => minus_ln(luck.word(plan.index, self.number, Of::Interval)),
+            Spacing::Poisson => minus_ln(draws.word(plan.index, self.number, Of::Interval)),
         };
         let since = now.as_micros().saturating_sub(self.beat.as_micros());
         ramp.reaches(since, births).map_or(Instant::NEVER, |at| later(self.beat, at))
     }
 
     /// The time of the next beat with its jitter.
-    fn jittered(&self, plan: &Plan<'_>, luck: Luck) -> Instant {
+    fn jittered(&self, plan: &Plan<'_>, draws: Draws) -> Instant {
         let Births::Periodic { jitter, .. } = &plan.workload.births else { return Instant::NEVER };
         if jitter.0 == 0 {
             return self.beat;
         }
-        later(self.beat, below(luck.word(plan.index, self.number, Of::Jitter), jitter.0))
+        later(self.beat, below(draws.word(plan.index, self.number, Of::Jitter), jitter.0))
     }
 
     /// Nothing arrives beyond the number and the time that it has.

@@ -4,12 +4,12 @@ use std::{borrow::Cow, collections::BTreeMap};
 
 use millpond_control::{ChanceSeed, Instant, PeerController};
 
-use super::{Client, World, luck};
+use super::{Client, World, draws};
 use crate::{
     RunError,
-    agenda::Agenda,
     application::Application,
     bodies::BodyDevice,
+    calendar::Calendar,
     calls::Callers,
     device::Device,
     evidence::Evidence,
@@ -22,7 +22,7 @@ use crate::{
     server::Server,
     stream_end::{StreamClient, StreamServer},
     trace::{Options, Recorder, TraceKind},
-    workload::{Conduct, Luck},
+    workload::{ClientProfile, Draws},
 };
 
 impl<'s> World<'s> {
@@ -41,21 +41,21 @@ impl<'s> World<'s> {
         let mut clients = Vec::with_capacity(groups.len());
         let mut streams = Vec::with_capacity(connected);
         let everybody: usize = flows.iter().map(|group| group.clients.count as usize).sum();
-        let mut agenda = Agenda::new(everybody + scenario.proxies.len());
+        let mut calendar = Calendar::new(everybody + scenario.proxies.len());
         let mut callers = Callers::new(groups.len());
         let controllers = controllers(flows, own)?;
         let alike = |(clients, controller): (_, &PeerController)| {
             client_endpoint(clients, controller.clone(), datagram(scenario), seed)
         };
         let alike: Vec<_> = scenario.clients.iter().zip(&controllers).map(alike).collect::<Result<_, _>>()?;
-        let conducts: Vec<_> = flows.iter().map(|group| Conduct::of(scenario, group)).collect();
+        let profiles: Vec<_> = flows.iter().map(|group| ClientProfile::of(scenario, group)).collect();
         for (flow, &group) in groups.iter().enumerate() {
             let described = &scenario.clients[group as usize];
             let flow = flow as u32;
             // Clients of a group share what never changes.
             let endpoint = || alike[group as usize].sibling(flow);
-            let application = Application::new(&conducts[group as usize], Luck { seed, flow, client: flow });
-            agenda.set(flow, application.wakes());
+            let application = Application::new(&profiles[group as usize], Draws { seed, flow, client: flow });
+            calendar.set(flow, application.wakes());
             clients.push(if !described.transfer.is_whole() {
                 Client::Bodies(Box::new(BodyDevice::new(endpoint(), application, &described.transfer, seed, group)?))
             } else if described.transport.is_udp() {
@@ -64,15 +64,15 @@ impl<'s> World<'s> {
                 streams.push(StreamServer::new(flow));
                 Client::Stream(Box::new(StreamClient::new(application, group, streams.len() - 1)))
             });
-            let to_it = conducts.iter().enumerate().filter(|(_, conduct)| conduct.group == group as usize);
-            for (group, conduct) in to_it.filter(|(_, conduct)| conduct.traffic != Traffic::Requests) {
-                let luck = luck(seed, flow, flow, conduct.traffic);
-                let mut application = Application::new(conduct, luck);
-                if conduct.traffic == Traffic::Notifications {
-                    application.unattended(conduct, luck);
+            let to_it = profiles.iter().enumerate().filter(|(_, profile)| profile.group == group as usize);
+            for (group, profile) in to_it.filter(|(_, profile)| profile.traffic != Traffic::Requests) {
+                let draws = draws(seed, flow, flow, profile.traffic);
+                let mut application = Application::new(profile, draws);
+                if profile.traffic == Traffic::Notifications {
+                    application.unattended(profile, draws);
                 }
                 let wakes = application.wakes();
-                agenda.set(callers.add(flow, group as u32, application), wakes);
+                calendar.set(callers.add(flow, group as u32, application), wakes);
             }
         }
         let asking =
@@ -93,13 +93,13 @@ impl<'s> World<'s> {
         let idle_start = scenario.idle_start().0;
         let before = if idle_start > 0 { network.warmed_up(Instant::ORIGIN)? } else { Books::default() };
         let exchanges = |group: u32| {
-            let conduct = &conducts[group as usize];
+            let profile = &profiles[group as usize];
             (
                 group,
-                conduct
+                profile
                     .clients
-                    .exchanges_for(scenario.body(conduct.clients))
-                    .map(|known| known + u64::from(conduct.registers())),
+                    .exchanges_for(scenario.body(profile.clients))
+                    .map(|known| known + u64::from(profile.registers())),
             )
         };
         let described = groups.iter().copied().chain(callers.groups()).map(exchanges);
@@ -119,9 +119,9 @@ impl<'s> World<'s> {
             scenario,
             groups: flows,
             seed,
-            agenda,
+            calendar,
             ledger,
-            conducts,
+            profiles,
             evidence: Evidence::new(flows.len()),
             clients,
             server,

@@ -14,9 +14,9 @@ use millpond_control::{ChanceSeed, Instant, PeerController, Span, View};
 
 use crate::{
     RunError,
-    agenda::Agenda,
     application::{Application, Next},
     bodies::BodyDevice,
+    calendar::Calendar,
     calls::Callers,
     device::Device,
     evidence::Evidence,
@@ -28,7 +28,7 @@ use crate::{
     server::Server,
     stream_end::StreamClient,
     trace::Recorder,
-    workload::{Conduct, Due, Luck},
+    workload::{ClientProfile, Draws, Due},
 };
 
 /// A client, by what carries its requests.
@@ -124,11 +124,11 @@ pub(crate) struct World<'s> {
     pub(crate) scenario: &'s Scenario,
     pub(crate) seed: ChanceSeed,
     /// The wake-ups of the clients.
-    pub(crate) agenda: Agenda,
+    pub(crate) calendar: Calendar,
     /// All who ask alike.
     groups: &'s [FlowGroup<'s>],
     /// How those of each group behave.
-    pub(crate) conducts: Vec<Conduct<'s>>,
+    pub(crate) profiles: Vec<ClientProfile<'s>>,
     /// The controller that each group begins with.
     pub(crate) controllers: Vec<PeerController>,
     /// What the clients of a group are after an event at which they forgot everything.
@@ -254,11 +254,11 @@ impl<'s> World<'s> {
         if self.server.wakes < first.0 {
             first = (self.server.wakes, Turn::Server);
         }
-        let (at, flow) = self.agenda.first();
+        let (at, flow) = self.calendar.first();
         if at < first.0 {
             first = (at, Turn::Client(flow));
         }
-        let (at, place) = self.server.stream_agenda.first();
+        let (at, place) = self.server.stream_calendar.first();
         if at < first.0 {
             first = (at, Turn::Stream(place));
         }
@@ -267,21 +267,21 @@ impl<'s> World<'s> {
 
     /// The chance of a client.
     #[inline]
-    pub(crate) fn luck(&self, flow: u32) -> Luck {
+    pub(crate) fn draws(&self, flow: u32) -> Draws {
         match self.server.callers.get(flow) {
-            None => Luck { seed: self.seed, flow, client: flow },
-            Some(caller) => luck(self.seed, flow, caller.client, self.conducts[caller.group as usize].traffic),
+            None => Draws { seed: self.seed, flow, client: flow },
+            Some(caller) => draws(self.seed, flow, caller.client, self.profiles[caller.group as usize].traffic),
         }
     }
 
     /// The next request of a flow that is made now, if there is one and it may.
     #[inline]
     pub(crate) fn next_request(&mut self, flow: u32, now: Instant) -> Result<Option<Due>, RunError> {
-        let (luck, overdue) = (self.luck(flow), self.overdue(flow));
+        let (draws, overdue) = (self.draws(flow), self.overdue(flow));
         let Some((application, group)) = asker(&mut self.clients, &mut self.server.callers, flow) else {
             return Ok(None);
         };
-        match application.next(now, &self.conducts[group as usize], luck, overdue, &mut self.ledger) {
+        match application.next(now, &self.profiles[group as usize], draws, overdue, &mut self.ledger) {
             Next::Ask(due) => return Ok(Some(due)),
             Next::ForgetAndAsk(due) => {
                 self.begins_batch(flow, now)?;
@@ -302,7 +302,7 @@ impl<'s> World<'s> {
             // Notifications never do.
             None => {
                 let caller = self.server.callers.get(flow);
-                let commands = caller.filter(|one| self.conducts[one.group as usize].traffic == Traffic::Commands);
+                let commands = caller.filter(|one| self.profiles[one.group as usize].traffic == Traffic::Commands);
                 commands.map_or(0, |caller| self.server.below.endpoint().overdue(caller.client))
             }
         }
@@ -311,10 +311,10 @@ impl<'s> World<'s> {
     /// A request that was made has ended.
     #[inline]
     pub(crate) fn end(&mut self, flow: u32, request: u32, answered: bool, now: Instant) {
-        let luck = self.luck(flow);
+        let draws = self.draws(flow);
         if let Some((application, group)) = asker(&mut self.clients, &mut self.server.callers, flow) {
-            let conduct = &self.conducts[group as usize];
-            application.end(request, answered, now, conduct, luck, &mut self.ledger);
+            let profile = &self.profiles[group as usize];
+            application.end(request, answered, now, profile, draws, &mut self.ledger);
         }
     }
 
@@ -361,18 +361,18 @@ impl<'s> World<'s> {
         let mut outcome = Outcome::default();
         self.ledger.close();
         let row = |(flow, client): (usize, Client)| {
-            let (flow, conduct) = (flow as u32, &self.conducts[client.group() as usize]);
+            let (flow, profile) = (flow as u32, &self.profiles[client.group() as usize]);
             let mut messages = None;
             let mut row = match client {
-                Client::Device(device) => device.row(flow, conduct),
+                Client::Device(device) => device.row(flow, profile),
                 Client::Bodies(device) => {
-                    let (row, sent) = device.row(flow, conduct);
+                    let (row, sent) = device.row(flow, profile);
                     messages = sent;
                     row
                 }
                 Client::Stream(client) => {
                     let far = &self.server.streams[client.far];
-                    client.row(flow, conduct, far)
+                    client.row(flow, profile, far)
                 }
             };
             self.ledger.sum(&mut row);
@@ -386,7 +386,7 @@ impl<'s> World<'s> {
         };
         // The rows take the places of the clients, one after the other, where the standard library collects in place.
         outcome.flows = self.clients.into_iter().enumerate().map(row).collect();
-        let called = self.server.callers.rows(&self.conducts).map(|mut row| {
+        let called = self.server.callers.rows(&self.profiles).map(|mut row| {
             self.ledger.sum(&mut row);
             row
         });
@@ -425,13 +425,13 @@ fn asker<'w>(clients: &'w mut [Client], callers: &'w mut Callers, flow: u32) -> 
 }
 
 /// The chance of a flow. What the server sends to a client has another than what the client asks.
-fn luck(seed: ChanceSeed, flow: u32, client: u32, traffic: Traffic) -> Luck {
+fn draws(seed: ChanceSeed, flow: u32, client: u32, traffic: Traffic) -> Draws {
     let seed = match traffic {
         Traffic::Requests => seed,
         Traffic::Commands => seed.part(u64::from(u32::MAX) + 1),
         Traffic::Notifications => seed.part(u64::from(u32::MAX) + 2),
     };
-    Luck { seed, flow, client }
+    Draws { seed, flow, client }
 }
 
 #[cfg(test)]

@@ -48,7 +48,7 @@ impl Graph {
             self.offer(place, at, len, number, device, rec);
         }
         let next = self.access.as_ref().and_then(|access| access.next()).unwrap_or(Instant::NEVER);
-        self.agenda.set(self.hops.len() as u32 + 1, next);
+        self.calendar.set(self.hops.len() as u32 + 1, next);
     }
 
     /// What became of preambles, and of packets before they entered a link.

@@ -5,7 +5,7 @@ use millpond_link::{Counters, DropReason, Parcel, Tally};
 
 use super::{Graph, Load, Offer, Packet, Way};
 use crate::{
-    agenda::Agenda,
+    calendar::Calendar,
     ledger::Tag,
     network::LinkName,
     outcome::CrossRow,
@@ -18,7 +18,7 @@ use crate::{
 pub(super) struct Cross {
     senders: Vec<Sender>,
     /// When each sends next.
-    agenda: Agenda,
+    calendar: Calendar,
     /// The number of the first as a node: they come behind all others.
     first: u32,
     /// What became of the packets of each kind.
@@ -92,24 +92,24 @@ impl Cross {
                 });
             }
         }
-        let mut agenda = Agenda::new(senders.len());
+        let mut calendar = Calendar::new(senders.len());
         for (place, sender) in (0..).zip(&mut senders) {
-            agenda.set(place, sender.next(place, seed));
+            calendar.set(place, sender.next(place, seed));
         }
         let row =
             |traffic: &CrossTraffic| CrossRow { name: LinkName::from(traffic.name.as_str()), ..CrossRow::default() };
         let rows = scenario.cross_traffic.iter().map(row).collect();
-        Some(Self { senders, agenda, first, rows, seed })
+        Some(Self { senders, calendar, first, rows, seed })
     }
 
     /// When the next packet leaves.
     pub(super) fn next(&self) -> Instant {
-        self.agenda.first().0
+        self.calendar.first().0
     }
 
     /// The next packet that leaves at or before `now`: its sender's number as a node, and its bytes.
     fn send(&mut self, now: Instant) -> Option<(u32, u32)> {
-        let (at, place) = self.agenda.first();
+        let (at, place) = self.calendar.first();
         if at > now {
             return None;
         }
@@ -118,7 +118,7 @@ impl Cross {
         sender.number += 1;
         let row = &mut self.rows[sender.row];
         (row.sent_packets, row.sent_bytes) = (row.sent_packets + 1, row.sent_bytes + u64::from(length));
-        self.agenda.set(place, sender.next(place, self.seed));
+        self.calendar.set(place, sender.next(place, self.seed));
         Some((self.first + place, length))
     }
 
@@ -167,7 +167,7 @@ impl Graph {
             }
         }
         let next = self.cross.as_ref().map_or(Instant::NEVER, |cross| cross.next());
-        self.agenda.set(self.hops.len() as u32 + 2, next);
+        self.calendar.set(self.hops.len() as u32 + 2, next);
     }
 
     /// Offers such a packet to a link.

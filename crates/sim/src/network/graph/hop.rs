@@ -18,7 +18,7 @@ impl Graph {
 
     fn wake_wifi(&mut self) {
         let next = self.wifi.as_ref().and_then(|wifi| wifi.next()).unwrap_or(Instant::NEVER);
-        self.agenda.set(self.hops.len() as u32 + 3, next);
+        self.calendar.set(self.hops.len() as u32 + 3, next);
     }
 
     /// Packets that are over the hop by `now` enter the uplink; the first for a client is handed out.

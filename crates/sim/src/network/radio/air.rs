@@ -17,7 +17,7 @@ impl Mesh {
         loop {
             let station = &mut self.stations[node as usize];
             let ear = station.ear(node, &self.medium);
-            match station.mac.wake(now, ear, &station.rules, (self.luck, node)) {
+            match station.mac.wake(now, ear, &station.rules, (self.seed, node)) {
                 Step::Wait => break,
                 Step::Send(frame) if frame.carries == Carries::Control => {
                     station.on_air = Some(OnAir::Control(frame));
@@ -61,7 +61,7 @@ impl Mesh {
                     self.received(now, node, frame, rec);
                 }
                 let station = &mut self.stations[node as usize];
-                let step = station.mac.sent(now, &station.rules, (self.luck, node));
+                let step = station.mac.sent(now, &station.rules, (self.seed, node));
                 self.took(now, node, step, rec);
             }
             Some(OnAir::Ack(number)) => self.acknowledged(now, node, number, fate, &heard, rec),
@@ -88,7 +88,7 @@ impl Mesh {
         self.stations[to as usize].counts.acks.count(fate);
         for &other in heard {
             let station = &mut self.stations[other as usize];
-            let step = station.mac.acknowledged(now, number, other == to, &station.rules, (self.luck, other));
+            let step = station.mac.acknowledged(now, number, other == to, &station.rules, (self.seed, other));
             self.took(now, other, step, rec);
         }
     }

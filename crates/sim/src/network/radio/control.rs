@@ -23,7 +23,7 @@ impl Mesh {
             let station = &mut self.stations[node as usize];
             let (copy, number, bytes) = (rpl.messages.put(message), station.number(), message.bytes());
             let frame = Frame { carries: Carries::Control, copy, part: 0, number, to, bytes };
-            if station.mac.offer(now, &[frame], &station.rules, (self.luck, node)).is_ok() {
+            if station.mac.offer(now, &[frame], &station.rules, (self.seed, node)).is_ok() {
                 station.occupancy.enter(now, 1, u64::from(bytes));
                 rpl.waiting += 1;
             } else {
@@ -33,7 +33,7 @@ impl Mesh {
         }
         if !out.is_empty() {
             let wakes = self.stations[node as usize].mac.next();
-            self.agenda.set(Act::Access as u32 * self.stations.len() as u32 + node, wakes);
+            self.calendar.set(Act::Access as u32 * self.stations.len() as u32 + node, wakes);
         }
         rpl.out = out;
         self.plan_control(node);
@@ -96,10 +96,10 @@ impl Mesh {
             for &other in heard {
                 rpl.control[other as usize].fates.count(Fate::Received);
             }
-            station.mac.sent_to_everyone(now, &station.rules, (self.luck, node))
+            station.mac.sent_to_everyone(now, &station.rules, (self.seed, node))
         } else {
             rpl.control[frame.to as usize].fates.count(fate);
-            station.mac.sent(now, &station.rules, (self.luck, node))
+            station.mac.sent(now, &station.rules, (self.seed, node))
         };
         if is_broadcast {
             heard.iter().for_each(|&other| self.receive_control(now, node, other, frame));

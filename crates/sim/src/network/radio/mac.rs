@@ -237,7 +237,7 @@ impl Mac {
         now: Instant,
         frames: &[Frame],
         rules: &Rules,
-        luck: (ChanceSeed, Node),
+        draws: (ChanceSeed, Node),
     ) -> Result<(), Refused> {
         let Some(first) = frames.first() else { return Ok(()) };
         // While fragments are made one more buffer is in use (Contiki 2.7).
@@ -250,7 +250,7 @@ impl Mac {
             Some(place) => place,
             None if !of_all && self.queues.len() >= MOST_NEIGHBOURS => return Err(Refused::Neighbours),
             None => {
-                let due = if of_all { now.after(self.backoff(0, luck)) } else { now };
+                let due = if of_all { now.after(self.backoff(0, draws)) } else { now };
                 self.queues.push(Queue { to: first.to, frames: VecDeque::new(), due, tries: 0, busy: 0 });
                 self.queues.len() - 1
             }
@@ -261,19 +261,19 @@ impl Mac {
     }
 
     /// Goes on as far as it goes now; to be called again until it waits.
-    pub(crate) fn wake(&mut self, now: Instant, ear: Ear, rules: &Rules, luck: (ChanceSeed, Node)) -> Step {
+    pub(crate) fn wake(&mut self, now: Instant, ear: Ear, rules: &Rules, draws: (ChanceSeed, Node)) -> Step {
         match self.phase {
             Phase::Idle => {
                 let due = self.queues.iter().enumerate().min_by_key(|(_, queue)| queue.due);
                 let Some((place, _)) = due.filter(|(_, queue)| queue.due <= now) else { return Step::Wait };
                 self.active = place;
                 self.phase = Phase::Loading(now.after(rules.loading));
-                if rules.loading == Span::ZERO { self.wake(now, ear, rules, luck) } else { Step::Wait }
+                if rules.loading == Span::ZERO { self.wake(now, ear, rules, draws) } else { Step::Wait }
             }
             Phase::Loading(at) if at <= now => {
                 // nullrdc refuses while the radio receives.
                 if rules.access.is_contiki() && (ear.receiving || ear.acknowledging) {
-                    return self.busy(now, rules, luck);
+                    return self.busy(now, rules, draws);
                 }
                 self.phase = Phase::Assessing(now.after(ASSESSMENT), ear.carrier);
                 Step::Wait
@@ -281,7 +281,7 @@ impl Mac {
             // No frame is so short that it could begin and end within an assessment.
             Phase::Assessing(at, was_busy) if at <= now => {
                 if was_busy || ear.carrier || ear.acknowledging {
-                    return self.busy(now, rules, luck);
+                    return self.busy(now, rules, draws);
                 }
                 self.phase = Phase::Turning(now.after(TURNAROUND));
                 Step::Wait
@@ -301,22 +301,22 @@ impl Mac {
                     self.phase = Phase::Reading(now.after(ACK_READING));
                     return Step::Wait;
                 }
-                self.unacknowledged(now, rules, luck)
+                self.unacknowledged(now, rules, draws)
             }
             Phase::Reading(at) if at <= now => match (self.own_ack, self.other_ack) {
-                (true, _) => self.leave(now, End::Acknowledged, rules, luck),
+                (true, _) => self.leave(now, End::Acknowledged, rules, draws),
                 // What is not the acknowledgement counts as a collision, as a busy channel does.
-                (false, true) => self.busy(now, rules, luck),
-                (false, false) => self.unacknowledged(now, rules, luck),
+                (false, true) => self.busy(now, rules, draws),
+                (false, false) => self.unacknowledged(now, rules, draws),
             },
             _ => Step::Wait,
         }
     }
 
     /// The frame that was given last has left the antenna.
-    pub(crate) fn sent(&mut self, now: Instant, rules: &Rules, luck: (ChanceSeed, Node)) -> Step {
+    pub(crate) fn sent(&mut self, now: Instant, rules: &Rules, draws: (ChanceSeed, Node)) -> Step {
         if !rules.acknowledged() {
-            return self.leave(now, End::Sent, rules, luck);
+            return self.leave(now, End::Sent, rules, draws);
         }
         let wait = if rules.access.is_contiki() { ACK_DETECTION } else { ACK_WAIT };
         self.phase = Phase::Listening(now.after(wait));
@@ -324,8 +324,8 @@ impl Mac {
     }
 
     /// The frame that was given last has left the antenna; it was for everyone, whom nobody asks to acknowledge it.
-    pub(crate) fn sent_to_everyone(&mut self, now: Instant, rules: &Rules, luck: (ChanceSeed, Node)) -> Step {
-        self.leave(now, End::Sent, rules, luck)
+    pub(crate) fn sent_to_everyone(&mut self, now: Instant, rules: &Rules, draws: (ChanceSeed, Node)) -> Step {
+        self.leave(now, End::Sent, rules, draws)
     }
 
     /// An acknowledgement of the frame with this number was heard; `is_own` says whether this node sent that frame.
@@ -335,7 +335,7 @@ impl Mac {
         number: u8,
         is_own: bool,
         rules: &Rules,
-        luck: (ChanceSeed, Node),
+        draws: (ChanceSeed, Node),
     ) -> Step {
         if !matches!(self.phase, Phase::Listening(_) | Phase::Reading(_)) {
             return Step::Wait;
@@ -344,13 +344,13 @@ impl Mac {
         let is_own = is_own && under_way.is_some_and(|frame| frame.number == number);
         (self.own_ack, self.other_ack) = (self.own_ack || is_own, self.other_ack || !is_own);
         if is_own && rules.access == Access::Ieee {
-            return self.leave(now, End::Acknowledged, rules, luck);
+            return self.leave(now, End::Acknowledged, rules, draws);
         }
         Step::Wait
     }
 
     /// The channel, or the radio, was busy.
-    fn busy(&mut self, now: Instant, rules: &Rules, luck: (ChanceSeed, Node)) -> Step {
+    fn busy(&mut self, now: Instant, rules: &Rules, draws: (ChanceSeed, Node)) -> Step {
         self.phase = Phase::Idle;
         let queue = &mut self.queues[self.active];
         queue.busy = queue.busy.saturating_add(1);
@@ -358,33 +358,33 @@ impl Mac {
         match rules.access {
             // Not counted as an attempt: there may be any number of these.
             Access::Contiki27 | Access::Contiki26 => {
-                self.queues[self.active].due = now.after(self.timebases(tries, rules, luck));
+                self.queues[self.active].due = now.after(self.timebases(tries, rules, draws));
             }
-            Access::Ieee if busy > MOST_BACKOFFS => return self.leave(now, End::NoChannel, rules, luck),
-            Access::Ieee => self.queues[self.active].due = now.after(self.backoff(busy, luck)),
+            Access::Ieee if busy > MOST_BACKOFFS => return self.leave(now, End::NoChannel, rules, draws),
+            Access::Ieee => self.queues[self.active].due = now.after(self.backoff(busy, draws)),
         }
         Step::Wait
     }
 
-    fn unacknowledged(&mut self, now: Instant, rules: &Rules, luck: (ChanceSeed, Node)) -> Step {
+    fn unacknowledged(&mut self, now: Instant, rules: &Rules, draws: (ChanceSeed, Node)) -> Step {
         self.phase = Phase::Idle;
         let queue = &mut self.queues[self.active];
         queue.tries += 1;
         queue.busy = 0;
         let tries = queue.tries;
         if tries >= rules.attempts {
-            return self.leave(now, End::NoAck, rules, luck);
+            return self.leave(now, End::NoAck, rules, draws);
         }
         let wait = match rules.access {
-            Access::Contiki27 | Access::Contiki26 => self.timebases(tries, rules, luck),
-            Access::Ieee => self.backoff(0, luck),
+            Access::Contiki27 | Access::Contiki26 => self.timebases(tries, rules, draws),
+            Access::Ieee => self.backoff(0, draws),
         };
         self.queues[self.active].due = now.after(wait);
         Step::Wait
     }
 
     /// The frame under way leaves for good.
-    fn leave(&mut self, now: Instant, end: End, rules: &Rules, luck: (ChanceSeed, Node)) -> Step {
+    fn leave(&mut self, now: Instant, end: End, rules: &Rules, draws: (ChanceSeed, Node)) -> Step {
         self.phase = Phase::Idle;
         let queue = &mut self.queues[self.active];
         let Some(frame) = queue.frames.pop_front() else { return Step::Wait };
@@ -401,7 +401,7 @@ impl Mac {
                     Span::ZERO
                 }
                 (Access::Contiki27 | Access::Contiki26, _) => rules.timebase,
-                (Access::Ieee, _) => self.backoff(0, luck),
+                (Access::Ieee, _) => self.backoff(0, draws),
             };
             self.queues[self.active].due = now.after(wait);
         }
@@ -409,15 +409,15 @@ impl Mac {
     }
 
     /// Contiki: one timebase, and a random time below as many more as there were attempts and one, at most three.
-    fn timebases(&mut self, tries: u8, rules: &Rules, luck: (ChanceSeed, Node)) -> Span {
+    fn timebases(&mut self, tries: u8, rules: &Rules, draws: (ChanceSeed, Node)) -> Span {
         let width = u32::from(tries.saturating_add(1).min(3)) * rules.timebase.as_micros();
-        rules.timebase.plus(Span::from_micros(self.draw(width - 1, luck)))
+        rules.timebase.plus(Span::from_micros(self.draw(width - 1, draws)))
     }
 
     /// IEEE 802.15.4: a random number of units below 2 to the power of the exponent after so many busy assessments.
-    fn backoff(&mut self, busy: u8, luck: (ChanceSeed, Node)) -> Span {
+    fn backoff(&mut self, busy: u8, draws: (ChanceSeed, Node)) -> Span {
         let exponent = MIN_BE.saturating_add(busy).min(MAX_BE);
-        Span::from_micros(self.draw((1 << exponent) - 1, luck) * BACKOFF_UNIT)
+        Span::from_micros(self.draw((1 << exponent) - 1, draws) * BACKOFF_UNIT)
     }
 
     fn draw(&mut self, most: u32, (seed, node): (ChanceSeed, Node)) -> u32 {

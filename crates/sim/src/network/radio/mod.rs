@@ -39,7 +39,7 @@ pub(crate) use tree::Tree;
 
 use super::{Address, Arrival, LinkName, Load, Packet, SERVER, Spare};
 use crate::{
-    agenda::Agenda,
+    calendar::Calendar,
     ledger::{Slab, Tag},
     outcome::FlowRow,
     recording::Recording,
@@ -137,8 +137,8 @@ pub(crate) struct Mesh {
     medium: Medium,
     stations: Vec<Station>,
     /// When which act of which node is due.
-    agenda: Agenda,
-    luck: ChanceSeed,
+    calendar: Calendar,
+    seed: ChanceSeed,
     held: Slab<Held>,
     bodies: Slab<Body>,
     serials: u64,
@@ -161,21 +161,21 @@ pub(crate) struct Mesh {
 impl Mesh {
     /// A silent mesh. What it draws is drawn from words of its own.
     pub(crate) fn new(plan: Plan, seed: ChanceSeed, capture: bool) -> Self {
-        let luck = seed.part(u64::from(u32::from_be_bytes(*b"mesh")));
+        let seed = seed.part(u64::from(u32::from_be_bytes(*b"mesh")));
         let nodes = plan.places.len();
         let neighbours = Neighbours::new(&plan.places, plan.reach);
-        let tree = Tree::new(nodes, &neighbours, plan.border_router, luck);
+        let tree = Tree::new(nodes, &neighbours, plan.border_router, seed);
         let rpl =
-            plan.rpl.map(|settings| Box::new(Rpl::new(settings, &neighbours, &tree, plan.border_router, nodes, luck)));
+            plan.rpl.map(|settings| Box::new(Rpl::new(settings, &neighbours, &tree, plan.border_router, nodes, seed)));
         let is_plain = rpl.is_none() && plan.changes.is_empty();
         let acts = if is_plain { PLAIN } else { ACTS.len() };
         let mut mesh = Self {
-            medium: Medium::new(nodes, neighbours, plan.delivery.clone(), luck),
+            medium: Medium::new(nodes, neighbours, plan.delivery.clone(), seed),
             tree,
             rpl,
             stations: plan.rules.iter().map(|rules| Station::new(*rules)).collect(),
-            agenda: Agenda::new(acts * nodes),
-            luck,
+            calendar: Calendar::new(acts * nodes),
+            seed,
             held: Slab::new(),
             bodies: Slab::new(),
             serials: 0,
@@ -263,7 +263,7 @@ impl Mesh {
 
     #[inline]
     pub(super) fn next(&self) -> Instant {
-        if self.arrived.is_empty() { self.run_time(self.agenda.first().0) } else { Instant::ORIGIN }
+        if self.arrived.is_empty() { self.run_time(self.calendar.first().0) } else { Instant::ORIGIN }
     }
 
     /// The next packet that reaches its node at or before `now`.
@@ -273,7 +273,7 @@ impl Mesh {
             if let Some(packet) = self.arrived.pop_front() {
                 return Some(packet);
             }
-            let (at, actor) = self.agenda.first();
+            let (at, actor) = self.calendar.first();
             if at > now {
                 return None;
             }
@@ -293,7 +293,7 @@ impl Mesh {
 
     #[inline]
     fn set(&mut self, act: Act, node: Node, at: Instant) {
-        self.agenda.set(act as u32 * self.stations.len() as u32 + node, at);
+        self.calendar.set(act as u32 * self.stations.len() as u32 + node, at);
     }
 
     #[inline]

@@ -38,7 +38,7 @@ impl Mesh {
         station.counts.offered += 1;
         station.counts.offered_bytes += u64::from(length);
         let parts = self.frames.len() as u8;
-        match station.mac.offer(now, &self.frames, &station.rules, (self.luck, at)) {
+        match station.mac.offer(now, &self.frames, &station.rules, (self.seed, at)) {
             Ok(()) => {
                 let bytes: u64 = self.lengths.iter().map(|bytes| u64::from(*bytes)).sum();
                 station.occupancy.enter(now, u64::from(parts), bytes);

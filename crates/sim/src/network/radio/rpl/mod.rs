@@ -110,7 +110,7 @@ pub(crate) struct Rpl {
     pub(super) settings: Settings,
     routers: Vec<Router>,
     root: Node,
-    luck: ChanceSeed,
+    seed: ChanceSeed,
     /// The messages that wait at nodes or are under way.
     pub(super) messages: Slab<Message>,
     /// How many those are.
@@ -128,11 +128,11 @@ impl Rpl {
         tree: &Tree,
         root: Node,
         nodes: usize,
-        luck: ChanceSeed,
+        seed: ChanceSeed,
     ) -> Self {
-        let luck = luck.part(u64::from(u32::from_be_bytes(*b"rpl ")));
+        let seed = seed.part(u64::from(u32::from_be_bytes(*b"rpl ")));
         let all = 0..nodes as Node;
-        let router = |node| Router::new(Instant::ORIGIN, node, node == root, &settings, luck);
+        let router = |node| Router::new(Instant::ORIGIN, node, node == root, &settings, seed);
         let mut routers: Vec<Router> = all.clone().map(router).collect();
         if !settings.control_traffic {
             let mut ranks = vec![INFINITE; nodes];
@@ -156,7 +156,7 @@ impl Rpl {
             settings,
             routers,
             root,
-            luck,
+            seed,
             messages: Slab::new(),
             waiting: 0,
             control: vec![Control::default(); nodes],
@@ -172,7 +172,7 @@ impl Rpl {
     /// A node does what is due: its messages are in `out`.
     pub(super) fn wake(&mut self, now: Instant, node: Node) {
         self.out.clear();
-        self.routers[node as usize].wake(now, &self.settings, self.luck, &mut self.out);
+        self.routers[node as usize].wake(now, &self.settings, self.seed, &mut self.out);
     }
 
     /// A message came to a node, which looks at it then.

@@ -55,7 +55,7 @@ pub(crate) struct Router {
 
 impl Router {
     /// A node that is switched on now: the root speaks, others wait to hear of it.
-    pub(super) fn new(now: Instant, node: Node, is_root: bool, settings: &Settings, luck: ChanceSeed) -> Self {
+    pub(super) fn new(now: Instant, node: Node, is_root: bool, settings: &Settings, seed: ChanceSeed) -> Self {
         let mut router = Self {
             node,
             is_root,
@@ -72,7 +72,7 @@ impl Router {
             switches: 0,
             drawn: 0,
         };
-        let chance = router.chance(luck);
+        let chance = router.chance(seed);
         if is_root {
             router.rank = ROOT;
             router.trickle = Some(Trickle::new(now, &settings.trickle, chance));
@@ -86,9 +86,9 @@ impl Router {
         router
     }
 
-    fn chance(&mut self, luck: ChanceSeed) -> Chance {
+    fn chance(&mut self, seed: ChanceSeed) -> Chance {
         self.drawn = self.drawn.wrapping_add(1);
-        luck.at(Purpose::Dither, [self.node, self.drawn, 0, 0])
+        seed.at(Purpose::Dither, [self.node, self.drawn, 0, 0])
     }
 
     pub(super) fn parent(&self) -> Option<Node> {
@@ -121,19 +121,19 @@ impl Router {
     }
 
     /// Does what is due by now. Messages are added to `out`, each with the neighbour that it is for.
-    pub(super) fn wake(&mut self, now: Instant, settings: &Settings, luck: ChanceSeed, out: &mut Vec<(Node, Message)>) {
+    pub(super) fn wake(&mut self, now: Instant, settings: &Settings, seed: ChanceSeed, out: &mut Vec<(Node, Message)>) {
         while let Some(&(at, from, message)) = self.inbox.front().filter(|(at, ..)| *at <= now) {
             self.inbox.pop_front();
-            self.hear(at, from, message, settings, luck, out);
+            self.hear(at, from, message, settings, seed, out);
         }
         if self.reviews <= now {
-            self.review(now, settings, luck, out);
+            self.review(now, settings, seed, out);
         }
         if self.solicits <= now {
             out.push((EVERYONE, Message::Dis));
             self.solicits = now.after(settings.dis_interval);
         }
-        let chance = self.chance(luck);
+        let chance = self.chance(seed);
         if let Some(trickle) = &mut self.trickle
             && trickle.next() <= now
             && trickle.wake(&settings.trickle, chance)
@@ -160,12 +160,12 @@ impl Router {
         from: Node,
         message: Message,
         settings: &Settings,
-        luck: ChanceSeed,
+        seed: ChanceSeed,
         out: &mut Vec<(Node, Message)>,
     ) {
         match message {
             // RFC 6550, section 8.3: a multicast DIS resets the timer.
-            Message::Dis => self.reset(now, settings, luck),
+            Message::Dis => self.reset(now, settings, seed),
             Message::Dio { .. } if self.is_root => self.trickle.iter_mut().for_each(Trickle::consistent),
             Message::Dio { rank } => {
                 match self.candidates.get_mut(&from) {
@@ -175,10 +175,10 @@ impl Router {
                         self.candidates.insert(from, Candidate { rank, etx: Etx::UNTRIED });
                     }
                 }
-                self.review(now, settings, luck, out);
+                self.review(now, settings, seed, out);
                 // Contiki 2.7 raises the DTSN with every DIO: each asks for the routes below.
                 if self.parent == Some(from) {
-                    self.advertise(now, settings, luck);
+                    self.advertise(now, settings, seed);
                 }
             }
             // What comes from above, or is about itself, would be a loop.
@@ -192,7 +192,7 @@ impl Router {
     }
 
     /// Thinks its parent over.
-    fn review(&mut self, now: Instant, settings: &Settings, luck: ChanceSeed, out: &mut Vec<(Node, Message)>) {
+    fn review(&mut self, now: Instant, settings: &Settings, seed: ChanceSeed, out: &mut Vec<(Node, Message)>) {
         self.reviews = Instant::NEVER;
         let before = self.parent;
         // A node that is to become a parent must have told a rank below the lowest that the node itself ever told. What nodes told then falls
@@ -205,15 +205,15 @@ impl Router {
         match before {
             Some(before) => {
                 out.push((before, Message::Dao { target: self.node, is_path: false }));
-                self.reset(now, settings, luck);
+                self.reset(now, settings, seed);
             }
             None => {
-                let chance = self.chance(luck);
+                let chance = self.chance(seed);
                 self.trickle = Some(Trickle::new(now, &settings.trickle, chance));
                 self.solicits = Instant::NEVER;
             }
         }
-        self.advertise(now, settings, luck);
+        self.advertise(now, settings, seed);
     }
 
     /// Chooses its parent and has the rank that follows from it; whether it is another parent.
@@ -230,18 +230,18 @@ impl Router {
         before != self.parent
     }
 
-    fn reset(&mut self, now: Instant, settings: &Settings, luck: ChanceSeed) {
-        let chance = self.chance(luck);
+    fn reset(&mut self, now: Instant, settings: &Settings, seed: ChanceSeed) {
+        let chance = self.chance(seed);
         if let Some(trickle) = &mut self.trickle {
             trickle.inconsistent(now, &settings.trickle, chance);
         }
     }
 
     /// A DAO about itself is to leave: after half of the delay and a random time up to all of it (Contiki 2.7).
-    fn advertise(&mut self, now: Instant, settings: &Settings, luck: ChanceSeed) {
+    fn advertise(&mut self, now: Instant, settings: &Settings, seed: ChanceSeed) {
         if self.advertises == Instant::NEVER {
             let delay = settings.dao_delay;
-            let waits = delay.halved().plus(self.chance(luck).between(Span::ZERO, delay));
+            let waits = delay.halved().plus(self.chance(seed).between(Span::ZERO, delay));
             self.advertises = now.after(waits);
         }
     }

@@ -13,7 +13,7 @@ const SETTINGS: Settings = Settings {
     dao_delay: Span::from_secs(4),
 };
 
-const LUCK: ChanceSeed = ChanceSeed::new(5);
+const SEED: ChanceSeed = ChanceSeed::new(5);
 
 fn at(seconds: u64) -> Instant {
     Instant::from_micros(seconds * 1_000_000)
@@ -24,14 +24,14 @@ fn until(router: &mut Router, seconds: u64) -> Vec<(u64, Node, Message)> {
     let mut said = Vec::new();
     while router.next() <= at(seconds) {
         let (now, mut out) = (router.next(), Vec::new());
-        router.wake(now, &SETTINGS, LUCK, &mut out);
+        router.wake(now, &SETTINGS, SEED, &mut out);
         said.extend(out.into_iter().map(|(to, message)| (now.as_micros(), to, message)));
     }
     said
 }
 
 fn joined() -> Router {
-    let mut router = Router::new(at(0), 7, false, &SETTINGS, LUCK);
+    let mut router = Router::new(at(0), 7, false, &SETTINGS, SEED);
     router.take(at(1), 3, Message::Dio { rank: 256 });
     assert_eq!(router.parent(), None);
     until(&mut router, 1);
@@ -125,7 +125,7 @@ fn a_dis_makes_a_joined_node_speak_soon() {
 
 #[test]
 fn the_root_has_no_parent_and_counts_what_it_hears() {
-    let mut root = Router::new(at(0), 0, true, &SETTINGS, LUCK);
+    let mut root = Router::new(at(0), 0, true, &SETTINGS, SEED);
     (0..10).for_each(|node| root.take(at(1), node + 1, Message::Dio { rank: 896 }));
     // Ten are enough for the first interval.
     assert_eq!(until(&mut root, 4), []);

@@ -2,7 +2,7 @@
 
 use millpond_control::Instant;
 
-use super::{Luck, Of, Plan, size};
+use super::{Draws, Of, Plan, size};
 use crate::{
     ledger::NO_EVENT,
     population::Ask,
@@ -25,7 +25,7 @@ pub(crate) struct Due {
 }
 
 /// What all who ask alike share.
-pub(crate) struct Conduct<'s> {
+pub(crate) struct ClientProfile<'s> {
     pub(crate) clients: &'s Clients,
     /// The group of the clients, and who asks.
     pub(crate) group: usize,
@@ -51,7 +51,7 @@ pub(crate) struct Conduct<'s> {
     pub(crate) first_event: u16,
 }
 
-impl<'s> Conduct<'s> {
+impl<'s> ClientProfile<'s> {
     pub(crate) fn of(scenario: &'s Scenario, flows: &'s FlowGroup<'s>) -> Self {
         let clients = &*flows.clients;
         let limit = match flows.traffic {
@@ -141,7 +141,7 @@ impl<'s> Conduct<'s> {
 
     /// What a request asks for, and the size of its payload.
     #[inline]
-    pub(crate) fn ask(&self, due: &Due, luck: Luck) -> Option<(&Ask<'s>, usize)> {
+    pub(crate) fn ask(&self, due: &Due, draws: Draws) -> Option<(&Ask<'s>, usize)> {
         if due.source == REGISTRATION {
             return Some((self.registration.as_ref()?, 0));
         }
@@ -149,7 +149,7 @@ impl<'s> Conduct<'s> {
         let (ask, sizes) = asks.get(due.nth as usize % asks.len().max(1))?;
         let bytes = match *sizes {
             Sizes::Fixed(size) => size.0,
-            _ => size(luck.word(u32::from(due.source), due.number, Of::Size), sizes),
+            _ => size(draws.word(u32::from(due.source), due.number, Of::Size), sizes),
         };
         Some((ask, bytes as usize))
     }

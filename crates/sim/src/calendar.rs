@@ -15,7 +15,7 @@ const WIDTH: usize = 4;
 type Node = [Instant; WIDTH];
 
 /// The wake-ups of a fixed number of actors.
-pub(crate) struct Agenda {
+pub(crate) struct Calendar {
     /// The root first, then level by level. The last level has the actors in the order of their numbers, and behind them
     /// places that nobody has; each place above it has the earliest of the node below.
     nodes: Vec<Node>,
@@ -26,7 +26,7 @@ pub(crate) struct Agenda {
     first: Actor,
 }
 
-impl Agenda {
+impl Calendar {
     /// An event calendar on which nobody wakes.
     pub(crate) fn new(actors: usize) -> Self {
         let (mut nodes, mut above) = (1, 0);
@@ -129,43 +129,43 @@ mod tests {
         Instant::from_micros(micros)
     }
 
-    fn next(agenda: &Agenda) -> Option<(Instant, Actor)> {
-        Some(agenda.first()).filter(|(at, _)| *at != Instant::NEVER)
+    fn next(calendar: &Calendar) -> Option<(Instant, Actor)> {
+        Some(calendar.first()).filter(|(at, _)| *at != Instant::NEVER)
     }
 
     #[test]
     fn the_earliest_goes_first_and_equals_in_the_order_of_their_numbers() {
-        let mut agenda = Agenda::new(5);
-        assert_eq!(next(&agenda), None);
-        agenda.set(4, at(7));
-        agenda.set(1, at(7));
-        agenda.set(0, at(9));
-        assert_eq!(next(&agenda), Some((at(7), 1)));
-        agenda.set(1, Instant::NEVER);
-        assert_eq!(next(&agenda), Some((at(7), 4)));
-        agenda.set(3, at(2));
-        assert_eq!(next(&agenda), Some((at(2), 3)));
-        agenda.set(3, Instant::NEVER);
-        agenda.set(4, Instant::NEVER);
-        assert_eq!(next(&agenda), Some((at(9), 0)));
-        agenda.set(0, Instant::NEVER);
-        assert_eq!(next(&agenda), None);
+        let mut calendar = Calendar::new(5);
+        assert_eq!(next(&calendar), None);
+        calendar.set(4, at(7));
+        calendar.set(1, at(7));
+        calendar.set(0, at(9));
+        assert_eq!(next(&calendar), Some((at(7), 1)));
+        calendar.set(1, Instant::NEVER);
+        assert_eq!(next(&calendar), Some((at(7), 4)));
+        calendar.set(3, at(2));
+        assert_eq!(next(&calendar), Some((at(2), 3)));
+        calendar.set(3, Instant::NEVER);
+        calendar.set(4, Instant::NEVER);
+        assert_eq!(next(&calendar), Some((at(9), 0)));
+        calendar.set(0, Instant::NEVER);
+        assert_eq!(next(&calendar), None);
     }
 
     #[test]
     fn it_agrees_with_sorting() {
         let seed = millpond_control::ChanceSeed::new(3);
         for actors in [1_usize, 2, 3, 17, 64, 100] {
-            let mut agenda = Agenda::new(actors);
+            let mut calendar = Calendar::new(actors);
             let mut plain: Vec<Option<u64>> = vec![None; actors];
             for step in 0..2_000_u32 {
                 let draw = |k| seed.at(millpond_control::Purpose::Workload, [actors as u32, step, k, 0]);
                 let actor = draw(0).pick(0, actors as u32 - 1);
                 let time = u64::from(draw(1).pick(0, 50));
                 plain[actor as usize] = Some(time);
-                agenda.set(actor, at(time));
+                calendar.set(actor, at(time));
                 let expected = (0..actors).filter_map(|a| plain[a].map(|time| (time, a))).min();
-                assert_eq!(next(&agenda), expected.map(|(time, a)| (at(time), a as Actor)));
+                assert_eq!(next(&calendar), expected.map(|(time, a)| (at(time), a as Actor)));
             }
         }
     }
