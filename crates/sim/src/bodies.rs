@@ -169,7 +169,7 @@ impl Bursts {
 impl World<'_> {
     /// A client that fetches bodies wakes.
     pub(crate) fn wake_fetching(&mut self, flow: u32, now: Instant) -> Result<(), RunError> {
-        let Client::Bodies(device) = &self.clients[flow as usize] else { return Ok(()) };
+        let Client::Bodies(device) = &self.nodes.clients[flow as usize] else { return Ok(()) };
         let wakes = device.application.wakes();
         if device.application.is_away() {
             self.calendar.set(flow, wakes);
@@ -184,7 +184,7 @@ impl World<'_> {
     /// A datagram reaches such a client.
     pub(crate) fn body_to_client(&mut self, now: Instant, arrival: &Arrival) -> Result<(), RunError> {
         let flow = arrival.client;
-        let Client::Bodies(device) = &mut self.clients[flow as usize] else { return Ok(()) };
+        let Client::Bodies(device) = &mut self.nodes.clients[flow as usize] else { return Ok(()) };
         let bytes = self.network.datagram();
         let is_first = |bursts: &mut Bursts| block_of(bytes).is_none_or(|number| bursts.arrived.mark(number));
         let is_first = device.bursts.as_mut().is_some_and(is_first);
@@ -199,8 +199,8 @@ impl World<'_> {
     fn fetch_on(&mut self, flow: u32, now: Instant) -> Result<(), RunError> {
         let Some(due) = self.next_request(flow, now)? else { return Ok(()) };
         let Due { request, .. } = due;
-        let Client::Bodies(device) = &mut self.clients[flow as usize] else { return Ok(()) };
-        let profile = &self.profiles[device.group as usize];
+        let Client::Bodies(device) = &mut self.nodes.clients[flow as usize] else { return Ok(()) };
+        let profile = &self.groups.profiles[device.group as usize];
         let transfer = &profile.clients.transfer;
         let is_late = matches!(transfer, Transfer::Blocks(Blocks { negotiation: Negotiation::Late, .. }));
         let ask = Ask {
@@ -225,7 +225,7 @@ impl World<'_> {
         // Bytes of the body under way, if it became whole, or none if it never will.
         let mut ended = None;
         loop {
-            let Client::Bodies(device) = &mut self.clients[flow as usize] else { return Ok(()) };
+            let Client::Bodies(device) = &mut self.nodes.clients[flow as usize] else { return Ok(()) };
             let BodyDevice { host, application, fetch, exchanges, late, bursts, .. } = &mut **device;
             let first_batch = application.in_first_batch();
             let heard = match host.poll(now) {
@@ -291,7 +291,7 @@ impl World<'_> {
             match (heard, arrived) {
                 (Heard::Block(answered), Some(arrival)) => {
                     if self.accept(flow, now, arrival.tag, arrival.length, &answered).is_some()
-                        && let Client::Bodies(device) = &mut self.clients[flow as usize]
+                        && let Client::Bodies(device) = &mut self.nodes.clients[flow as usize]
                     {
                         device.application.got(answered.bytes);
                     }

@@ -185,14 +185,14 @@ impl World<'_> {
     /// Exchanges of the server ended; `tag` and `length` are those of what was just handed to it.
     #[cold]
     pub(crate) fn calls_ended(&mut self, tag: &Tag, length: u32, now: Instant) -> Result<(), RunError> {
-        std::mem::take(&mut self.server.callers.ended)
+        std::mem::take(&mut self.nodes.server.callers.ended)
             .into_iter()
             .try_for_each(|end| self.call_ended(end, *tag, length, now))
     }
 
     fn call_ended(&mut self, end: CallEnd, tag: Tag, length: u32, now: Instant) -> Result<(), RunError> {
         let CallEnd { client, exchange, answer, is_rejected, makes_way } = end;
-        let Some((flow, number, request)) = self.server.callers.whose(&self.ledger, client, exchange) else {
+        let Some((flow, number, request)) = self.nodes.server.callers.whose(&self.ledger, client, exchange) else {
             return Ok(());
         };
         if makes_way {
@@ -202,10 +202,14 @@ impl World<'_> {
             let tag = Tag { flow, exchange: number, ..tag };
             let counts = self.ledger.counts(&tag);
             self.ledger.accepted(&tag, now);
-            let group = self.server.callers.get(flow).map_or(0, |caller| caller.group);
+            let group = self.nodes.server.callers.get(flow).map_or(0, |caller| caller.group);
             let judged = sample.and_then(|sample| self.evidence.take(group, &sample, &tag, now, counts));
             if let Some(judged) = judged.filter(|_| self.rec.exchanges) {
-                self.rec.judged(&tag, judged, self.server.below.endpoint().view(client).and_then(|view| view.rto));
+                self.rec.judged(
+                    &tag,
+                    judged,
+                    self.nodes.server.below.endpoint().view(client).and_then(|view| view.rto),
+                );
             }
             self.network.useful_request(SERVER, client, &tag, &mut self.rec);
             self.network.useful(client, SERVER, length, &mut self.rec);
@@ -223,9 +227,9 @@ impl World<'_> {
     #[inline(never)]
     pub(crate) fn wake_caller(&mut self, flow: u32, now: Instant) -> Result<(), RunError> {
         let draws = self.draws(flow);
-        if let Some(caller) = self.server.callers.get_mut(flow) {
+        if let Some(caller) = self.nodes.server.callers.get_mut(flow) {
             // An event calls workloads that wait for it, and does nothing else to a server.
-            _ = caller.application.moment(now, &self.profiles[caller.group as usize], draws);
+            _ = caller.application.moment(now, &self.groups.profiles[caller.group as usize], draws);
         }
         self.call_on(flow, now)
     }
@@ -236,7 +240,7 @@ impl World<'_> {
             self.call(flow, now, due)?;
             self.drain_server(now, &Tag::of(0, 0, now), 0)?;
         }
-        if let Some(caller) = self.server.callers.get(flow) {
+        if let Some(caller) = self.nodes.server.callers.get(flow) {
             self.calendar.set(flow, caller.application.wakes());
         }
         Ok(())
@@ -245,18 +249,20 @@ impl World<'_> {
     /// One message of the server by itself.
     fn call(&mut self, flow: u32, now: Instant, due: Due) -> Result<(), RunError> {
         let draws = self.draws(flow);
-        let Some(caller) = self.server.callers.get_mut(flow) else { return Ok(()) };
-        let profile = &self.profiles[caller.group as usize];
+        let Some(caller) = self.nodes.server.callers.get_mut(flow) else { return Ok(()) };
+        let profile = &self.groups.profiles[caller.group as usize];
         let Some((ask, bytes)) = profile.ask(&due, draws) else { return Ok(()) };
         let patience = Patience { max_retransmit: Some(profile.clients.max_retransmit), ..Patience::DEFAULT };
         let message = ask.request(bytes).with_patience(patience);
-        let endpoint = self.server.below.endpoint_mut();
+        let endpoint = self.nodes.server.below.endpoint_mut();
         let id = match (profile.traffic, caller.observer) {
             (Traffic::Notifications, Some((token, first))) => {
                 caller.sequence = caller.sequence.wrapping_add(1) & SEQUENCE;
                 let sequence = Uint::new(caller.sequence);
-                let options =
-                    [(number::OBSERVE, sequence.as_bytes()), (number::CONTENT_FORMAT, &self.server.content_format[..])];
+                let options = [
+                    (number::OBSERVE, sequence.as_bytes()),
+                    (number::CONTENT_FORMAT, &self.nodes.server.content_format[..]),
+                ];
                 // The first one shows that the client is there: until it has answered, PROBING_RATE holds (RFC 7252 §4.7).
                 let kind = if caller.exchanges == first { Kind::Confirmable } else { message.kind };
                 let message = Outgoing { kind, code: Code::CONTENT, options: &options, ..message };
@@ -276,26 +282,26 @@ impl World<'_> {
     #[cold]
     pub(crate) fn registered(&mut self, client: u32, token: Token, now: Instant) {
         let notifies = |flow: &u32| {
-            let caller = self.server.callers.get(*flow);
-            caller.is_some_and(|caller| self.profiles[caller.group as usize].traffic == Traffic::Notifications)
+            let caller = self.nodes.server.callers.get(*flow);
+            caller.is_some_and(|caller| self.groups.profiles[caller.group as usize].traffic == Traffic::Notifications)
         };
-        let Some(flow) = self.server.callers.of(client).find(notifies) else { return };
+        let Some(flow) = self.nodes.server.callers.of(client).find(notifies) else { return };
         let draws = self.draws(flow);
-        let Some(caller) = self.server.callers.get_mut(flow) else { return };
+        let Some(caller) = self.nodes.server.callers.get_mut(flow) else { return };
         caller.observer = Some((token, caller.exchanges));
-        caller.application.attends(now, &self.profiles[caller.group as usize], draws);
+        caller.application.attends(now, &self.groups.profiles[caller.group as usize], draws);
         // Not before it has its response.
-        self.calendar.set(flow, now.after(self.server.host_time));
+        self.calendar.set(flow, now.after(self.nodes.server.host_time));
     }
 
     /// A client does not want to be notified: with a reset it ended this exchange (RFC 7641 §3.6).
     pub(crate) fn is_rejected(&mut self, flow: u32, number: u32) {
         let draws = self.draws(flow);
-        let Some(caller) = self.server.callers.get_mut(flow) else { return };
+        let Some(caller) = self.nodes.server.callers.get_mut(flow) else { return };
         // It may have registered anew meanwhile.
         if caller.observer.is_some_and(|(_, first)| number >= first) {
             caller.observer = None;
-            caller.application.unattended(&self.profiles[caller.group as usize], draws);
+            caller.application.unattended(&self.groups.profiles[caller.group as usize], draws);
         }
     }
 

@@ -58,7 +58,7 @@ impl World<'_> {
     /// A client over UDP wakes.
     #[inline]
     pub(crate) fn wake_device(&mut self, flow: u32, now: Instant) -> Result<(), RunError> {
-        let Client::Device(device) = &self.clients[flow as usize] else { return Ok(()) };
+        let Client::Device(device) = &self.nodes.clients[flow as usize] else { return Ok(()) };
         if device.wakes() <= now {
             self.resend_flight(flow, now);
             self.ask_on(flow, now)?;
@@ -70,7 +70,7 @@ impl World<'_> {
     #[inline]
     pub(crate) fn datagram_to_client(&mut self, now: Instant, arrival: &Arrival) -> Result<(), RunError> {
         let (flow, tag) = (arrival.client, &arrival.tag);
-        let is_away = match &mut self.clients[flow as usize] {
+        let is_away = match &mut self.nodes.clients[flow as usize] {
             Client::Device(device) => device.application.is_away(),
             client => client.application().is_away(),
         };
@@ -84,7 +84,7 @@ impl World<'_> {
         if handshakes::is_flight(self.network.datagram()) {
             return self.flight_to_client(flow, now, arrival);
         }
-        match &mut self.clients[flow as usize] {
+        match &mut self.nodes.clients[flow as usize] {
             Client::Device(device) => {
                 if arrival.marked {
                     device.endpoint.receive_marked(now, SERVER, self.network.datagram());
@@ -106,7 +106,7 @@ impl World<'_> {
 
     /// Drains a client's endpoint; `arrived` is what was just handed to it.
     pub(crate) fn drain_client(&mut self, flow: u32, now: Instant, arrived: Option<&Arrival>) -> Result<(), RunError> {
-        let Client::Device(device) = &mut self.clients[flow as usize] else { return Ok(()) };
+        let Client::Device(device) = &mut self.nodes.clients[flow as usize] else { return Ok(()) };
         let mut answered: Option<Answered> = None;
         let mut abandoned = Vec::new();
         let mut makes_way = false;
@@ -129,7 +129,7 @@ impl World<'_> {
                     self.transmissions += 1;
                     self.network.send(now, flow, SERVER, bytes, &tag, &mut self.rec);
                     if let Cause::Exchange { id, copy, .. } = cause
-                        && self.profiles[device.group as usize].is_last(copy)
+                        && self.groups.profiles[device.group as usize].is_last(copy)
                     {
                         device.endpoint.cancel(now, id);
                     }
@@ -184,7 +184,7 @@ impl World<'_> {
         if let (Some(answered), Some(arrival)) = (answered, arrived)
             && let Some(request) = self.accept(flow, now, arrival.tag, arrival.length, &answered)
         {
-            let Client::Device(device) = &mut self.clients[flow as usize] else { return Ok(false) };
+            let Client::Device(device) = &mut self.nodes.clients[flow as usize] else { return Ok(false) };
             device.application.got(answered.bytes);
             self.end(flow, request, true, now);
         }
@@ -194,7 +194,7 @@ impl World<'_> {
     /// What the server sent by itself, a copy with this tag, was handed to a client's endpoint, which made this of it.
     #[cold]
     fn serve(&mut self, flow: u32, now: Instant, tag: Tag, served: &Served) -> Result<(), RunError> {
-        let Client::Device(device) = &mut self.clients[flow as usize] else { return Ok(()) };
+        let Client::Device(device) = &mut self.nodes.clients[flow as usize] else { return Ok(()) };
         let mut packets = served.packets;
         match served.what {
             Some(What::Notification { bytes }) => {
@@ -207,7 +207,7 @@ impl World<'_> {
             }
             Some(What::Request { id, kind, code }) => {
                 let code = if code == Code::GET { Code::CONTENT } else { Code::CHANGED };
-                let payload = &self.profiles[device.group as usize].serves;
+                let payload = &self.groups.profiles[device.group as usize].serves;
                 let response = Outgoing { kind, ..Outgoing::confirmable(code, &[]) }.with_payload(payload);
                 let told = device.endpoint.respond(now, id, &response);
                 told.map_err(|why| RunError::Refused(flow, why.to_string()))?;
@@ -238,7 +238,7 @@ impl World<'_> {
         length: u32,
         answered: &Answered,
     ) -> Option<u32> {
-        let client = &self.clients[flow as usize];
+        let client = &self.nodes.clients[flow as usize];
         let (number, request) = self.ledger.open(flow, answered.exchange)?;
         // A response of which nobody knows what caused it answers all the same.
         let is_caused = tag.flow == flow;
@@ -275,7 +275,7 @@ impl World<'_> {
     /// The client's application goes on after something has ended; whether its endpoint was drained.
     pub(crate) fn go_on(&mut self, flow: u32, now: Instant) -> Result<bool, RunError> {
         let has_asked = self.ask_on(flow, now)?;
-        let Client::Device(device) = &self.clients[flow as usize] else { return Ok(has_asked) };
+        let Client::Device(device) = &self.nodes.clients[flow as usize] else { return Ok(has_asked) };
         if device.application.wakes() == Instant::NEVER {
             return Ok(has_asked);
         }
@@ -288,9 +288,9 @@ impl World<'_> {
     fn ask_on(&mut self, flow: u32, now: Instant) -> Result<bool, RunError> {
         let mut has_asked = false;
         loop {
-            let Client::Device(device) = &self.clients[flow as usize] else { return Ok(has_asked) };
+            let Client::Device(device) = &self.nodes.clients[flow as usize] else { return Ok(has_asked) };
             let overdue = device.endpoint.overdue(SERVER);
-            if device.application.has_to_wait(now, &self.profiles[device.group as usize], overdue) {
+            if device.application.has_to_wait(now, &self.groups.profiles[device.group as usize], overdue) {
                 return Ok(has_asked);
             }
             let Some(due) = self.next_request(flow, now)? else { return Ok(has_asked) };
@@ -302,8 +302,8 @@ impl World<'_> {
     /// The exchange of a client's request.
     fn exchange(&mut self, flow: u32, now: Instant, due: Due) -> Result<(), RunError> {
         let draws = self.draws(flow);
-        let Client::Device(device) = &mut self.clients[flow as usize] else { return Ok(()) };
-        let Some((ask, bytes)) = self.profiles[device.group as usize].ask(&due, draws) else { return Ok(()) };
+        let Client::Device(device) = &mut self.nodes.clients[flow as usize] else { return Ok(()) };
+        let Some((ask, bytes)) = self.groups.profiles[device.group as usize].ask(&due, draws) else { return Ok(()) };
         if let Some(flights) = ask.flights {
             return self.begin_flight(flow, now, due, flights);
         }
@@ -330,9 +330,9 @@ impl World<'_> {
         if is_own && tag.exchange != NO_EXCHANGE {
             self.ledger.reached(tag);
         }
-        self.server.change(now);
-        self.server.below.receive(now, client, self.network.datagram());
-        if !is_own && self.clients.get(client as usize).is_some_and(Client::is_burst) {
+        self.nodes.server.change(now);
+        self.nodes.server.below.receive(now, client, self.network.datagram());
+        if !is_own && self.nodes.clients.get(client as usize).is_some_and(Client::is_burst) {
             if tag.copy == 0 {
                 self.network.useful(client, SERVER, length, &mut self.rec);
             }
@@ -344,7 +344,7 @@ impl World<'_> {
     }
 
     pub(crate) fn wake_server(&mut self, now: Instant) -> Result<(), RunError> {
-        while let Some(tag) = self.server.finish(now)? {
+        while let Some(tag) = self.nodes.server.finish(now)? {
             self.drain_server(now, &tag, 0)?;
         }
         // What the endpoint sends of its own accord answers nobody in particular.
@@ -357,11 +357,11 @@ impl World<'_> {
         // How many packets carry the tag on, if the application does not keep it to itself for a while.
         let mut answers = 0_u32;
         // Nothing of what follows is to be asked for each packet where the server sends nothing by itself.
-        let calls = !self.server.callers.is_empty();
-        let is_own = calls && tag.flow as usize >= self.clients.len() && self.proxy(tag.flow).is_none();
+        let calls = !self.nodes.server.callers.is_empty();
+        let is_own = calls && tag.flow as usize >= self.nodes.clients.len() && self.proxy(tag.flow).is_none();
         loop {
             let mut asked = None;
-            let (below, callers, bodies) = self.server.parts();
+            let (below, callers, bodies) = self.nodes.server.parts();
             let sleep = loop {
                 if let Some(until) = below.quiet_until(now) {
                     break until;
@@ -378,7 +378,7 @@ impl World<'_> {
                             answers += 1;
                             let mut tag = if is_own { Tag::of(to, 0, now) } else { Tag { flow: to, ..*tag } };
                             if self.rec.packets && matches!(cause, Cause::Further { .. }) {
-                                let client = self.clients.get_mut(to as usize);
+                                let client = self.nodes.clients.get_mut(to as usize);
                                 tag.copy = u8::from(client.is_some_and(|client| client.is_repeated(bytes)));
                             }
                             tag
@@ -388,9 +388,12 @@ impl World<'_> {
                     }
                     Said::Request { id, from, message } => {
                         // A proxy is of no group, and gets every body whole.
-                        let group = self.clients.get(from as usize).map_or(u32::MAX, Client::group);
+                        let group = self.nodes.clients.get(from as usize).map_or(u32::MAX, Client::group);
                         debug_assert!(
-                            self.profiles.get(group as usize).is_none_or(|profile| profile.is_for(message.uri_path())),
+                            self.groups
+                                .profiles
+                                .get(group as usize)
+                                .is_none_or(|profile| profile.is_for(message.uri_path())),
                             "flow {} asks for a resource that nobody has",
                             tag.flow
                         );
@@ -405,15 +408,15 @@ impl World<'_> {
                     Said::Sleep(until) => break until,
                 }
             };
-            if calls && !self.server.callers.ended.is_empty() {
+            if calls && !self.nodes.server.callers.ended.is_empty() {
                 self.calls_ended(tag, length, now)?;
                 continue;
             }
             if let Some(asked) = &asked {
-                if self.clients.get(tag.flow as usize).is_some_and(Client::is_burst) {
+                if self.nodes.clients.get(tag.flow as usize).is_some_and(Client::is_burst) {
                     // What is worked on is answered in packets that carry no tag on.
-                    let later = Tag::of(0, 0, now.after(self.server.host_time));
-                    self.server.take(now, asked, &later)?;
+                    let later = Tag::of(0, 0, now.after(self.nodes.server.host_time));
+                    self.nodes.server.take(now, asked, &later)?;
                     continue;
                 }
                 match self.proxy(tag.flow) {
@@ -424,10 +427,10 @@ impl World<'_> {
                     self.registered(tag.flow, token, now);
                 }
                 // What is worked on is answered later.
-                answers += u32::from(!self.server.take(now, asked, tag)?);
+                answers += u32::from(!self.nodes.server.take(now, asked, tag)?);
                 continue;
             }
-            self.server.wakes = sleep.min(self.server.next_done());
+            self.nodes.server.wakes = sleep.min(self.nodes.server.next_done());
             match answers {
                 _ if tag.exchange == NO_EXCHANGE || is_own => {}
                 0 => self.ledger.gone(tag),

@@ -51,7 +51,7 @@ impl World<'_> {
     /// A client begins a pair of flights in place of a request.
     #[cold]
     pub(crate) fn begin_flight(&mut self, flow: u32, now: Instant, due: Due, flights: Flights) -> Result<(), RunError> {
-        let Client::Device(device) = &mut self.clients[flow as usize] else { return Ok(()) };
+        let Client::Device(device) = &mut self.nodes.clients[flow as usize] else { return Ok(()) };
         let exchange = device.begin(now);
         let first_batch = device.application.in_first_batch();
         self.ledger.begin(flow, exchange, due.request, None, first_batch);
@@ -63,7 +63,7 @@ impl World<'_> {
     /// A copy of a client's flight leaves if it is time.
     #[inline]
     pub(crate) fn resend_flight(&mut self, flow: u32, now: Instant) {
-        let Client::Device(device) = &mut self.clients[flow as usize] else { return };
+        let Client::Device(device) = &mut self.nodes.clients[flow as usize] else { return };
         if let Some(flight) = device.flight().filter(|flight| flight.due <= now) {
             let (flights, exchange, copy, wait) = (flight.flights, flight.exchange, flight.copies, flight.wait);
             flight.copies = copy.saturating_add(1);
@@ -97,7 +97,7 @@ impl World<'_> {
     #[cold]
     pub(crate) fn flight_to_client(&mut self, flow: u32, now: Instant, arrival: &Arrival) -> Result<(), RunError> {
         let (tag, length) = (&arrival.tag, arrival.length);
-        let Client::Device(device) = &mut self.clients[flow as usize] else { return Ok(()) };
+        let Client::Device(device) = &mut self.nodes.clients[flow as usize] else { return Ok(()) };
         if !device.end_flight(|flight| flight.exchange == tag.exchange) {
             return Ok(());
         }

@@ -22,8 +22,8 @@ impl World<'_> {
     pub(crate) fn restarts(&mut self, flow: u32, now: Instant) -> Result<(), RunError> {
         loop {
             let draws = self.draws(flow);
-            let client = &mut self.clients[flow as usize];
-            let profile = &self.profiles[client.group() as usize];
+            let client = &mut self.nodes.clients[flow as usize];
+            let profile = &self.groups.profiles[client.group() as usize];
             match client.application().moment(now, profile, draws) {
                 None => return Ok(()),
                 Some(Moment::Down) => self.goes_down(flow, now),
@@ -34,7 +34,7 @@ impl World<'_> {
 
     /// A client goes down: what is open is lost.
     fn goes_down(&mut self, flow: u32, now: Instant) {
-        let requests: Vec<u32> = match &mut self.clients[flow as usize] {
+        let requests: Vec<u32> = match &mut self.nodes.clients[flow as usize] {
             Client::Device(device) => {
                 device.end_flight(|_| true);
                 for id in self.ledger.open_ids(flow) {
@@ -58,8 +58,8 @@ impl World<'_> {
             self.end(flow, request, false, now);
         }
         let draws = self.draws(flow);
-        let client = &mut self.clients[flow as usize];
-        let profile = &self.profiles[client.group() as usize];
+        let client = &mut self.nodes.clients[flow as usize];
+        let profile = &self.groups.profiles[client.group() as usize];
         client.application().went_down(now, profile, draws, &mut self.ledger);
     }
 
@@ -68,8 +68,8 @@ impl World<'_> {
     fn comes_up(&mut self, flow: u32, now: Instant, event: u16, memory: Memory) -> Result<(), RunError> {
         let forgets = memory != Memory::Kept;
         let draws = self.draws(flow);
-        let client = &mut self.clients[flow as usize];
-        let profile = &self.profiles[client.group() as usize];
+        let client = &mut self.nodes.clients[flow as usize];
+        let profile = &self.groups.profiles[client.group() as usize];
         if forgets {
             client.application().forgot(profile, draws);
         }
@@ -78,7 +78,7 @@ impl World<'_> {
         }
         self.remember(flow, memory);
         let mut endpoint = self.restarted(flow, event)?;
-        match &mut self.clients[flow as usize] {
+        match &mut self.nodes.clients[flow as usize] {
             Client::Device(device) => device.renew(endpoint),
             Client::Bodies(device) => {
                 if let Some(controller) = device.host.endpoint().controller(SERVER).filter(|_| !forgets) {
@@ -96,48 +96,48 @@ impl World<'_> {
 
     /// A client begins a batch after another.
     pub(crate) fn begins_batch(&mut self, flow: u32, now: Instant) -> Result<(), RunError> {
-        let Some(client) = self.clients.get(flow as usize) else { return Ok(()) };
-        let memory = self.profiles[client.group() as usize].clients.batch.memory;
+        let Some(client) = self.nodes.clients.get(flow as usize) else { return Ok(()) };
+        let memory = self.groups.profiles[client.group() as usize].clients.batch.memory;
         if memory == Memory::Kept {
             return Ok(());
         }
         self.remember(flow, memory);
-        self.clients[flow as usize].forget(now);
+        self.nodes.clients[flow as usize].forget(now);
         self.recall(flow, now, memory)
     }
 
     /// What a client has measured outlives what comes now, if so much is remembered. An older figure stays as long as there is
     /// no other.
     fn remember(&mut self, flow: u32, memory: Memory) {
-        if let Some(base_rtt) = self.clients[flow as usize].base_rtt().filter(|_| memory == Memory::BaseRtt) {
-            self.remembered.insert(flow, base_rtt);
+        if let Some(base_rtt) = self.nodes.clients[flow as usize].base_rtt().filter(|_| memory == Memory::BaseRtt) {
+            self.nodes.remembered.insert(flow, base_rtt);
         }
     }
 
     fn recall(&mut self, flow: u32, now: Instant, memory: Memory) -> Result<(), RunError> {
-        match self.remembered.get(&flow).filter(|_| memory == Memory::BaseRtt) {
+        match self.nodes.remembered.get(&flow).filter(|_| memory == Memory::BaseRtt) {
             None => Ok(()),
             Some(base_rtt) => {
-                self.clients[flow as usize].recall(now, *base_rtt).map_err(|why| RunError::Refused(flow, why))
+                self.nodes.clients[flow as usize].recall(now, *base_rtt).map_err(|why| RunError::Refused(flow, why))
             }
         }
     }
 
     /// The endpoint of a client that has forgotten everything at an event.
     fn restarted(&mut self, flow: u32, event: u16) -> Result<Endpoint<u32>, RunError> {
-        let group = self.clients[flow as usize].group() as usize;
-        if let Some((_, one)) = self.restarted.iter().rev().find(|(whose, _)| *whose == (group, event)) {
+        let group = self.nodes.clients[flow as usize].group() as usize;
+        if let Some((_, one)) = self.groups.restarted.iter().rev().find(|(whose, _)| *whose == (group, event)) {
             return Ok(one.sibling(flow));
         }
-        let (controller, size) = (self.controllers[group].clone(), datagram(self.scenario));
+        let (controller, size) = (self.groups.controllers[group].clone(), datagram(self.scenario));
         let described = &self.scenario.clients[group];
         let one = restarted_endpoint(described, controller, size, self.seed, u32::from(event))?;
         let endpoint = one.sibling(flow);
         // Who comes back later than this many others have gone is made an endpoint of its own.
-        if self.restarted.len() > MOST_RESTARTED {
-            self.restarted.remove(0);
+        if self.groups.restarted.len() > MOST_RESTARTED {
+            self.groups.restarted.remove(0);
         }
-        self.restarted.push(((group, event), one));
+        self.groups.restarted.push(((group, event), one));
         Ok(endpoint)
     }
 }

@@ -35,11 +35,11 @@ impl World<'_> {
     /// A client over TCP wakes.
     #[cold]
     pub(crate) fn wake_stream(&mut self, flow: u32, now: Instant) -> Result<(), RunError> {
-        let Client::Stream(client) = &self.clients[flow as usize] else { return Ok(()) };
+        let Client::Stream(client) = &self.nodes.clients[flow as usize] else { return Ok(()) };
         if client.application.wakes() <= now {
             self.stream_goes_on(flow, now)?;
         }
-        let Client::Stream(client) = &self.clients[flow as usize] else { return Ok(()) };
+        let Client::Stream(client) = &self.nodes.clients[flow as usize] else { return Ok(()) };
         if client.ask_at.is_some_and(|at| at <= now) {
             self.ask_over_stream(flow, now)?;
         }
@@ -49,7 +49,7 @@ impl World<'_> {
     /// The client's application goes on: asks again, over another connection if a batch begins, or is done.
     fn stream_goes_on(&mut self, flow: u32, now: Instant) -> Result<(), RunError> {
         let Some(due) = self.next_request(flow, now)? else { return Ok(()) };
-        let Client::Stream(client) = &mut self.clients[flow as usize] else { return Ok(()) };
+        let Client::Stream(client) = &mut self.nodes.clients[flow as usize] else { return Ok(()) };
         let group = client.group;
         client.due = Some(due);
         if client.end.is_some() {
@@ -60,14 +60,14 @@ impl World<'_> {
             let (Some(config), Some(tcp)) = (self.end_of(flow, group, connection, false), tcp) else {
                 return Ok(());
             };
-            let Client::Stream(client) = &mut self.clients[flow as usize] else { return Ok(()) };
+            let Client::Stream(client) = &mut self.nodes.clients[flow as usize] else { return Ok(()) };
             client.connect(now, config, tcp, self.scenario);
             // The settings of the client are a segment of their own.
             if let Some(end) = &mut client.end {
                 end.hear(now, |_| None::<()>);
             }
         }
-        let Client::Stream(client) = &self.clients[flow as usize] else { return Ok(()) };
+        let Client::Stream(client) = &self.nodes.clients[flow as usize] else { return Ok(()) };
         if client.ask_at.is_some_and(|at| at <= now) {
             self.ask_over_stream(flow, now)?;
         }
@@ -77,9 +77,9 @@ impl World<'_> {
     /// The client's request goes into the stream.
     fn ask_over_stream(&mut self, flow: u32, now: Instant) -> Result<(), RunError> {
         let draws = self.draws(flow);
-        let Client::Stream(client) = &mut self.clients[flow as usize] else { return Ok(()) };
+        let Client::Stream(client) = &mut self.nodes.clients[flow as usize] else { return Ok(()) };
         let (Some(end), Some(due)) = (&mut client.end, client.due.take()) else { return Ok(()) };
-        let profile = &self.profiles[client.group as usize];
+        let profile = &self.groups.profiles[client.group as usize];
         let length = usize::from(profile.clients.token_length);
         let Some((ask, payload)) = profile.ask(&due, draws) else { return Ok(()) };
         let number = client.asked;
@@ -104,7 +104,7 @@ impl World<'_> {
     /// Lets a client's end hear and send all it can.
     fn drain_stream(&mut self, flow: u32, now: Instant) -> Result<(), RunError> {
         loop {
-            let Client::Stream(client) = &mut self.clients[flow as usize] else { return Ok(()) };
+            let Client::Stream(client) = &mut self.nodes.clients[flow as usize] else { return Ok(()) };
             let Some(end) = &mut client.end else {
                 self.calendar.set(flow, client.application.wakes());
                 return Ok(());
@@ -145,7 +145,7 @@ impl World<'_> {
 
     /// Sends what a client's end has to send, and puts its next wake-up on the event calendar.
     fn send_from_client(&mut self, flow: u32, now: Instant) {
-        let Client::Stream(client) = &mut self.clients[flow as usize] else { return };
+        let Client::Stream(client) = &mut self.nodes.clients[flow as usize] else { return };
         let group = &self.scenario.clients[client.group as usize];
         let connection = client.connections;
         let header = u64::from(self.network.length(&[]));
@@ -184,7 +184,7 @@ impl World<'_> {
     /// A segment reaches its client.
     #[cold]
     pub(crate) fn segment_to_client(&mut self, now: Instant, tag: Tag, carried: Carried) -> Result<(), RunError> {
-        let Client::Stream(client) = &mut self.clients[tag.flow as usize] else { return Ok(()) };
+        let Client::Stream(client) = &mut self.nodes.clients[tag.flow as usize] else { return Ok(()) };
         let Some(end) = client.end.as_mut().filter(|_| carried.connection == client.connections) else { return Ok(()) };
         if let Some(bytes) = end.take(now, carried.segment) {
             let header = self.network.length(&[]) + SEGMENT_OVER_DATAGRAM;
@@ -196,13 +196,13 @@ impl World<'_> {
     /// A segment reaches the server.
     #[cold]
     pub(crate) fn segment_to_server(&mut self, now: Instant, tag: Tag, carried: Carried) -> Result<(), RunError> {
-        let Client::Stream(client) = &self.clients[tag.flow as usize] else { return Ok(()) };
+        let Client::Stream(client) = &self.nodes.clients[tag.flow as usize] else { return Ok(()) };
         let (group, place) = (client.group, client.far);
-        if carried.segment.opens() && self.server.streams[place].connection < carried.connection {
+        if carried.segment.opens() && self.nodes.server.streams[place].connection < carried.connection {
             let Some(config) = self.end_of(tag.flow, group, carried.connection, true) else { return Ok(()) };
-            self.server.streams[place].listen(carried.connection, config, self.scenario);
+            self.nodes.server.streams[place].listen(carried.connection, config, self.scenario);
         }
-        let server = &mut self.server.streams[place];
+        let server = &mut self.nodes.server.streams[place];
         let Some(end) = server.end.as_mut().filter(|_| carried.connection == server.connection) else { return Ok(()) };
         if let Some(bytes) = end.take(now, carried.segment) {
             let header = self.network.length(&[]) + SEGMENT_OVER_DATAGRAM;
@@ -214,13 +214,13 @@ impl World<'_> {
     /// Lets the server's end of a connection hear, answer and send all it can.
     #[cold]
     pub(crate) fn drain_stream_server(&mut self, place: usize, now: Instant) -> Result<(), RunError> {
-        let host_time = self.server.host_time;
+        let host_time = self.nodes.server.host_time;
         loop {
-            let group = self.clients[self.server.streams[place].flow as usize].group();
-            let (streams, bodies) = self.server.answering();
+            let group = self.nodes.clients[self.nodes.server.streams[place].flow as usize].group();
+            let (streams, bodies) = self.nodes.server.answering();
             let server = &mut streams[place];
             let Some(end) = &mut server.end else { return Ok(()) };
-            let profiles = &self.profiles;
+            let profiles = &self.groups.profiles;
             let heard = end.hear(now, |event| match event {
                 Event::Request { id, message, .. } => {
                     debug_assert!(
@@ -241,7 +241,7 @@ impl World<'_> {
             }
             let Some(&(_, asked)) = server.working.front().filter(|(due, ..)| *due <= now) else { break };
             server.working.pop_front();
-            self.server.answer_stream(now, place, group, &asked)?;
+            self.nodes.server.answer_stream(now, place, group, &asked)?;
         }
         self.send_from_server(place, now);
         Ok(())
@@ -249,9 +249,9 @@ impl World<'_> {
 
     /// Sends what the server's end has to send, and puts its next wake-up on the event calendar.
     fn send_from_server(&mut self, place: usize, now: Instant) {
-        let server = &mut self.server.streams[place];
+        let server = &mut self.nodes.server.streams[place];
         let (flow, connection) = (server.flow, server.connection);
-        let Client::Stream(client) = &self.clients[flow as usize] else { return };
+        let Client::Stream(client) = &self.nodes.clients[flow as usize] else { return };
         let Some(tcp) = self.scenario.clients[client.group as usize].transport.tcp() else { return };
         let header = u64::from(self.network.length(&[]));
         let Some(end) = &mut server.end else { return };
@@ -277,6 +277,6 @@ impl World<'_> {
             }
         }
         let until = until.min(server.next_done());
-        self.server.stream_calendar.set(place as u32, until);
+        self.nodes.server.stream_calendar.set(place as u32, until);
     }
 }

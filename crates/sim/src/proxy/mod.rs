@@ -210,35 +210,35 @@ impl World<'_> {
     /// What a proxy asked for with a copy of this tag came to the server.
     #[cold]
     pub(crate) fn brought_by(&mut self, place: usize, tag: &Tag, now: Instant) {
-        let brought = self.proxies[place].brought(tag.exchange);
+        let brought = self.nodes.proxies[place].brought(tag.exchange);
         self.ledger.delivered(brought.as_ref().unwrap_or(tag), now);
     }
 
     /// The place of the proxy that has this number, if it is one's.
     #[inline]
     pub(crate) fn proxy(&self, number: u32) -> Option<usize> {
-        let place = number.checked_sub(self.first_proxy)? as usize;
-        (place < self.proxies.len()).then_some(place)
+        let place = number.checked_sub(self.nodes.first_proxy)? as usize;
+        (place < self.nodes.proxies.len()).then_some(place)
     }
 
     /// The place of the proxy that something has arrived at, if it was not at a client or at the server.
     #[inline]
     pub(crate) fn proxy_at(&self, arrival: &Arrival) -> Option<usize> {
-        if self.proxies.is_empty() {
+        if self.nodes.proxies.is_empty() {
             return None;
         }
         if arrival.to_client {
             return self.proxy(arrival.client);
         }
-        let group = self.clients.get(arrival.client as usize)?.group();
-        self.proxy_of_group[group as usize]
+        let group = self.nodes.clients.get(arrival.client as usize)?.group();
+        self.nodes.proxy_of_group[group as usize]
     }
 
     /// A datagram reaches a proxy.
     #[cold]
     pub(crate) fn datagram_to_proxy(&mut self, place: usize, now: Instant, arrival: &Arrival) -> Result<(), RunError> {
         let from = if arrival.to_client { SERVER } else { arrival.client };
-        self.proxies[place].endpoint.receive(now, from, self.network.datagram());
+        self.nodes.proxies[place].endpoint.receive(now, from, self.network.datagram());
         self.drain_proxy(place, now, Some(arrival))
     }
 
@@ -267,15 +267,15 @@ impl World<'_> {
             }
             if due.is_empty() {
                 let Some(end) = ended.pop_front() else { break sleep };
-                due = self.proxies[place].ended(now, end);
+                due = self.nodes.proxies[place].ended(now, end);
             }
             answering = match due.pop_front() {
                 Some(Due::Answer(number, answer)) => self.answer_at_proxy(place, now, number, answer)?,
-                Some(Due::Ask(number)) => self.proxies[place].ask(now, number).map(|_| None)?,
+                Some(Due::Ask(number)) => self.nodes.proxies[place].ask(now, number).map(|_| None)?,
                 None => None,
             };
         };
-        self.calendar.set(self.proxies[place].number, sleep);
+        self.calendar.set(self.nodes.proxies[place].number, sleep);
         if let Some(tag) = brought.filter(|tag| tag.exchange != NO_EXCHANGE) {
             match carried {
                 0 => self.gone(&tag, now),
@@ -295,7 +295,7 @@ impl World<'_> {
         arrival: Option<&Arrival>,
         ended: &mut VecDeque<Ended>,
     ) -> (Drained, Instant) {
-        let proxy = &mut self.proxies[place];
+        let proxy = &mut self.nodes.proxies[place];
         let mut drained = Drained::default();
         loop {
             match proxy.endpoint.poll(now) {
@@ -352,13 +352,13 @@ impl World<'_> {
     /// A proxy takes a request that the copy with this tag brought; false if it has answered it at once.
     fn take_at_proxy(&mut self, place: usize, now: Instant, taken: Taken, tag: Tag) -> Result<bool, RunError> {
         let (id, kind) = (taken.id, taken.kind);
-        let fate = self.proxies[place].take(now, taken, tag)?;
+        let fate = self.nodes.proxies[place].take(now, taken, tag)?;
         if matches!(fate, Fate::Shared | Fate::Kept(_)) {
             // It goes no further.
             self.ledger.delivered(&tag, now);
         }
         let (Fate::Kept(answer) | Fate::Refused(answer)) = fate else { return Ok(true) };
-        self.proxies[place].respond(now, id, kind, &answer).map(|()| false).map_err(refused)
+        self.nodes.proxies[place].respond(now, id, kind, &answer).map(|()| false).map_err(refused)
     }
 
     /// A proxy answers the request of a client, by 5.04 where there is no answer in time; gives the tag of what it answers.
@@ -369,7 +369,7 @@ impl World<'_> {
         number: u32,
         answer: Option<Answer>,
     ) -> Result<Option<Tag>, RunError> {
-        let proxy = &mut self.proxies[place];
+        let proxy = &mut self.nodes.proxies[place];
         let Some(Held { taken, tag, .. }) = proxy.held.remove(&number) else { return Ok(None) };
         *(if answer.is_some() { &mut proxy.row.answered } else { &mut proxy.row.failed }) += 1;
         // RFC 7252 §5.7.1.

@@ -4,7 +4,7 @@ use std::{borrow::Cow, collections::BTreeMap};
 
 use millpond_control::{ChanceSeed, Instant, PeerController};
 
-use super::{Client, World, draws};
+use super::{Client, Groups, Nodes, World, draws};
 use crate::{
     RunError,
     application::Application,
@@ -117,21 +117,20 @@ impl<'s> World<'s> {
         }
         Ok(Self {
             scenario,
-            groups: flows,
+            groups: Groups { described: flows, profiles, controllers, restarted: Vec::new() },
+            nodes: Nodes {
+                clients,
+                remembered: BTreeMap::new(),
+                server,
+                first_proxy: everybody as u32,
+                proxy_of_group: scenario.clients.iter().map(|group| scenario.proxy_of(group)).collect(),
+                proxies,
+            },
             seed,
             calendar,
-            ledger,
-            profiles,
             evidence: Evidence::new(flows.len()),
-            clients,
-            server,
-            first_proxy: everybody as u32,
-            proxy_of_group: scenario.clients.iter().map(|group| scenario.proxy_of(group)).collect(),
-            proxies,
-            controllers,
-            restarted: Vec::new(),
-            remembered: BTreeMap::new(),
             rec: Recorder::new(options, network.links(), grouped.into_iter()).ahead_by(idle_start),
+            ledger,
             network,
             transmissions: 0,
             before,

@@ -119,29 +119,38 @@ enum Turn {
     Stream(u32),
 }
 
-/// The parts of a run.
-pub(crate) struct World<'s> {
-    pub(crate) scenario: &'s Scenario,
-    pub(crate) seed: ChanceSeed,
-    /// The wake-ups of the clients.
-    pub(crate) calendar: Calendar,
-    /// All who ask alike.
-    groups: &'s [FlowGroup<'s>],
+/// Those who ask alike, group by group.
+pub(crate) struct Groups<'s> {
+    described: &'s [FlowGroup<'s>],
     /// How those of each group behave.
     pub(crate) profiles: Vec<ClientProfile<'s>>,
     /// The controller that each group begins with.
     pub(crate) controllers: Vec<PeerController>,
     /// What the clients of a group are after an event at which they forgot everything.
     pub(crate) restarted: Vec<((usize, u16), Endpoint<u32>)>,
+}
+
+/// All that send and receive.
+pub(crate) struct Nodes {
+    pub(crate) clients: Vec<Client>,
     /// The base round trips that clients remember over restarts and batches, by their numbers.
     pub(crate) remembered: BTreeMap<u32, Span>,
-    pub(crate) clients: Vec<Client>,
     pub(crate) server: Server,
     pub(crate) proxies: Vec<Proxy>,
     /// The number of the first of them on the network and on the event calendar: they come behind all flows.
     pub(crate) first_proxy: u32,
     /// The one that the clients of each group are behind.
     pub(crate) proxy_of_group: Vec<Option<usize>>,
+}
+
+/// The parts of a run.
+pub(crate) struct World<'s> {
+    pub(crate) scenario: &'s Scenario,
+    pub(crate) seed: ChanceSeed,
+    /// The wake-ups of all but the server.
+    pub(crate) calendar: Calendar,
+    pub(crate) groups: Groups<'s>,
+    pub(crate) nodes: Nodes,
     pub(crate) network: Network,
     pub(crate) ledger: Ledger,
     pub(crate) evidence: Evidence,
@@ -175,7 +184,7 @@ impl<'s> World<'s> {
     /// The warm-up is over at `now`.
     fn warm_up(&mut self, now: Instant) -> Result<(), RunError> {
         self.before = self.network.warmed_up(now)?;
-        self.proxies.iter_mut().for_each(Proxy::warmed_up);
+        self.nodes.proxies.iter_mut().for_each(Proxy::warmed_up);
         Ok(())
     }
 
@@ -251,14 +260,14 @@ impl<'s> World<'s> {
     #[inline]
     fn next(&self) -> Option<(Instant, Turn)> {
         let mut first = (self.network.next(), Turn::Network);
-        if self.server.wakes < first.0 {
-            first = (self.server.wakes, Turn::Server);
+        if self.nodes.server.wakes < first.0 {
+            first = (self.nodes.server.wakes, Turn::Server);
         }
         let (at, flow) = self.calendar.first();
         if at < first.0 {
             first = (at, Turn::Client(flow));
         }
-        let (at, place) = self.server.stream_calendar.first();
+        let (at, place) = self.nodes.server.stream_calendar.first();
         if at < first.0 {
             first = (at, Turn::Stream(place));
         }
@@ -268,9 +277,9 @@ impl<'s> World<'s> {
     /// The chance of a client.
     #[inline]
     pub(crate) fn draws(&self, flow: u32) -> Draws {
-        match self.server.callers.get(flow) {
+        match self.nodes.server.callers.get(flow) {
             None => Draws { seed: self.seed, flow, client: flow },
-            Some(caller) => draws(self.seed, flow, caller.client, self.profiles[caller.group as usize].traffic),
+            Some(caller) => draws(self.seed, flow, caller.client, self.groups.profiles[caller.group as usize].traffic),
         }
     }
 
@@ -278,10 +287,10 @@ impl<'s> World<'s> {
     #[inline]
     pub(crate) fn next_request(&mut self, flow: u32, now: Instant) -> Result<Option<Due>, RunError> {
         let (draws, overdue) = (self.draws(flow), self.overdue(flow));
-        let Some((application, group)) = asker(&mut self.clients, &mut self.server.callers, flow) else {
+        let Some((application, group)) = asker(&mut self.nodes.clients, &mut self.nodes.server.callers, flow) else {
             return Ok(None);
         };
-        match application.next(now, &self.profiles[group as usize], draws, overdue, &mut self.ledger) {
+        match application.next(now, &self.groups.profiles[group as usize], draws, overdue, &mut self.ledger) {
             Next::Ask(due) => return Ok(Some(due)),
             Next::ForgetAndAsk(due) => {
                 self.begins_batch(flow, now)?;
@@ -296,14 +305,15 @@ impl<'s> World<'s> {
     /// How many requests of a flow make way for others.
     #[inline]
     fn overdue(&self, flow: u32) -> u32 {
-        match self.clients.get(flow as usize) {
+        match self.nodes.clients.get(flow as usize) {
             Some(Client::Device(device)) => device.endpoint.overdue(SERVER),
             Some(Client::Bodies(_) | Client::Stream(_)) => 0,
             // Notifications never do.
             None => {
-                let caller = self.server.callers.get(flow);
-                let commands = caller.filter(|one| self.profiles[one.group as usize].traffic == Traffic::Commands);
-                commands.map_or(0, |caller| self.server.below.endpoint().overdue(caller.client))
+                let caller = self.nodes.server.callers.get(flow);
+                let commands =
+                    caller.filter(|one| self.groups.profiles[one.group as usize].traffic == Traffic::Commands);
+                commands.map_or(0, |caller| self.nodes.server.below.endpoint().overdue(caller.client))
             }
         }
     }
@@ -312,14 +322,14 @@ impl<'s> World<'s> {
     #[inline]
     pub(crate) fn end(&mut self, flow: u32, request: u32, answered: bool, now: Instant) {
         let draws = self.draws(flow);
-        if let Some((application, group)) = asker(&mut self.clients, &mut self.server.callers, flow) {
-            let profile = &self.profiles[group as usize];
+        if let Some((application, group)) = asker(&mut self.nodes.clients, &mut self.nodes.server.callers, flow) {
+            let profile = &self.groups.profiles[group as usize];
             application.end(request, answered, now, profile, draws, &mut self.ledger);
         }
     }
 
     fn wake_client(&mut self, flow: u32, now: Instant) -> Result<(), RunError> {
-        if flow as usize >= self.clients.len() {
+        if flow as usize >= self.nodes.clients.len() {
             return match self.proxy(flow) {
                 Some(place) => self.drain_proxy(place, now, None),
                 None => self.wake_caller(flow, now),
@@ -328,7 +338,7 @@ impl<'s> World<'s> {
         if !self.scenario.timeline.is_empty() {
             self.restarts(flow, now)?;
         }
-        match &self.clients[flow as usize] {
+        match &self.nodes.clients[flow as usize] {
             Client::Device(_) => self.wake_device(flow, now),
             Client::Bodies(_) => self.wake_fetching(flow, now),
             Client::Stream(_) => self.wake_stream(flow, now),
@@ -361,7 +371,7 @@ impl<'s> World<'s> {
         let mut outcome = Outcome::default();
         self.ledger.close();
         let row = |(flow, client): (usize, Client)| {
-            let (flow, profile) = (flow as u32, &self.profiles[client.group() as usize]);
+            let (flow, profile) = (flow as u32, &self.groups.profiles[client.group() as usize]);
             let mut messages = None;
             let mut row = match client {
                 Client::Device(device) => device.row(flow, profile),
@@ -371,7 +381,7 @@ impl<'s> World<'s> {
                     row
                 }
                 Client::Stream(client) => {
-                    let far = &self.server.streams[client.far];
+                    let far = &self.nodes.server.streams[client.far];
                     client.row(flow, profile, far)
                 }
             };
@@ -385,16 +395,16 @@ impl<'s> World<'s> {
             row
         };
         // The rows take the places of the clients, one after the other, where the standard library collects in place.
-        outcome.flows = self.clients.into_iter().enumerate().map(row).collect();
-        let called = self.server.callers.rows(&self.profiles).map(|mut row| {
+        outcome.flows = self.nodes.clients.into_iter().enumerate().map(row).collect();
+        let called = self.nodes.server.callers.rows(&self.groups.profiles).map(|mut row| {
             self.ledger.sum(&mut row);
             row
         });
         outcome.flows.extend(called);
-        outcome.called = self.server.callers.clients().map(|(client, _)| client).collect();
+        outcome.called = self.nodes.server.callers.clients().map(|(client, _)| client).collect();
         outcome.histogram = self.ledger.histogram();
-        outcome.histogram.retain(|row| self.groups[row.group as usize].clients.has_exchanges());
-        outcome.reported = self.ledger.reported(self.groups.iter().map(|group| group.clients.count));
+        outcome.histogram.retain(|row| self.groups.described[row.group as usize].clients.has_exchanges());
+        outcome.reported = self.ledger.reported(self.groups.described.iter().map(|group| group.clients.count));
         outcome.delays = self.ledger.delays();
         outcome.births = self.ledger.births();
         outcome.evidence = self.evidence.rows();
@@ -404,7 +414,7 @@ impl<'s> World<'s> {
         (outcome.links, outcome.relays) = (books.links, books.relays);
         (outcome.access, outcome.nodes) = (books.access, books.nodes);
         (outcome.cross_traffic, outcome.wifi) = (books.cross_traffic, books.wifi);
-        outcome.proxies = self.proxies.into_iter().map(Proxy::into_row).collect();
+        outcome.proxies = self.nodes.proxies.into_iter().map(Proxy::into_row).collect();
         outcome.summary = Summary::of(&outcome.flows, end, events + self.transmissions);
         outcome.capture = self.network.take_recording().map(|recording| recording.into_file());
         self.rec.give(&mut outcome);
@@ -481,6 +491,6 @@ mod tests {
         let begun = rows.len() as u64;
         let links = world.network.books(Instant::from_micros(86_400_000_000)).unwrap().0.links;
         let arrived = links.iter().find(|row| row.link == "uplink").unwrap().delivered_packets;
-        assert_eq!(world.server.below.endpoint().counters().duplicates, arrived - begun);
+        assert_eq!(world.nodes.server.below.endpoint().counters().duplicates, arrived - begun);
     }
 }
