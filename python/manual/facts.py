@@ -50,7 +50,7 @@ def facts() -> Facts:
         "collapse": (links.COLLAPSE_IN_WORDS,),
         "collapse.others": (_listed([f"{share:g}" for share in links.OTHER_THRESHOLDS], "and"),),
         "verdicts": (_listed([f"*{verdict}*" for verdict in OUTCOMES.values()], "or"),),
-        "arena.lot": (f"`{drawn.LOTS[0]}`",),
+        "arena.split": (f"`{drawn.SPLITS[0]}`",),
         "c.calls": (f"{_COUNT[len(calls)]} calls",),
         **_versions(),
         **limits(),

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from millpond.measure.metric import Metric
 from millpond.measure.metrics import ALIASES, METRICS
 
-_GRAINS = {
+_TITLES = {
     "client": ("Of clients", "One value for each client, from the table `flows`."),
     "group": (
         "Of groups",
@@ -45,8 +45,8 @@ def page() -> str:
         "What results do not hold is missing, not zero. The "
         "words of the tables are in the [glossary](../glossary.md).",
     ]
-    for grain, (title, told) in _GRAINS.items():
-        rows = {name: metric for name, metric in METRICS.items() if metric.grain == grain}
+    for per, (title, told) in _TITLES.items():
+        rows = {name: metric for name, metric in METRICS.items() if metric.per == per}
         parts += [f"## {title}", told, _table(rows)]
     others = "\n".join(f"| `{name}` | `{meant}` |" for name, meant in ALIASES.items())
     parts += [

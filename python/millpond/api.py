@@ -14,7 +14,7 @@ from millpond.given import Run as Run
 from millpond.judge import side_by_side
 from millpond.judge.published import read as read_published
 from millpond.judge.side_by_side import SideBySide
-from millpond.plan import guests, single, study
+from millpond.plan import extra_algorithms, single, study
 from millpond.plan.factor import with_short
 from millpond.plan.program import Program
 from millpond.real import campaign as real_campaign
@@ -147,8 +147,8 @@ def sweep(
     reproduction.know_kept(known, own)
     if isinstance(controllers, str | Mapping) or not isinstance(controllers, Sequence):
         controllers = (controllers,)
-    known, names = guests.invited(known, controllers, own)
-    for line in guests.stand_ins(known, controllers, own):
+    known, names = extra_algorithms.added(known, controllers, own)
+    for line in extra_algorithms.stand_ins(known, controllers, own):
         how.watcher.say(line)
     known = known.narrowed(controllers=names, factors=factors, replications=replications, seed=seed, changes=changes)
     program = replace(study.unfold(known, own), shard=shard)

@@ -25,7 +25,7 @@ def metrics() -> pa.Table:
     """The metrics, a row each: name, title, unit, what a value belongs to, usual statistic, what it is."""
     rows = [
         {
-            "name": one.name, "title": one.title, "unit": one.unit, "of": one.grain, "usual": one.usual,
+            "name": one.name, "title": one.title, "unit": one.unit, "of": one.per, "usual": one.usual,
             "summary": one.summary,
         }
         for one in METRICS.values()

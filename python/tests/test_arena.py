@@ -24,7 +24,7 @@ def hold(out: Path, **options: Any) -> contest.Contest:
 
 
 def test_the_lots_have_no_cell_in_common_and_are_the_same_every_time() -> None:
-    training, held_out = (drawn.cells(lot, 40) for lot in drawn.LOTS)
+    training, held_out = (drawn.cells(split, 40) for split in drawn.SPLITS)
     assert drawn.cells("training", 40) == training
     assert training[:10] == drawn.cells("training", 10)
     texts = [json.dumps(one.scenario, sort_keys=True) for one in (*training, *held_out)]
@@ -44,8 +44,8 @@ def test_families_that_are_named_are_drawn_in_turn_and_the_others_keep_their_num
 
 
 def test_every_drawn_cell_is_a_scenario() -> None:
-    for lot in drawn.LOTS:
-        for one in [*drawn.cells(lot, 200), *drawn.cells(lot, 60, ("windows", "bursts"))]:
+    for split in drawn.SPLITS:
+        for one in [*drawn.cells(split, 200), *drawn.cells(split, 60, ("windows", "bursts"))]:
             built = scenarios.build(one.scenario, one.name)
             groups = scenarios.in_full(built)["clients"]
             assert groups[0]["count"] == one.clients, one.name

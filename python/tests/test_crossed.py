@@ -1,4 +1,4 @@
-"""The arena's comparison by closed forms: what luck alone does to a ratio, and what it does not."""
+"""The arena's comparison by closed forms: what chance alone does to a ratio, and what it does not."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ def medians(cells: Iterable[Mapping[str, Floats]]) -> list[Score]:
 
 
 def alike(runs: int, clients: int, cells: int) -> Iterator[dict[str, Floats]]:
-    """Four presets and a fifth controller whose times have one distribution, and luck of their own."""
-    luck = np.random.default_rng(20261)
+    """Four presets and a fifth controller whose times have one distribution, and random streams of their own."""
+    generator = np.random.default_rng(20261)
     for _ in range(cells):
-        yield {name: np.exp(0.5 * luck.standard_normal((runs, clients))) for name in (*PRESETS, TWIN)}
+        yield {name: np.exp(0.5 * generator.standard_normal((runs, clients))) for name in (*PRESETS, TWIN)}
 
 
 def crossed(took: Mapping[str, Floats], share: float) -> Beside:
@@ -62,23 +62,23 @@ def test_a_twin_of_the_best_comes_out_at_one(share: float, runs: int, clients: i
     assert np.mean([one.beside for one in found]) == pytest.approx(1, abs=0.025)
     # 95 % of six hundred, give or take 0.9 points, and as many for what the rule is worth
     assert 0.92 <= np.mean([one.low <= 1 <= one.high for one in found]) <= 0.975
-    luckiest = [
+    best_by_chance = [
         np.quantile(took[TWIN], share) / min(np.quantile(took[name], share) for name in PRESETS) for took in cells
     ]
     # beside the best by chance of four in the same runs it looks worse than it is
-    assert np.mean(luckiest) > 1.04
+    assert np.mean(best_by_chance) > 1.04
 
 
-def test_what_is_worse_by_more_than_luck_is_seen() -> None:
+def test_what_is_worse_by_more_than_chance_is_seen() -> None:
     found = [crossed({**took, TWIN: 1.4 * took[TWIN]}, 0.5) for took in alike(40, 5, 100)]
     assert np.mean([one.beside for one in found]) == pytest.approx(1.4, abs=0.03)
     assert np.mean([one.low > 1.05 for one in found]) > 0.9
 
 
-def test_luck_that_all_meet_alike_cancels() -> None:
+def test_chance_that_all_meet_alike_cancels() -> None:
     """Runs differ a hundredfold, and the candidate takes a tenth longer in each of them."""
-    luck = np.random.default_rng(7)
-    run = np.exp(2 * luck.standard_normal((8, 1))) * np.ones((8, 3))
+    generator = np.random.default_rng(7)
+    run = np.exp(2 * generator.standard_normal((8, 1))) * np.ones((8, 3))
     took = {name: run * by for name, by in zip((*PRESETS, TWIN), (1, 2, 2, 2, 1.1), strict=True)}
     (score,) = medians([took])
     assert [score.beside, score.low, score.high] == pytest.approx([1.1, 1.1, 1.1])
@@ -86,7 +86,7 @@ def test_luck_that_all_meet_alike_cancels() -> None:
 
 
 def test_each_half_is_judged_by_the_best_of_the_other() -> None:
-    """The first preset is the best of even runs, the second of odd ones: neither is judged by its own luck."""
+    """The first preset is the best of even runs, the second of odd ones: neither is judged by its own chance."""
     even, odd = np.array([[1.0], [4.0]] * 2), np.array([[4.0], [1.0]] * 2)
     slow = np.full((4, 1), 9.0)
     took = {"one": even, "two": odd, "three": slow, "four": slow, TWIN: np.full((4, 1), 2.0)}

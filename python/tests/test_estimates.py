@@ -25,8 +25,8 @@ def runs(*values: float) -> Taken:
 
 
 def test_what_both_sides_met_alike_cancels_out() -> None:
-    luck = [0.0, 10.0, 20.0, 30.0]
-    mine, theirs = runs(*(100 + value for value in luck)), runs(*(101 + value for value in luck))
+    noise = [0.0, 10.0, 20.0, 30.0]
+    mine, theirs = runs(*(100 + value for value in noise)), runs(*(101 + value for value in noise))
     alone, beside = compared("value", mine), compared("difference", mine, theirs)
     assert (beside.value, beside.interval, beside.n) == (-1, (-1, -1), 4)
     assert alone.value == 115

@@ -163,7 +163,7 @@ def test_an_interval_of_a_probability_is_wilsons() -> None:
     assert wilson(0, 0) == (0.0, 1.0)
 
 
-def test_equal_seeds_meet_equal_luck() -> None:
+def test_equal_seeds_draw_equal_numbers() -> None:
     told = {"devices": 50, "everyday.others": 5}
     assert simulated(told).runs == simulated(told).runs
     # devices that are changed into what they are: the same again

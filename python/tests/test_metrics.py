@@ -48,7 +48,7 @@ def test_names_are_told_apart_and_statistics_are_known() -> None:
     assert set(ALIASES.values()) <= set(METRICS)
     for name, found in METRICS.items():
         assert (found.name, known(found.usual)) == (name, True)
-        assert found.grain in ("client", "run", "link", "group")
+        assert found.per in ("client", "run", "link", "group")
         assert found.better in ("", "less", "more")
         assert found.summary[-1] != "."
     with pytest.raises(UsageError, match="unknown metric 'fcd': did you mean 'fct'"):
@@ -64,7 +64,7 @@ def test_values_are_written_with_their_unit() -> None:
     assert (METRICS["fct"].factor("ms"), METRICS["fct"].factor("percent")) == (1000, None)
 
 
-def test_copies_in_vain_over_tcp_are_segments_that_the_client_had() -> None:
+def test_spurious_copies_over_tcp_are_segments_that_the_client_had() -> None:
     tcp = {"fast_retransmits": 5, "timeout_retransmits": 29, "request_retransmits": 1, "spurious": 28}
     rows = [{"run": 0, "flow": 0, "unnecessary": 0, "retransmissions": 0, "completed": 50, **tcp}]
     measures = alone(flows=rows)

@@ -157,13 +157,13 @@ def as_scenario(value: Mapping[str, Any]) -> object:
 
 
 def test_a_bound_holds_for_numbers_rounded_at_every_step() -> None:
-    luck = Random("bounds")
+    chance = Random("bounds")
     for gains, alpha, beta in (("rfc6298", 8, 4), ("swapped", 4, 8)):
         estimator = Estimator(gains)  # type: ignore[arg-type]
         whole: tuple[int, int] | None = None
         worst = 0.0
         for _ in range(2_000):
-            sample = luck.randrange(1, 3_000_000)
+            sample = chance.randrange(1, 3_000_000)
             estimator.update(approx(sample))
             if whole is None:
                 whole = sample, half_up(Fraction(sample, 2))
@@ -185,11 +185,11 @@ def test_a_bound_holds_for_numbers_rounded_at_every_step() -> None:
 
 
 def test_a_draw_is_the_formula_or_within_its_bound() -> None:
-    luck = Random("draws")
+    chance = Random("draws")
     for _ in range(2_000):
-        low = Fraction(luck.randrange(1, 10_000_000), 7)
-        high = low + Fraction(luck.randrange(1, 10_000_000), 7)
-        word = luck.choice([0, (1 << 32) - 1, luck.getrandbits(32)])
+        low = Fraction(chance.randrange(1, 10_000_000), 7)
+        high = low + Fraction(chance.randrange(1, 10_000_000), 7)
+        word = chance.choice([0, (1 << 32) - 1, chance.getrandbits(32)])
         whole_low, whole_high = half_up(low), half_up(high)
         drawn = whole_low + ((whole_high - whole_low + 1) * word >> 32)
         assert between(word, approx(whole_low), approx(whole_high)) == approx(drawn)

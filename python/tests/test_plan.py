@@ -8,7 +8,7 @@ import small_study
 
 from millpond.controllers.own import OwnControllers
 from millpond.errors import UsageError
-from millpond.plan import guests, study
+from millpond.plan import extra_algorithms, study
 from millpond.plan.study import Plan
 from millpond.results.directory import Cell
 from millpond.studies import reproduction
@@ -117,7 +117,7 @@ def test_a_guest_joins_only_matrices_that_have_controllers(tmp_path: Path) -> No
         '[algorithms.cocoa]\nlabel = "CoCoA"\ncontroller', '[algorithms.cocoa]\ntransport = "tcp"\ncontroller'
     ).replace('algorithm = ["default", "cocoa"]', 'algorithm = ["cocoa"]', 1)
     plan = study.load(small_study.write(tmp_path / "small", text))
-    invited, names = guests.invited(plan, ["fasor"], OwnControllers())
+    invited, names = extra_algorithms.added(plan, ["fasor"], OwnControllers())
     assert names == ["fasor"]
     assert [matrix.values["algorithm"] for matrix in invited.matrices] == [("cocoa",), ("default", "cocoa", "fasor")]
 
@@ -126,7 +126,7 @@ def test_an_algorithm_that_the_small_version_leaves_out_can_be_asked_for(tmp_pat
     text = small_study.PLAN.replace("[quick]", '[quick]\nalgorithm = ["default"]')
     plan = study.load(small_study.write(tmp_path / "small", text)).quick()
     assert plan.algorithms == ("default",)
-    invited, names = guests.invited(plan, ["cocoa-03"], OwnControllers())
+    invited, names = extra_algorithms.added(plan, ["cocoa-03"], OwnControllers())
     asked = invited.narrowed(controllers=names)
     assert asked.algorithms == ("cocoa",)
 

@@ -1,4 +1,4 @@
-"""Fleets of sites: further luck for each, no row of a device, the same whoever runs them, and the worst first."""
+"""Fleets of sites: random streams of their own, no row of a device, the same whoever runs them, the worst first."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
     return millpond.sweep(fleet(), out=tmp_path_factory.mktemp("fleet") / "out", report=False).results
 
 
-def test_sites_of_the_next_matrix_have_further_luck_and_controllers_share_it(results: Results) -> None:
+def test_sites_of_the_next_matrix_have_further_random_streams_that_controllers_share(results: Results) -> None:
     runs = results.table("runs")
     assert len(results.manifest["seeds"]) == 9
     seeds = np.array(runs.column("seed").to_pylist())

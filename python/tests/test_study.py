@@ -42,7 +42,7 @@ def test_a_cell_says_in_its_scenario_what_its_columns_say(plan: Plan) -> None:
     assert [table["controller"]["preset"] for table in mixed.scenario["clients"]] == ["rfc7252", "default-fb1"]
 
 
-def test_every_algorithm_meets_the_same_luck(plan: Plan) -> None:
+def test_every_algorithm_meets_the_same_random_streams(plan: Plan) -> None:
     program = study.unfold(plan)
     assert program.seeds == tuple(study.seed("anrw18", r) for r in range(20))
     assert len(set(program.seeds)) == 20

@@ -51,7 +51,7 @@ def program(
     candidates: Mapping[str, AnyController],
     against: Sequence[str],
     places: Sequence[Place],
-    lot: str,
+    split: str,
     own: OwnControllers,
 ) -> Program:
     """Everything to run. Raises `UsageError` with one line if a candidate or a cell makes no sense."""
@@ -83,14 +83,14 @@ def program(
         kind="sweep",
         name="arena",
         title="Arena",
-        seeds=[study.seed(f"arena {lot}", replication) for replication in range(most)],
+        seeds=[study.seed(f"arena {split}", replication) for replication in range(most)],
         labels={name: name for name in every},
     )
 
 
 def places(
     kind: str,
-    lot: str,
+    split: str,
     chosen: range,
     runs: int,
     own: OwnControllers,
@@ -112,8 +112,8 @@ def places(
             raise UsageError(f"--families: {unknown('family', family, drawn.FAMILIES)}")
     if families and kind == "studies":
         raise UsageError("--families: studies' cells are of none: choose --cells drawn, or all")
-    if lot not in drawn.LOTS:
-        raise UsageError(f"--seeds: {unknown('split', lot, drawn.LOTS)}")
+    if split not in drawn.SPLITS:
+        raise UsageError(f"--seeds: {unknown('split', split, drawn.SPLITS)}")
     if runs < 1:
         raise UsageError(f"--runs: {runs}: at least 1")
     found: list[Place] = []
@@ -124,7 +124,7 @@ def places(
     if kind != "studies":
         found.extend(
             Place(one.name, one.family, one.scenario, _runs(one.clients, runs))
-            for one in drawn.cells(lot, chosen.stop, families)[chosen.start :]
+            for one in drawn.cells(split, chosen.stop, families)[chosen.start :]
         )
     return found
 

@@ -1,6 +1,6 @@
 """A search for settings: many are drawn, few cells sort out most of them, more cells the rest (successive halving).
 
-Only training cells are looked at. What comes out is one candidate more, to be judged on the held-out lot by
+Only training cells are looked at. What comes out is one candidate more, to be judged on the held-out split by
 `millpond arena`, once.
 """
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from millpond.arena.contest import fits, hold
-from millpond.arena.drawn import Luck
+from millpond.arena.drawn import Draws
 from millpond.arena.verdict import Summary
 from millpond.errors import UsageError
 from millpond.plan.overrides import written
@@ -53,9 +53,9 @@ def ranges(words: Sequence[str]) -> dict[str, tuple[float, float]]:
 
 def draw(preset: str, within: Mapping[str, tuple[float, float]], count: int) -> list[dict[str, Any]]:
     """So many settings of a preset, every doubling as likely as any other; the same every time."""
-    luck = Luck(f"millpond arena search {preset} {sorted(within.items())}")
+    draws = Draws(f"millpond arena search {preset} {sorted(within.items())}")
     return [
-        {"preset": preset, **{name: f"{round(1000 * luck.log(low, high))} ms" for name, (low, high) in within.items()}}
+        {"preset": preset, **{name: f"{round(1000 * draws.log(low, high))} ms" for name, (low, high) in within.items()}}
         for _ in range(count)
     ]
 

@@ -285,7 +285,7 @@ MEASURES = (
     Measure("messages", "messages sent for each request", "messages", less=True, ratio=True),
     Measure("lost", "clients that lost a request", "1", less=True, ratio=False),
     Measure("delivery", "requests that reached the application", "1", less=False, ratio=False),
-    Measure("in_vain", "spurious retransmissions for each request", "messages", less=True, ratio=False),
+    Measure("spurious", "spurious retransmissions for each request", "messages", less=True, ratio=False),
     Measure("harm", "neighbours' median, in parts of what they need among themselves", "1", less=True, ratio=False),
     Measure("fairness", "Jain's index of requests answered", "1", less=False, ratio=False),
 )
@@ -324,7 +324,7 @@ class Outcome:
             **_times(of),
             "messages": (first + again) / max(1.0, completed),
             "delivery": of["delivery_ratio"].take("mean"),
-            "in_vain": unnecessary / max(1.0, first),
+            "spurious": unnecessary / max(1.0, first),
             "fairness": of["fairness"].take("mean"),
         }
 

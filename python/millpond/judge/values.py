@@ -86,9 +86,9 @@ def number(measures: Measures, metric: str, statistic: str, population: Populati
     sample = measures.sample(metric, population)
     if pick.flows != "all":
         sample = _only(measures, sample, population, pick.flows)
-    grain = METRICS[metric].grain
+    per = METRICS[metric].per
     found = taken(sample, statistic, cell.origin, named)
-    return Number(found, sample.covered if grain == "client" and sample.n else 1.0)
+    return Number(found, sample.covered if per == "client" and sample.n else 1.0)
 
 
 def within(metric: str, statistic: str) -> Range:

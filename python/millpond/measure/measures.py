@@ -234,7 +234,7 @@ class Measures:
         found, cell = metric.compute(self, population), self.cell(population)
         if isinstance(found, Sample):
             return found
-        if metric.grain == "client":
+        if metric.per == "client":
             return Sample.of(found, self.flow_column(population, "run"))
         runs = cell.first_run + np.arange(cell.replications)
         return Sample.of(found, runs) if len(found) else Sample.none(cell.replications)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from millpond.measure.measures import Measures
 
 #: What one value of a metric belongs to.
-Grain = Literal["client", "run", "link", "group"]
+Per = Literal["client", "run", "link", "group"]
 #: In which direction a metric is better; empty where that is no question, or depends.
 Better = Literal["", "less", "more"]
 #: A sample, or a value for each client of a population or each run of its cell, NaN where there is none.
@@ -24,7 +24,7 @@ Compute: TypeAlias = "Callable[[Measures, Population], Sample | Floats]"
 #: Statistics that tell no value but an amount, whatever the values are.
 _AMOUNTS = ("variance", "count", "total", "max-min", "spread")
 
-_TABLES: dict[Grain, tuple[str, ...]] = {
+_TABLES: dict[Per, tuple[str, ...]] = {
     "client": ("flows",), "run": ("runs",), "link": ("links",), "group": ("delays", "reported", "births"),
 }  # fmt: skip
 #: How many of a unit make the base unit of a metric.
@@ -43,7 +43,7 @@ class Metric:
     name: str
     #: `s`, `bytes`, `bit/s`, `1` for a share, or what is counted.
     unit: str
-    grain: Grain
+    per: Per
     #: The statistic of a run that is meant where none is named; what is shown is its mean over the runs.
     usual: str
     #: What it is, in one line.
@@ -67,7 +67,7 @@ class Metric:
     @property
     def tables(self) -> tuple[str, ...]:
         """The tables of which one at least must be there, so that there are values."""
-        return (self.table,) if self.table else _TABLES[self.grain]
+        return (self.table,) if self.table else _TABLES[self.per]
 
     @property
     def title(self) -> str:

@@ -239,7 +239,7 @@ class Plan:
         return {name for name in self.factors if name in chosen or f"{{{name}}}" in texts}
 
     @property
-    def lucks(self) -> int:
+    def seed_count(self) -> int:
         """How many seeds it needs: one for each replication, or for each site of all matrices."""
         return sum(matrix.replications for matrix in self.matrices) if self.sites else self.replications
 
@@ -285,7 +285,7 @@ class Plan:
             plan = plan.replicated(replications)
         if seed is not None:
             seed = whole(seed, "--seed")
-            if not 0 <= seed < 2**53 - plan.lucks:
+            if not 0 <= seed < 2**53 - plan.seed_count:
                 raise UsageError(f"--seed: {seed} is out of range: 0 to 2^53")
             plan = replace(plan, first_seed=seed)
         return replace(plan, changes=changes) if changes else plan

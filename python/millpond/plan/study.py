@@ -154,8 +154,8 @@ def unfold(plan: Plan, own: OwnControllers | None = None) -> Program:
 def seeds(plan: Plan) -> tuple[int, ...]:
     """The seeds of the replications, or of the sites, in their order."""
     if plan.first_seed is not None:
-        return tuple(range(plan.first_seed, plan.first_seed + plan.lucks))
-    return tuple(seed(plan.name, number) for number in range(plan.lucks))
+        return tuple(range(plan.first_seed, plan.first_seed + plan.seed_count))
+    return tuple(seed(plan.name, number) for number in range(plan.seed_count))
 
 
 # ----------------------------------------------------------------------------------------------- helpers

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from oracle.approx import Avoid
+from oracle.at_random import World, at_random
 from oracle.calls import MILLISECOND, SECOND
 from oracle.cases.coap_plus import ask, send, somewhen
 from oracle.cases.default import HIGHEST, MIDDLE
-from oracle.luck import World, by_luck
 from oracle.presets import Settings, ratio, secs, word
 from oracle.script import Case, Script
 
@@ -30,9 +30,9 @@ def cases() -> Iterator[Case]:
     yield backlog("timeouts", 160, chance=MIDDLE, lost=40)
     yield pauses()
     for name, settings in SETTINGS.items():
-        yield by_luck(f"luck-{name}", PRESET, settings, World(together=4, asks=True))
+        yield at_random(f"luck-{name}", PRESET, settings, World(together=4, asks=True))
     for number in range(4):
-        yield by_luck(f"luck-{number}", PRESET, world=World(shortest_rtt=50 * MILLISECOND, together=6, asks=True))
+        yield at_random(f"luck-{number}", PRESET, world=World(shortest_rtt=50 * MILLISECOND, together=6, asks=True))
 
 
 def backlog(name: str, messages: int, *, chance: int, waiting: int = 1, lost: int = 0) -> Case:

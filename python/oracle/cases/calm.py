@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from oracle.at_random import World, at_random
 from oracle.calls import MILLISECOND, SECOND, Named
 from oracle.cases.default import HIGHEST, MIDDLE
-from oracle.luck import World, by_luck
 from oracle.presets import Settings, secs, word
 from oracle.script import Case, Script
 
@@ -40,10 +40,10 @@ def cases() -> Iterator[Case]:
         "patience": {"patience": secs("2.5")},
     }
     for name, values in (settings | {f"without-{rule}": {"without": word(rule)} for rule in RULES}).items():
-        yield by_luck(f"luck-{name}", "calm", values, ONE_AT_A_TIME)
+        yield at_random(f"luck-{name}", "calm", values, ONE_AT_A_TIME)
     for number in range(4):
-        yield by_luck(f"luck-{number}", "calm", world=NAMING)
-        yield by_luck(f"luck-one-{number}", "calm", world=ONE_AT_A_TIME)
+        yield at_random(f"luck-{number}", "calm", world=NAMING)
+        yield at_random(f"luck-one-{number}", "calm", world=ONE_AT_A_TIME)
 
 
 def unknown(name: str = "unknown", settings: Settings | None = None) -> Case:

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 from oracle.approx import Avoid
+from oracle.at_random import World, at_random
 from oracle.calls import MILLISECOND, SECOND
 from oracle.cases.default import HIGHEST, MIDDLE
-from oracle.luck import World, by_luck
 from oracle.presets import Settings, ratio, secs, word
 from oracle.script import Case, Script
 
@@ -46,9 +46,9 @@ def cases() -> Iterator[Case]:
         yield given_up(preset)
         yield failed_start(preset)
         for name, settings in SETTINGS.items():
-            yield by_luck(f"luck-{name}", preset, settings, SMALL)
+            yield at_random(f"luck-{name}", preset, settings, SMALL)
         for number in range(4):
-            yield by_luck(f"luck-{number}", preset, world=World(together=4, asks=True))
+            yield at_random(f"luck-{number}", preset, world=World(together=4, asks=True))
 
 
 def somewhen(script: Script, call: Callable[[], T]) -> T:

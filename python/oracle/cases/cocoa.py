@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from oracle.at_random import World, at_random
 from oracle.calls import SECOND
 from oracle.cases.default import HIGHEST, MIDDLE
-from oracle.luck import World, by_luck
 from oracle.presets import COCOA, Settings, count, micros, ratio, secs, word
 from oracle.script import Case, Script
 
@@ -40,7 +40,7 @@ def cases() -> Iterator[Case]:
     yield plain()
     yield from settings()
     for preset in COCOA:
-        yield by_luck("luck", preset, world=World(naming=NAMING.get(preset, "none")))
+        yield at_random("luck", preset, world=World(naming=NAMING.get(preset, "none")))
 
 
 def common_vectors() -> Iterator[Case]:
@@ -405,8 +405,8 @@ def settings() -> Iterator[Case]:
         "ageing-cocoa-00-eighth": {"ageing": word("cocoa-00-eighth")},
         "ageing-none": {"ageing": word("none")},
     }.items():
-        yield by_luck(f"setting-{name}", "cocoa-03", values, World(calls=24))
+        yield at_random(f"setting-{name}", "cocoa-03", values, World(calls=24))
     for how, naming in (("echo", "timestamp"), ("number", "count"), ("flag", "flag")):
         world = World(calls=48, naming=naming)
         learning: Settings = {"learns-from": word(how), "weak-retransmissions": count(0)}
-        yield by_luck(f"setting-learns-from-{how}", "cocoa-03", learning, world)
+        yield at_random(f"setting-learns-from-{how}", "cocoa-03", learning, world)

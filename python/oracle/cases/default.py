@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from oracle.at_random import World, at_random
 from oracle.calls import SECOND
-from oracle.luck import World, by_luck
 from oracle.presets import DEFAULT, Settings, micros, ratio, secs, word
 from oracle.script import Case, Script
 
@@ -37,8 +37,8 @@ def cases() -> Iterator[Case]:
         yield together(preset)
     yield from settings()
     for preset in DEFAULT:
-        yield by_luck("luck", preset)
-        yield by_luck("luck-one-at-a-time", preset, world=World(calls=60, together=1))
+        yield at_random("luck", preset)
+        yield at_random("luck-one-at-a-time", preset, world=World(calls=60, together=1))
 
 
 def draws() -> Case:
@@ -143,10 +143,10 @@ def settings() -> Iterator[Case]:
         "max-wait-below-the-draw": {"max-wait": secs(2)},
     }
     for name, values in each.items():
-        yield by_luck(f"setting-{name}", "rfc7252", values, World(calls=24))
-        yield by_luck(f"setting-{name}", "default-fb1", values, World(calls=24))
-    yield by_luck("setting-carry-1", "rfc7252", {"carry": word("full-backoff-1")}, World(calls=40))
-    yield by_luck("setting-carry-2", "rfc7252", {"carry": word("full-backoff-2")}, World(calls=40))
-    yield by_luck("setting-carry-none", "default-fb2", {"carry": word("none")}, World(calls=24))
-    yield by_luck("setting-max-wait-none", "default-fb2", {"max-wait": word("none")}, World(calls=40))
-    yield by_luck("setting-ack-timeout", "default-fb2", {"ack-timeout": secs("3.3")}, World(calls=40))
+        yield at_random(f"setting-{name}", "rfc7252", values, World(calls=24))
+        yield at_random(f"setting-{name}", "default-fb1", values, World(calls=24))
+    yield at_random("setting-carry-1", "rfc7252", {"carry": word("full-backoff-1")}, World(calls=40))
+    yield at_random("setting-carry-2", "rfc7252", {"carry": word("full-backoff-2")}, World(calls=40))
+    yield at_random("setting-carry-none", "default-fb2", {"carry": word("none")}, World(calls=24))
+    yield at_random("setting-max-wait-none", "default-fb2", {"max-wait": word("none")}, World(calls=40))
+    yield at_random("setting-ack-timeout", "default-fb2", {"ack-timeout": secs("3.3")}, World(calls=40))

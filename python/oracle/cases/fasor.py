@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from oracle.at_random import World, at_random
 from oracle.calls import SECOND, Named
 from oracle.cases.default import HIGHEST, MIDDLE
 from oracle.fasor import State
-from oracle.luck import World, by_luck
 from oracle.presets import FASOR, Settings, micros, ratio, secs, word
 from oracle.script import Case, Script
 
@@ -47,12 +47,12 @@ def cases() -> Iterator[Case]:
         "naming": {"naming": word("token")},
     }.items():
         world = World(calls=40, naming="token" if name == "naming" else "none")
-        yield by_luck(f"setting-{name}", "fasor", values, world)
+        yield at_random(f"setting-{name}", "fasor", values, world)
     naming = World(naming="token")
-    yield by_luck("luck", "fasor")
-    yield by_luck("luck", "fasor-token", world=naming)
-    yield by_luck("luck", "fasor-count", world=naming)
-    yield by_luck("exact-only", "fasor-count", {"echo": word("exact-only")}, naming)
+    yield at_random("luck", "fasor")
+    yield at_random("luck", "fasor-token", world=naming)
+    yield at_random("luck", "fasor-count", world=naming)
+    yield at_random("exact-only", "fasor-count", {"echo": word("exact-only")}, naming)
 
 
 def vector_a(name: str, settings: Settings | None = None) -> Case:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from oracle.at_random import World, at_random
 from oracle.calls import MILLISECOND, SECOND
 from oracle.cases.default import HIGHEST, MIDDLE
-from oracle.luck import World, by_luck
 from oracle.presets import Settings, count, micros, ratio, secs, word
 from oracle.script import Case, Script
 
@@ -29,8 +29,8 @@ def linux() -> Iterator[Case]:
     yield short_samples(preset, "least-variation-californium", californium)
     yield short_samples(preset, "least-variation-other", {"least-variation": secs("0.02")})
     yield from frame(preset)
-    yield by_luck("luck", preset, world=WORLD)
-    yield by_luck("luck-californium", preset, californium, MILLISECONDS)
+    yield at_random("luck", preset, world=WORLD)
+    yield at_random("luck-californium", preset, californium, MILLISECONDS)
 
 
 def peak_hopper() -> Iterator[Case]:
@@ -46,7 +46,7 @@ def peak_hopper() -> Iterator[Case]:
         for _ in range(12):
             script.clean(micros("0.543217"))
         yield script.case
-        yield by_luck(f"luck-{name}", preset, values, WORLD)
+        yield at_random(f"luck-{name}", preset, values, WORLD)
     yield from frame(preset)
 
 
@@ -85,8 +85,8 @@ def basic() -> Iterator[Case]:
         "weak-retransmissions": {"weak-retransmissions": count(0)},
         "weak-retransmissions-many": {"weak-retransmissions": count(4)},
     }.items():
-        yield by_luck(f"setting-{name}", preset, values, SHORT)
-    yield by_luck("luck", preset, world=WORLD)
+        yield at_random(f"setting-{name}", preset, values, SHORT)
+    yield at_random("luck", preset, world=WORLD)
 
 
 def table(preset: str, name: str, values: Settings | None = None) -> Case:
@@ -150,7 +150,7 @@ def frame(preset: str) -> Iterator[Case]:
         "blind-doubling": {"blind": word("doubling")},
         "carry-none": {"carry": word("none")},
     }.items():
-        yield by_luck(f"setting-{name}", preset, values, SHORT)
+        yield at_random(f"setting-{name}", preset, values, SHORT)
 
 
 def other_ends(preset: str) -> Case:

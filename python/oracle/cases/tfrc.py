@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from oracle.at_random import Draws
 from oracle.calls import MILLISECOND, SECOND
 from oracle.cases.coap_plus import somewhen
 from oracle.cases.default import HIGHEST, MIDDLE
-from oracle.luck import Luck
 from oracle.presets import Settings, count
 from oracle.script import Case, Script
 
@@ -32,7 +32,7 @@ def cases() -> Iterator[Case]:
     yield told_of_others()
     yield confirmable()
     for number in range(6):
-        yield by_luck(number)
+        yield at_random(number)
 
 
 def none(_: int) -> bool:
@@ -87,9 +87,9 @@ def stream(
 ) -> Case:
     """An endless backlog on a path without a queue."""
     script = Script(name, PRESET, settings)
-    requests, luck = Stream(script, waiting), Luck(name)
+    requests, draws = Stream(script, waiting), Draws(name)
     for number in range(messages):
-        requests.send(None if loses(number) else RTT + (luck.below(jitter) if jitter else 7 * number))
+        requests.send(None if loses(number) else RTT + (draws.below(jitter) if jitter else 7 * number))
     requests.settle()
     somewhen(script, script.admit)
     return script.case
@@ -169,20 +169,20 @@ def confirmable() -> Case:
     return script.case
 
 
-def by_luck(number: int) -> Case:
+def at_random(number: int) -> Case:
     """Round-trip times that wander, losses alone and in runs, and silences."""
     name = f"luck-{number}"
-    script, luck = Script(name, PRESET), Luck(f"{PRESET} {name}")
+    script, draws = Script(name, PRESET), Draws(f"{PRESET} {name}")
     requests = Stream(script)
-    base, run = luck.spread(2 * MILLISECOND, SECOND), 0
+    base, run = draws.spread(2 * MILLISECOND, SECOND), 0
     for _ in range(160):
-        if luck.one_in(25):
-            run = 1 + luck.below(8)
-        requests.waiting = 0 if luck.one_in(5) else 1 + luck.below(20)
+        if draws.one_in(25):
+            run = 1 + draws.below(8)
+        requests.waiting = 0 if draws.one_in(5) else 1 + draws.below(20)
         lost, run = run > 0, max(run - 1, 0)
-        requests.send(None if lost else base + luck.below(base // 2))
-        if luck.one_in(60):
+        requests.send(None if lost else base + draws.below(base // 2))
+        if draws.one_in(60):
             requests.settle()
-            script.pass_time(luck.below(40 * base))
+            script.pass_time(draws.below(40 * base))
     requests.settle()
     return script.case

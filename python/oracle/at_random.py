@@ -45,7 +45,7 @@ class Plan:
     why: End = "cancelled"
 
 
-class Luck:
+class Draws:
     """Draws whole numbers."""
 
     def __init__(self, name: str) -> None:
@@ -77,7 +77,7 @@ class Lottery:
     """Plays one list."""
 
     def __init__(self, name: str, preset: str, settings: Settings | None, world: World) -> None:
-        self.luck = Luck(f"{preset} {name}")
+        self.draws = Draws(f"{preset} {name}")
         self.script = Script(name, preset, settings)
         self.world = world
         self.plans: dict[int, Plan] = {}
@@ -98,7 +98,7 @@ class Lottery:
             moments.append((max(self.next_start, self.script.now), -1))
         moment, number = min(moments)
         self.script.now = max(self.script.now, moment)
-        if self.luck.one_in(12):
+        if self.draws.one_in(12):
             self._plain()
         if number < 0:
             self._start()
@@ -113,21 +113,21 @@ class Lottery:
 
     def _start(self) -> None:
         def call() -> None:
-            number = self.script.start(self.luck.word(), waiting=self.luck.below(3))
+            number = self.script.start(self.draws.word(), waiting=self.draws.below(3))
             self.plans[number] = Plan()
             self._send(number)
-            if self.luck.one_in(12):
+            if self.draws.one_in(12):
                 plan = self.plans[number]
                 plan.cut = self.script.now + self._time(SECOND // 8, 8 * SECOND)
-                plan.why = "reset" if self.luck.one_in(2) else "cancelled"
+                plan.why = "reset" if self.draws.one_in(2) else "cancelled"
 
         if self.world.asks:
             with suppress(Avoid):
                 self.script.admit("confirmable", opened=len(self.script.exchanges) + 1)
         self._somewhen(call)
-        gap = self._time(MILLISECOND, SECOND) if self.luck.below(4) else self._time(SECOND, 256 * SECOND)
+        gap = self._time(MILLISECOND, SECOND) if self.draws.below(4) else self._time(SECOND, 256 * SECOND)
         self.next_start = self.script.now + gap
-        if self.luck.one_in(10):
+        if self.draws.one_in(10):
             self.base_rtt = self._rtt()
 
     def _go_on(self, number: int) -> None:
@@ -136,47 +136,47 @@ class Lottery:
         if plan.answer <= moment:
             self._somewhen(lambda: self._reply(number))
         elif plan.cut <= moment:
-            self._somewhen(lambda: self.script.end(number, plan.why, self.luck.word()))
+            self._somewhen(lambda: self.script.end(number, plan.why, self.draws.word()))
         elif len(self.script.exchanges[number].sent) > self.world.max_retransmit:
-            self._somewhen(lambda: self.script.end(number, "gave-up", self.luck.word()))
+            self._somewhen(lambda: self.script.end(number, "gave-up", self.draws.word()))
         else:
             self._somewhen(lambda: self._timeout(number))
 
     def _timeout(self, number: int) -> None:
         try:
-            self.script.timeout(number, self.luck.word())
+            self.script.timeout(number, self.draws.word())
         except OutOfReach:
-            self.script.end(number, "cancelled", self.luck.word())
+            self.script.end(number, "cancelled", self.draws.word())
         else:
             self._send(number)
 
     def _reply(self, number: int) -> None:
         plan = self.plans[number]
         kind: Kind = "piggybacked"
-        if self.luck.one_in(6):
-            kind = "separate" if self.luck.one_in(3) else "empty-ack"
+        if self.draws.one_in(6):
+            kind = "separate" if self.draws.one_in(3) else "empty-ack"
         named: Named = None
-        if kind == "piggybacked" and self.world.naming != "none" and not self.luck.one_in(6):
+        if kind == "piggybacked" and self.world.naming != "none" and not self.draws.one_in(6):
             named = plan.answered_copy
             if self.world.naming == "flag" and named > 0:
                 named = "further"
-        self.script.reply(number, named=named, kind=kind, chance=self.luck.word())
+        self.script.reply(number, named=named, kind=kind, chance=self.draws.word())
 
     def _plain(self) -> None:
         low, high = self.world.plain_bytes
-        length = low + self.luck.below(high - low + 1)
+        length = low + self.draws.below(high - low + 1)
         try:
-            if self.script.admit("plain", length, self.luck.word()):
-                self.script.plain(length, self.luck.word())
+            if self.script.admit("plain", length, self.draws.word()):
+                self.script.plain(length, self.draws.word())
                 self.script.admit("plain", length)
-            elif self.luck.one_in(4):
+            elif self.draws.one_in(4):
                 self.script.admit("confirmable", length)
         except Avoid:
             return
 
     def _send(self, number: int) -> None:
         """A copy has left: is it answered, and when? The first answer to come counts."""
-        if self.luck.one_in(3):
+        if self.draws.one_in(3):
             return
         rtt = self.base_rtt + self._time(self.world.grain, max(self.base_rtt, 2 * self.world.grain))
         plan = self.plans[number]
@@ -196,12 +196,12 @@ class Lottery:
         raise RuntimeError(f"{self.script.case.preset} {self.script.case.name}: no call is right at {self.script.now}")
 
     def _time(self, low: int, high: int) -> int:
-        return max(1, self.luck.spread(low, high) // self.world.grain) * self.world.grain
+        return max(1, self.draws.spread(low, high) // self.world.grain) * self.world.grain
 
     def _rtt(self) -> int:
-        return self._time(self.world.shortest_rtt, 16 * SECOND if self.luck.one_in(4) else 2 * SECOND)
+        return self._time(self.world.shortest_rtt, 16 * SECOND if self.draws.one_in(4) else 2 * SECOND)
 
 
-def by_luck(name: str, preset: str, settings: Settings | None = None, world: World | None = None) -> Case:
+def at_random(name: str, preset: str, settings: Settings | None = None, world: World | None = None) -> Case:
     """A long list of calls."""
     return Lottery(name, preset, settings, world or World()).play()

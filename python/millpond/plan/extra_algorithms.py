@@ -13,7 +13,7 @@ from millpond.plan.plan import Algorithm, Matrix, Plan
 from millpond.results.factor import ALGORITHM
 
 
-def invited(plan: Plan, controllers: Sequence[AnyController], own: OwnControllers) -> tuple[Plan, list[str]]:
+def added(plan: Plan, controllers: Sequence[AnyController], own: OwnControllers) -> tuple[Plan, list[str]]:
     """The plan with those that it does not know as further algorithms of every matrix with controllers.
 
     Published figures that name no algorithm are still about the study's own.
@@ -31,7 +31,7 @@ def invited(plan: Plan, controllers: Sequence[AnyController], own: OwnController
             there twice.
     """
     known = {**plan.known}
-    guests: list[str] = []
+    extra: list[str] = []
     names = []
     known_presets = [preset.name for preset in presets()]
     run = set(plan.algorithms)
@@ -48,9 +48,9 @@ def invited(plan: Plan, controllers: Sequence[AnyController], own: OwnController
             raise UsageError(f"--controllers: {why}: leave one out")
         names.append(known_as or name)
         if known_as is not None:
-            # one that the small version leaves out is a guest there
+            # one that the small version leaves out is an extra one there
             if known_as not in run and known[known_as].controller is not None:
-                guests.append(known_as)
+                extra.append(known_as)
             continue
         of = table if isinstance(table, str) else str(table.get("own", table.get("preset", "")))
         if is_own(of):
@@ -59,14 +59,14 @@ def invited(plan: Plan, controllers: Sequence[AnyController], own: OwnController
             told = unknown("controller", of, dict.fromkeys([*plan.known, *known_presets]))
             raise UsageError(f"--controllers: {told}")
         known[name] = Algorithm(name, short(name), table)
-        guests.append(name)
+        extra.append(name)
 
-    def host(matrix: Matrix) -> Matrix:
+    def with_extra(matrix: Matrix) -> Matrix:
         algorithms = matrix.algorithms
         plain = any(known[name].plain for name in algorithms)
-        return matrix.but(ALGORITHM, (*algorithms, *guests)) if plain or not algorithms else matrix
+        return matrix.but(ALGORITHM, (*algorithms, *extra)) if plain or not algorithms else matrix
 
-    return replace(plan, known=known, matrices=tuple(map(host, plan.matrices)) if guests else plan.matrices), names
+    return replace(plan, known=known, matrices=tuple(map(with_extra, plan.matrices)) if extra else plan.matrices), names
 
 
 def stand_ins(plan: Plan, controllers: Sequence[AnyController], own: OwnControllers) -> list[str]:
