@@ -38,6 +38,7 @@ pub mod render;
 pub mod request;
 pub mod serve;
 pub mod shell;
+mod systemd;
 pub mod trace;
 pub mod values;
 

@@ -1,7 +1,6 @@
 //! The verb that stands between clients and devices.
 
 mod requests;
-mod systemd;
 
 use std::io::Write;
 use std::time::Duration;
@@ -12,6 +11,7 @@ use crate::arguments;
 use crate::failure::Failure;
 use crate::interrupt::{Interrupt, Signalled, no_signals};
 use crate::log::{self, Log};
+use crate::systemd;
 
 /// How long a gateway that ends waits for its log to be read.
 const LAST_LINES: Duration = Duration::from_secs(1);

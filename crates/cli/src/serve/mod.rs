@@ -23,6 +23,7 @@ use crate::arguments::{Place, Serve};
 use crate::failure::Failure;
 use crate::interrupt::{Interrupt, Signalled, no_signals};
 use crate::log::{self, Log};
+use crate::systemd::{self, State};
 use crate::{oscore, request, trace};
 use files::Files;
 
@@ -109,6 +110,7 @@ pub async fn serve(flags: Serve, interrupt: &mut Interrupt) -> Result<(), Failur
     }
     let mut server = builder.start().await?;
     announce(&server, &flags)?;
+    systemd::tell(State::Ready);
     let steps = tokio::spawn(trials::step(changing));
     let ended = loop {
         tokio::select! {
@@ -120,6 +122,7 @@ pub async fn serve(flags: Serve, interrupt: &mut Interrupt) -> Result<(), Failur
             ended = server.wait() => break ended,
         }
     };
+    systemd::tell(State::Stopping);
     steps.abort();
     // What was asked is answered still, unless told again.
     tokio::select! {
@@ -132,6 +135,7 @@ pub async fn serve(flags: Serve, interrupt: &mut Interrupt) -> Result<(), Failur
 
 /// Reads certificate, keys and rights again. What cannot be used is told, and what there was stays.
 async fn reload(server: &Server, flags: &Serve, log: &Log) -> Result<(), Failure> {
+    systemd::tell(State::Reloading);
     let read = async {
         let policy = policy(flags)?;
         if flags.credentials.is_given() {
@@ -146,6 +150,7 @@ async fn reload(server: &Server, flags: &Serve, log: &Log) -> Result<(), Failure
         (false, _) => "rights",
     };
     let read = read.await;
+    systemd::tell(State::Ready);
     let mut out = std::io::stdout().lock();
     match read {
         Ok(()) => writeln!(out, "{what} were read again; they hold for new sessions and requests")?,

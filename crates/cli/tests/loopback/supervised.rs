@@ -1,4 +1,4 @@
-//! A gateway that systemd starts: with sockets that are bound already, and told of what it does.
+//! Programs that systemd starts: told of what they do, and a gateway with sockets that are bound already.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
@@ -72,15 +72,38 @@ fn a_gateway_answers_what_came_before_it_and_tells_what_it_does() {
     let mut answer = String::new();
     page.read_to_string(&mut answer).expect("UTF-8");
     assert!(answer.starts_with("HTTP/1.1 404"), "{answer}");
-    signal(&gateway, "HUP");
-    let (first, rest) =
-        heard(&mut gateway, &told).split_once('\n').map(|(first, rest)| (first.to_owned(), rest.to_owned())).unwrap();
-    assert_eq!(first, "RELOADING=1");
-    assert!(rest.strip_prefix("MONOTONIC_USEC=").is_some_and(|time| time.parse::<u64>().is_ok()), "{rest}");
-    assert_eq!(heard(&mut gateway, &told), "READY=1");
-    signal(&gateway, "TERM");
-    assert_eq!(heard(&mut gateway, &told), "STOPPING=1");
-    assert!(gateway.wait().expect("it ends").success());
+    reads_again_and_ends(gateway, &told);
+}
+
+/// Whether it tells that it reads its files again, and that it ends.
+fn reads_again_and_ends(mut program: Child, told: &UnixDatagram) {
+    signal(&program, "HUP");
+    let line = heard(&mut program, told);
+    let time = line.strip_prefix("RELOADING=1\nMONOTONIC_USEC=");
+    assert!(time.is_some_and(|time| time.parse::<u64>().is_ok()), "{line}");
+    assert_eq!(heard(&mut program, told), "READY=1");
+    signal(&program, "TERM");
+    assert_eq!(heard(&mut program, told), "STOPPING=1");
+    assert!(program.wait().expect("it ends").success());
+}
+
+#[test]
+fn a_server_tells_what_it_does() {
+    let folder = fresh_directory("supervised-server");
+    let (rights, name) = (folder.join("rights.toml"), folder.join("notify"));
+    let readers = "[[rule]]\nnetwork = \"127.0.0.0/8\"\npaths = { \"/**\" = [\"GET\"] }\n";
+    std::fs::write(&rights, readers).expect("it can be written");
+    let told = UnixDatagram::bind(&name).expect("a name");
+    told.set_nonblocking(true).expect("a socket");
+    let mut server = Command::new(env!("CARGO_BIN_EXE_millpond"))
+        .args(["serve", "--quiet", "--bind", "127.0.0.1", "--port", "0", "--rights"])
+        .arg(rights)
+        .env("NOTIFY_SOCKET", &name)
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("the program is built");
+    assert_eq!(heard(&mut server, &told), "READY=1");
+    reads_again_and_ends(server, &told);
 }
 
 #[test]

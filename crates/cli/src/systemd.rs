@@ -6,7 +6,7 @@ use crate::failure::Failure;
 
 /// What a service tells.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum State {
+pub(crate) enum State {
     /// It listens, or has read its file again.
     Ready,
     /// It reads its file again.
@@ -17,7 +17,7 @@ pub(super) enum State {
 
 /// Tells who started the program, if that is systemd and wants to know. It goes on without who does not hear it.
 #[cfg(target_os = "linux")]
-pub(super) fn tell(state: State) {
+pub(crate) fn tell(state: State) {
     use std::os::{
         linux::net::SocketAddrExt,
         unix::{
@@ -43,14 +43,14 @@ pub(super) fn tell(state: State) {
 }
 
 #[cfg(not(target_os = "linux"))]
-pub(super) fn tell(_: State) {}
+pub(crate) fn tell(_: State) {}
 
 /// A gateway that uses the sockets that were passed.
 ///
 /// # Errors
 /// One that is neither for datagrams nor for connections.
 #[cfg(unix)]
-pub(super) fn with_sockets(mut builder: Builder) -> Result<Builder, Failure> {
+pub(crate) fn with_sockets(mut builder: Builder) -> Result<Builder, Failure> {
     let mut passed = listenfd::ListenFd::from_env();
     for place in 0..passed.len() {
         if let Ok(Some(socket)) = passed.take_udp_socket(place) {
@@ -70,6 +70,6 @@ pub(super) fn with_sockets(mut builder: Builder) -> Result<Builder, Failure> {
 }
 
 #[cfg(not(unix))]
-pub(super) fn with_sockets(builder: Builder) -> Result<Builder, Failure> {
+pub(crate) fn with_sockets(builder: Builder) -> Result<Builder, Failure> {
     Ok(builder)
 }
