@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -75,6 +77,52 @@ def test_responses_with_message_ids_of_the_server_answer_their_requests(
     found = analysis.of_capture(content, "server")
     assert found.requests.num_rows == 200
     assert not [doubt for doubt in found.figures["doubts"] if "answers" in doubt]
+
+
+def two_ended(packets: Sequence[tuple[float, End, bool, bytes]]) -> bytes:
+    """A capture of one device: when, at which end, whether it is from the device, and the message."""
+    device, server = (bytes((10, 0, 0, 1)), 40_000), (bytes((10, 0, 0, 2)), 5683)
+
+    def block(kind: int, body: bytes) -> bytes:
+        body += bytes(-len(body) % 4)
+        return struct.pack("<II", kind, len(body) + 12) + body + struct.pack("<I", len(body) + 12)
+
+    # the numbers of the block of a section, of an interface, and of a packet; 101 is raw IP
+    blocks = [block(0x0A0D0D0A, struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1))]
+    blocks += [block(1, struct.pack("<HHI", 101, 0, 0))] * 2
+    for seconds, end, is_from_device, message in packets:
+        (source, sport), (target, tport) = (device, server) if is_from_device else (server, device)
+        length = 28 + len(message)
+        head = struct.pack(">BBHHHBBH4s4s", 0x45, 0, length, 0, 0, 64, 17, 0, source, target)
+        data = head + struct.pack(">HHHH", sport, tport, length - 20, 0) + message
+        at = round(seconds * 1e6)
+        number = struct.pack("<IIIII", ENDS.index(end), at >> 32, at & 0xFFFFFFFF, length, length)
+        blocks.append(block(6, number + data))
+    return b"".join(blocks)
+
+
+def test_an_acknowledgement_of_a_separate_response_ends_the_retransmissions() -> None:
+    # a confirmable GET and its acknowledgement, a confirmable answer with a message ID of the server's and its own
+    request, acknowledged = b"\x41\x01\x00\x07t", b"\x60\x00\x00\x07"
+    answer, taken = b"\x41\x45\x80\x00t\xffbody", b"\x60\x00\x80\x00"
+    # (from the device, message, when it leaves) on a path of 1.7 s each way
+    sent = [
+        (True, request, 0.0),
+        (False, acknowledged, 1.7),
+        (True, request, 2.5),
+        (False, acknowledged, 4.2),
+        (False, answer, 4.5),
+        (True, taken, 6.2),
+    ]
+    ends: dict[bool, tuple[End, End]] = {True: ("devices", "server"), False: ("server", "devices")}
+    passed = [(at + 1.7, ends[up][1], up, message) for up, message, at in sent]
+    passed += [(at, ends[up][0], up, message) for up, message, at in sent]
+    true = truth.of(two_ended(sorted(passed, key=lambda packet: packet[0])), {})
+    assert [exchange.answered for exchange in true.exchanges] == [[3_400_000, 5_900_000]]
+    assert true.labels("devices") == {("10.0.0.1:40000", 7, 2_500_000): "spurious"}
+    assert [link.packets for link in true.links] == [3, 3]
+    # one acknowledgement of two, and the answer
+    assert true.goodput_ratio == pytest.approx((32 + 38) / (2 * 32 + 38))
 
 
 def test_behind_a_slow_path_every_retransmission_is_spurious() -> None:

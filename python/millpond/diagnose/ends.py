@@ -23,7 +23,7 @@ _COMMENT = 1
 _HEAD, _PACKET_HEAD, _OPTION = struct.Struct("<II"), struct.Struct("<IIIII"), struct.Struct("<HH")
 _IP_AND_UDP = 28
 _UDP = 17
-_ACKNOWLEDGEMENT = 2
+_ACKNOWLEDGEMENT, _RESET = 2, 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Packet:
     target: Address
     #: Bytes of the IP packet.
     size: int
-    #: Whether its message ID is that of the message that it acknowledges.
+    #: Whether its message ID is that of the message that it acknowledges, or resets.
     acknowledges: bool
     code: int
     message_id: int
@@ -71,7 +71,7 @@ def packets(capture: bytes) -> Iterator[Packet]:
             source=(data[12:16], source),
             target=(data[16:20], target),
             size=length,
-            acknowledges=first >> 4 & 3 == _ACKNOWLEDGEMENT,
+            acknowledges=first >> 4 & 3 in (_ACKNOWLEDGEMENT, _RESET),
             code=code,
             message_id=message_id,
             token=coap[4 : 4 + (first & 15)],

@@ -158,23 +158,40 @@ def of(capture: bytes, scenario: Mapping[str, Any]) -> Truth:
     links = (Link(), Link())
     # a link keeps the order of an exchange's packets: transmissions on their way up, and answers on their way down
     going_up: defaultdict[int, deque[int]] = defaultdict(deque)
-    at_server: dict[int, int] = {}
+    at_server: defaultdict[int, list[int]] = defaultdict(list)
+    # exchanges that the server acknowledged or answered, and those that it answered
+    is_acknowledged, is_answered = set[int](), set[int]()
+    # the exchanges, and transmissions of them, that messages with IDs of the server's belong to
+    by_itself: dict[tuple[Address, int], tuple[Exchange, int]] = {}
     going_down: defaultdict[int, deque[int]] = defaultdict(deque)
-    sizes: dict[tuple[int, int], list[int]] = defaultdict(lambda: [0, 0])
+    # of a transmission, its response and its empty acknowledgement
+    sizes: dict[tuple[int, int], list[int]] = defaultdict(lambda: [0, 0, 0])
+    devices: set[Address] = set()
     for packet in packets(capture):
-        link = links[0 if packet.is_request else 1]
-        leaves = packet.end == ("devices" if packet.is_request else "server")
+        if packet.is_request:
+            devices.add(packet.source)
+        goes_up = packet.source in devices
+        link = links[0 if goes_up else 1]
+        leaves = packet.end == ("devices" if goes_up else "server")
         if leaves and packet.lost != "lost: queue full":
             link.packets += 1
             link.size += packet.size
             link.smallest = min(link.smallest or packet.size, packet.size)
             link.lost_packets += bool(packet.lost)
             link.lost_size += packet.size if packet.lost else 0
-        device = packet.source if packet.is_request else packet.target
+        if goes_up and not packet.is_request:
+            # it acknowledges what the server sent by itself
+            continue
+        device = packet.source if goes_up else packet.target
         key = (device, packet.message_id)
         # a response that is no acknowledgement has a message ID of the server's
         by_id = packet.is_request or packet.acknowledges
-        exchange = open_now.get(key) if by_id else by_token.get((device, packet.token))
+        if by_id:
+            exchange = open_now.get(key)
+        elif leaves:
+            exchange = by_token.get((device, packet.token))
+        else:
+            exchange = by_itself[key][0] if key in by_itself else None
         if packet.is_request and leaves:
             if (
                 exchange is None
@@ -182,7 +199,6 @@ def of(capture: bytes, scenario: Mapping[str, Any]) -> Truth:
                 or packet.at_us - exchange.sent[0] > _LIFETIME_US
             ):
                 exchange = open_now[key] = Exchange(device, packet.message_id, packet.token)
-                by_token[device, packet.token] = exchange
                 found.append(exchange)
             number = len(exchange.sent)
             exchange.sent.append(packet.at_us)
@@ -191,24 +207,38 @@ def of(capture: bytes, scenario: Mapping[str, Any]) -> Truth:
             sizes[id(exchange), number][0] = packet.size
             if not packet.lost:
                 going_up[id(exchange)].append(number)
-        elif exchange is None or not (packet.is_request or packet.is_response):
+        elif exchange is None or not (packet.is_request or packet.is_response or packet.acknowledges):
             continue
         elif packet.is_request:
             number = going_up[id(exchange)].popleft()
             exchange.arrived[number] = packet.at_us
-            at_server[id(exchange)] = number
+            if not at_server[id(exchange)]:
+                by_token[device, exchange.token] = exchange
+            at_server[id(exchange)].append(number)
         elif leaves:
-            # a server answers what arrived last, and a duplicate perhaps not at all
-            number = at_server[id(exchange)]
-            sizes[id(exchange), number][1] = packet.size
+            # the first answer is to what arrived first, however long it took, and a later one to the duplicate that
+            # arrived last; a duplicate is perhaps not answered at all
+            again = id(exchange) in (is_acknowledged if by_id else is_answered)
+            number = at_server[id(exchange)][-1 if again else 0]
+            if not by_id:
+                before, its = by_itself.get(key, (None, 0))
+                number = its if before is exchange else number
+                by_itself[key] = exchange, number
+            is_acknowledged.add(id(exchange))
+            if packet.is_response:
+                is_answered.add(id(exchange))
             if not packet.lost:
+                sizes[id(exchange), number][1 if packet.is_response else 2] = packet.size
                 going_down[id(exchange)].append(number)
         elif going_down[id(exchange)]:
-            exchange.answered[going_down[id(exchange)].popleft()] = packet.at_us
+            number = going_down[id(exchange)].popleft()
+            if exchange.answered[number] is None:
+                exchange.answered[number] = packet.at_us
     for exchange in found:
         if (first := exchange.useful) is not None:
-            for link, useful in zip(links, sizes[id(exchange), first], strict=True):
-                link.useful += useful
+            request, response, acknowledgement = sizes[id(exchange), first]
+            links[0].useful += request
+            links[1].useful += response + acknowledgement
     return Truth(scenario, tuple(found), links)
 
 
