@@ -4,7 +4,7 @@
 //! transmission of the next request was lost, and it came a loop and a timer after it. The most likely is taken.
 
 use crate::exchanges::Exchange;
-use crate::ordered::sorted;
+use crate::ordered::median_of;
 use crate::path::loop_time::{Curve, Track};
 
 /// The answer that was accepted.
@@ -47,22 +47,34 @@ pub(crate) fn accepted(
             Some((index, exchanges.get(index)?, &sample.delays))
         })
     };
-    let distances = sorted(samples().map(|(_, exchange, delays)| {
-        let all = delays.iter().zip(&exchange.answered).map(|(delay, &answer)| (delay - curve.at(answer)).abs());
-        all.fold(9.0, f64::min)
+    let answers = |exchange: &Exchange, delays: &[f64]| exchange.answered.len().min(delays.len());
+    // The loop at each answer of each sample.
+    let all_loops: Vec<f64> = samples()
+        .flat_map(|(_, exchange, delays)| exchange.answered[..answers(exchange, delays)].iter())
+        .map(|&at| curve.at(at))
+        .collect();
+    let mut rest = &all_loops[..];
+    let middle = median_of(samples().map(|(_, exchange, delays)| {
+        let (loops, others) = rest.split_at(answers(exchange, delays));
+        rest = others;
+        delays.iter().zip(loops).map(|(delay, loop_time)| (delay - loop_time).abs()).fold(9.0, f64::min)
     }));
-    let scatter = distances.get(distances.len() / 2).map_or(0.02, |middle| (1.5 * middle).max(0.02));
+    let scatter = middle.map_or(0.02, |middle| (1.5 * middle).max(0.02));
+    let mut likely: Vec<(f64, usize, u8)> = Vec::new();
     let (mut lost_up, mut lost_down) = (0.05, 0.05);
     let mut of = vec![None; exchanges.len()];
     for _ in 0..2 {
         let (mut next_lost, mut next_came, mut answers_lost, mut known) = (0_u32, 0_u32, 0_usize, 0_usize);
+        let mut rest = &all_loops[..];
         for (index, exchange, delays) in samples() {
-            let mut likely: Vec<(f64, usize, u8)> = Vec::with_capacity(4 * delays.len());
+            likely.clear();
+            let (loops, others) = rest.split_at(answers(exchange, delays));
+            rest = others;
             let mut before_lost = 1.0 - lost_down;
-            for (answer, (delay, &at)) in delays.iter().zip(&exchange.answered).enumerate() {
-                let off = delay - curve.at(at);
+            for (answer, ((delay, &at), loop_time)) in delays.iter().zip(&exchange.answered).zip(loops).enumerate() {
+                let off = delay - loop_time;
                 // A device that has its answer sends no more: what it sent before comes within a loop.
-                if exchange.last_sent() - at > curve.at(at) + 4.0 * scatter + SLACK {
+                if exchange.last_sent() - at > loop_time + 4.0 * scatter + SLACK {
                     before_lost *= lost_down;
                     continue;
                 }

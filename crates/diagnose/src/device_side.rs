@@ -3,10 +3,12 @@
 //! Every answer that arrives is seen, and so is every transmission: which of them it answers is told by the round trip of
 //! exchanges nearby.
 
+use smallvec::smallvec;
+
 use crate::exchanges::{Chapter, Exchange};
 use crate::figure::Figure;
 use crate::findings::{Findings, LinkFigures, bytes_of_answers};
-use crate::judgement::Judged;
+use crate::judgement::{Judged, Judgements};
 use crate::ordered::{median_of, quantile, sorted};
 use crate::path::far_rate::{self, far_rate};
 use crate::path::mode::mode;
@@ -189,8 +191,8 @@ fn cost(exchange: &Exchange, expected: &[f64], first: usize) -> f64 {
     costs.into_iter().fold(f64::INFINITY, f64::min)
 }
 
-fn judge(exchange: &Exchange, answered: Answered) -> Vec<Judged> {
-    let mut of = vec![Judged::FIRST; exchange.sent.len()];
+fn judge(exchange: &Exchange, answered: Answered) -> Judgements {
+    let mut of = smallvec![Judged::FIRST; exchange.sent.len()];
     for (number, place) in of.iter_mut().enumerate().skip(1) {
         *place = match answered {
             Answered { confidence, .. } if confidence <= 0.5 => Judged::UNKNOWN,

@@ -190,6 +190,9 @@ impl Reading<'_> {
         let cut = self.ends[end].cut();
         let chapters = self.chapters(cut);
         self.judge(side, end, &chapters, cut);
+        for (end, judged) in self.ends.iter_mut().zip(chapters) {
+            end.recycle(judged);
+        }
     }
 
     /// What each end has seen until then.

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
 use millpond_coap::message::{Kind, MessageId, Token};
+use smallvec::{SmallVec, smallvec};
 
 use crate::peers::{ById, ByPeer, Pair, Pairs};
 use crate::reading::{Datagram, Message, Record, Sort};
@@ -38,6 +39,9 @@ pub(crate) struct Passed {
     pub up: bool,
 }
 
+/// Of what most exchanges have one, none needs a place of its own.
+pub(crate) type Times = SmallVec<[f64; 2]>;
+
 /// One request with all that was seen of it.
 #[derive(Clone, Debug)]
 pub(crate) struct Exchange {
@@ -46,9 +50,9 @@ pub(crate) struct Exchange {
     pub token: Token,
     pub confirmable: bool,
     /// When its transmissions were seen, ascending.
-    pub sent: Vec<f64>,
+    pub sent: Times,
     /// When acknowledgements, resets and responses to it were seen, ascending.
-    pub answered: Vec<f64>,
+    pub answered: Times,
     /// When the same endpoint's next request was first seen, or that which [follows](Chapter::follow) it.
     pub next: Option<f64>,
     /// Bytes of IP packets.
@@ -102,8 +106,8 @@ impl Exchange {
 pub(crate) struct Push {
     pub peer: u32,
     id: MessageId,
-    pub sent: Vec<f64>,
-    pub acknowledged: Vec<f64>,
+    pub sent: Times,
+    pub acknowledged: Times,
 }
 
 /// What is judged together.
@@ -191,6 +195,8 @@ pub(crate) struct Gathering {
     /// Of devices.
     pings: BTreeSet<(u32, u16)>,
     pub chapter: Chapter,
+    /// One that was judged, empty: what it took holds the next.
+    spare: Chapter,
     /// Microseconds since 1970 of the first packet.
     pub origin: Option<i64>,
     /// Microseconds that the times of the file were put forward, for they ran backwards.
@@ -315,8 +321,8 @@ impl Gathering {
             id: message.id,
             token: message.token,
             confirmable: message.kind == Kind::Confirmable,
-            sent: vec![at],
-            answered: Vec::new(),
+            sent: smallvec![at],
+            answered: Times::new(),
             next: None,
             request_bytes: bytes,
             answer_bytes: 0,
@@ -385,7 +391,7 @@ impl Gathering {
             return;
         }
         self.open_pushes.insert(key, chapter.pushes.len() as u32);
-        chapter.pushes.push(Push { peer, id: message.id, sent: vec![at], acknowledged: Vec::new() });
+        chapter.pushes.push(Push { peer, id: message.id, sent: smallvec![at], acknowledged: Times::new() });
     }
 
     fn acknowledgement_of_push(&mut self, at: f64, peer: u32, message: &Message) {
@@ -408,13 +414,13 @@ impl Gathering {
 
     /// The chapter, to be judged as far as it is settled; what is not is in the next one, too.
     pub(crate) fn turn(&mut self, cut: f64) -> Chapter {
-        let full = std::mem::take(&mut self.chapter);
+        let full = std::mem::replace(&mut self.chapter, std::mem::take(&mut self.spare));
         self.open.clear();
         self.open_pushes.clear();
         self.pings.clear();
         let next = &mut self.chapter;
         next.is_later = true;
-        next.packets = full.packets.iter().copied().filter(|packet| packet.at >= cut).collect();
+        next.packets.extend(full.packets.iter().copied().filter(|packet| packet.at >= cut));
         for exchange in full.exchanges.iter().filter(|exchange| exchange.latest() >= cut) {
             let index = next.exchanges.len() as u32;
             self.open.insert((exchange.peer, exchange.id.0), index);
@@ -426,6 +432,15 @@ impl Gathering {
             next.pushes.push(push.clone());
         }
         full
+    }
+
+    /// Takes a chapter back that was judged.
+    pub(crate) fn recycle(&mut self, mut judged: Chapter) {
+        judged.packets.clear();
+        judged.exchanges.clear();
+        judged.pushes.clear();
+        judged.by_peer.clear();
+        self.spare = judged;
     }
 }
 

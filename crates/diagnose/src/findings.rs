@@ -3,7 +3,7 @@
 use crate::doubts::Doubt;
 use crate::exchanges::Exchange;
 use crate::figure::Figure;
-use crate::judgement::{Judged, Verdict};
+use crate::judgement::{Judged, Judgements, Verdict};
 use crate::presets::Presets;
 use crate::rhythm::Rhythm;
 use crate::timers::Timers;
@@ -20,7 +20,7 @@ pub(crate) struct LinkFigures {
 #[derive(Debug)]
 pub(crate) struct Findings {
     /// By exchange and transmission.
-    pub judged: Vec<Vec<Judged>>,
+    pub judged: Vec<Judgements>,
     pub uplink: LinkFigures,
     pub downlink: LinkFigures,
     pub base_rtt_s: Figure,

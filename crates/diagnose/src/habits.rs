@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::exchanges::{Chapter, Exchange};
 use crate::figure::Figure;
 use crate::findings::Findings;
-use crate::judgement::{Judged, Verdict};
+use crate::judgement::{Judged, Judgements, Verdict};
 use crate::ordered::{quantile, sorted};
 use crate::vantage::Side;
 
@@ -30,7 +30,7 @@ impl Alignment {
 const ALIGNED: f64 = 0.5;
 
 /// Exchanges that a device has open at once, where that is no exception.
-pub(crate) fn nstart(side: Side, chapter: &Chapter, judged: &[Vec<Judged>], open: Option<usize>) -> Figure {
+pub(crate) fn nstart(side: Side, chapter: &Chapter, judged: &[Judgements], open: Option<usize>) -> Figure {
     /// Requests of which so many leave while another exchange is open are no exception.
     const OFTEN: f64 = 0.1;
     if let Some(open) = open {

@@ -1,6 +1,7 @@
 //! What a transmission was.
 
 use serde::Serialize;
+use smallvec::SmallVec;
 
 /// What a transmission was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -24,6 +25,9 @@ pub struct Judged {
     /// The share of such verdicts that were right on drawn scenarios: 0.5 if nothing is known.
     pub confidence: f64,
 }
+
+/// Of an exchange, one for each of its transmissions.
+pub(crate) type Judgements = SmallVec<[Judged; 1]>;
 
 impl Judged {
     pub(crate) const FIRST: Self = Self { verdict: Verdict::First, confidence: 1.0 };

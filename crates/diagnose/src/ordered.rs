@@ -3,7 +3,7 @@
 /// Sorts; there are no values that are no numbers among what is measured.
 pub(crate) fn sorted(values: impl IntoIterator<Item = f64>) -> Vec<f64> {
     let mut values: Vec<f64> = values.into_iter().collect();
-    values.sort_by(f64::total_cmp);
+    values.sort_unstable_by(f64::total_cmp);
     values
 }
 
@@ -20,7 +20,9 @@ pub(crate) fn median(sorted: &[f64]) -> Option<f64> {
 
 /// The middle of unsorted samples.
 pub(crate) fn median_of(values: impl IntoIterator<Item = f64>) -> Option<f64> {
-    median(&sorted(values))
+    let mut values: Vec<f64> = values.into_iter().collect();
+    let middle = values.len() / 2;
+    (middle < values.len()).then(|| *values.select_nth_unstable_by(middle, f64::total_cmp).1)
 }
 
 /// The densest place of sorted samples: how many lie within `width(highest of them)` of each other, and their middle.

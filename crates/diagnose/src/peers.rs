@@ -102,6 +102,12 @@ impl ByPeer {
         self.of.iter().map(Vec::as_slice).filter(|of| !of.is_empty())
     }
 
+    /// Forgets all, and keeps their places.
+    pub(crate) fn clear(&mut self) {
+        self.of.iter_mut().for_each(Vec::clear);
+        self.peers = 0;
+    }
+
     /// How many peers have any.
     pub(crate) fn len(&self) -> usize {
         self.peers

@@ -88,8 +88,17 @@ impl Stops {
     /// How likely each transmission was spurious.
     pub(crate) fn spurious(&self, exchange: &Exchange, schedule: Schedule) -> Vec<f64> {
         let mut sum = vec![0.0; exchange.sent.len()];
+        let mut accepted = Vec::new();
+        let (mut known, mut unseen) = (None, Vec::new());
         for &(around, weight) in self.near(exchange.began()) {
-            for (sum, likely) in sum.iter_mut().zip(spurious(exchange, |_| around, schedule)) {
+            let loop_time = (around.time, around.spread);
+            // What has the same loop differs in losses.
+            if known.replace(loop_time) != Some(loop_time) {
+                unseen.clear();
+                unseen.extend(stopped(exchange, |_| loop_time, schedule));
+            }
+            let likely = spurious_if(exchange, unseen.iter().copied(), |_| around, schedule, &mut accepted);
+            for (sum, likely) in sum.iter_mut().zip(likely) {
                 *sum += weight * likely;
             }
         }
@@ -258,27 +267,37 @@ fn hypotheses(
 
 /// How likely an answer to an earlier transmission was accepted, for each transmission: that it was spurious.
 pub(crate) fn spurious(exchange: &Exchange, around: impl Fn(f64) -> Around, schedule: Schedule) -> Vec<f64> {
-    let (mut accepted, mut all) = (vec![0.0; exchange.sent.len()], FLOOR);
     let loop_at = |time| {
         let Around { time, spread, .. } = around(time);
         (time, spread)
     };
-    hypotheses(exchange, stopped(exchange, loop_at, schedule), &around, schedule, |answer, likely| {
+    spurious_if(exchange, stopped(exchange, loop_at, schedule), &around, schedule, &mut Vec::new()).collect()
+}
+
+/// The same if it is known how likely each answer was the last that was waited for.
+fn spurious_if(
+    exchange: &Exchange,
+    stopped: impl Iterator<Item = Unseen>,
+    around: impl Fn(f64) -> Around,
+    schedule: Schedule,
+    accepted: &mut Vec<f64>,
+) -> impl Iterator<Item = f64> {
+    let mut all = FLOOR;
+    accepted.clear();
+    accepted.resize(exchange.sent.len(), 0.0);
+    hypotheses(exchange, stopped, around, schedule, |answer, likely| {
         all += likely;
         if let Some(place) = answer.map(|answer| exchange.asked_by(answer)) {
             accepted[place] += likely;
         }
     });
     let mut until = 0.0;
-    accepted
-        .iter()
-        .map(|likely| {
-            let before = until;
-            until += likely / all;
-            // What nothing explains says nothing.
-            before + 0.5 * FLOOR / all
-        })
-        .collect()
+    accepted.iter().map(move |likely| {
+        let before = until;
+        until += likely / all;
+        // What nothing explains says nothing.
+        before + 0.5 * FLOOR / all
+    })
 }
 
 /// The standard normal distribution (Abramowitz and Stegun, 26.2.17; error below 1e-7).

@@ -1,6 +1,5 @@
 //! What all chapters say together.
 
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use serde::Serialize;
@@ -198,7 +197,8 @@ pub(crate) struct Summary {
     carried: f64,
     hidden_strain: bool,
     windows: Windows,
-    devices: BTreeMap<u32, OfDevice>,
+    /// By the number of the pair.
+    devices: Vec<OfDevice>,
     chapters: Vec<ChapterFigures>,
     doubts: Vec<Doubt>,
     end: f64,
@@ -250,8 +250,14 @@ impl Summary {
             self.exchanges += 1;
             self.counts.add(judged);
             let began = exchange.began();
-            let of =
-                self.devices.entry(exchange.peer).or_insert_with(|| OfDevice { from: began, ..OfDevice::default() });
+            let place = exchange.peer as usize;
+            if place >= self.devices.len() {
+                self.devices.resize(place + 1, OfDevice::default());
+            }
+            let of = &mut self.devices[place];
+            if of.exchanges == 0 {
+                of.from = began;
+            }
             of.exchanges += 1;
             of.counts.add(judged);
             of.to = exchange.last_sent();
@@ -282,10 +288,9 @@ impl Summary {
         endings: &[Ending],
     ) -> Diagnosis {
         let goodput = goodput_ratio(self.useful, self.carried);
-        let mut by_device: Vec<Device> = self
-            .devices
-            .iter()
-            .filter_map(|(&peer, &OfDevice { exchanges, counts, .. })| {
+        let seen = || (0..).zip(&self.devices).filter(|(_, of)| of.exchanges > 0);
+        let mut by_device: Vec<Device> = seen()
+            .filter_map(|(peer, &OfDevice { exchanges, counts, .. })| {
                 let address = pairs.name(peer)?.0;
                 Some(Device { address, exchanges, transmissions: counts.transmissions, retransmissions: counts.into() })
             })
@@ -308,7 +313,7 @@ impl Summary {
             }
         });
         let spans = spans.collect();
-        let ports = self.devices.iter().filter_map(|(&peer, of)| Some((pairs.name(peer)?.0, of.from, of.to)));
+        let ports = seen().filter_map(|(peer, of)| Some((pairs.name(peer)?.0, of.from, of.to)));
         let mut doubts = crate::doubts::of_reading(oddities, census, endings);
         doubts.extend(crate::doubts::of_ports(ports));
         for doubt in self.doubts {

@@ -3,7 +3,9 @@
 //! A request of a device that asks again as soon as it is answered comes one loop after the answer that it accepted. Which
 //! one that was is not seen; but over many devices only the true answers agree, since their timers are dithered.
 
-use crate::exchanges::Chapter;
+use smallvec::smallvec;
+
+use crate::exchanges::{Chapter, Times};
 use crate::ordered::{densest, median_of, sorted};
 
 /// An exchange, and how long after each of its answers its device's next request came.
@@ -14,7 +16,7 @@ pub(crate) struct Sample {
     /// Its index; `None` of an acknowledged push, which shows the loop directly.
     pub exchange: Option<usize>,
     /// Seconds.
-    pub delays: Vec<f64>,
+    pub delays: Times,
 }
 
 /// The loop over time.
@@ -43,7 +45,7 @@ pub(crate) fn track(chapter: &Chapter, longest: f64) -> Track {
         if exchange.separate || next <= first {
             return None;
         }
-        let delays: Vec<f64> =
+        let delays: Times =
             exchange.answered.iter().filter(|&&answer| answer < next).map(|answer| next - answer).collect();
         if delays.last().is_none_or(|&shortest| shortest > longest) {
             return None;
@@ -51,7 +53,7 @@ pub(crate) fn track(chapter: &Chapter, longest: f64) -> Track {
         Some(Sample { at: first, exchange: Some(index), delays })
     });
     let of_pushes = chapter.pushes.iter().filter_map(|push| match (&push.sent[..], &push.acknowledged[..]) {
-        (&[sent], &[acknowledged]) => Some(Sample { at: sent, exchange: None, delays: vec![acknowledged - sent] }),
+        (&[sent], &[acknowledged]) => Some(Sample { at: sent, exchange: None, delays: smallvec![acknowledged - sent] }),
         _ => None,
     });
     let mut samples: Vec<Sample> = of_exchanges.chain(of_pushes).collect();

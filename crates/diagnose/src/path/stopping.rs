@@ -25,6 +25,8 @@ const MOST: usize = 2000;
 const LOSSES: [f64; 5] = [0.003, 0.02, 0.05, 0.1, 0.2];
 /// Cases of which one logarithm is taken: their product is no smaller than numbers can be.
 const TOGETHER: usize = 64;
+/// Rates at which the queue is replayed together.
+const RATES: usize = 8;
 
 struct Case {
     /// Place among the answers of all cases, and seconds since the first transmission, of each answer.
@@ -88,15 +90,16 @@ pub(crate) fn stopping(
         best.as_ref().map(|(likely, found)| (*likely, *found))
     };
     let mut coarse = None;
-    for rate in geometric((0.15 * carried).max(2e3), 3e5, 80) {
-        let waits = queue::endless(times, sizes, rate);
-        if waits.iter().fold(0.0_f64, |most, &wait| most.max(wait)) < 0.05 {
-            break;
-        }
-        let waits = of_cases(&waits);
-        for &base in &bases {
-            for lost in LOSSES {
-                coarse = consider(&waits, Stopping { rate, base, lost, buffer: None }, 0.0);
+    let rates: Vec<f64> = geometric((0.15 * carried).max(2e3), 3e5, 80).collect();
+    'rates: for rates in rates.as_chunks::<RATES>().0 {
+        for (rate, (waits, longest)) in rates.iter().zip(queue::endless_at(times, sizes, *rates, &places)) {
+            if longest < 0.05 {
+                break 'rates;
+            }
+            for &base in &bases {
+                for lost in LOSSES {
+                    coarse = consider(&waits, Stopping { rate: *rate, base, lost, buffer: None }, 0.0);
+                }
             }
         }
     }
@@ -105,8 +108,9 @@ pub(crate) fn stopping(
         return None;
     }
     let mut fine = coarse;
-    for rate in geometric(coarse.rate * 0.94, coarse.rate * 1.06, 13) {
-        let waits = of_cases(&queue::endless(times, sizes, rate));
+    let rates: Vec<f64> = geometric(coarse.rate * 0.94, coarse.rate * 1.06, 13).collect();
+    let rates: &[f64; 13] = rates.as_slice().try_into().ok()?;
+    for (&rate, (waits, _)) in rates.iter().zip(queue::endless_at(times, sizes, *rates, &places)) {
         fine = consider(&waits, Stopping { rate, ..coarse }, 0.0).map_or(fine, |(_, found)| found);
     }
     if times.len() < 40_000 {

@@ -1,7 +1,7 @@
 //! How much the queues hold, and what the radio loses besides.
 
 use super::{Downlink, Evidence, Followed, Losses, Reaction, losses, quantile, queue, sorted};
-use crate::judgement::{Judged, Verdict};
+use crate::judgement::{Judgements, Verdict};
 use crate::ordered::median_of;
 
 /// What is known of the downlink's queue and losses, and of the uplink's queue.
@@ -29,7 +29,7 @@ pub(super) enum Filled {
     Modelled,
 }
 
-pub(super) fn queues(evidence: &Evidence<'_>, judged: &[Vec<Judged>], lost_up: f64) -> Queues {
+pub(super) fn queues(evidence: &Evidence<'_>, judged: &[Judgements], lost_up: f64) -> Queues {
     let mut found = Queues { losses: losses(met(evidence, judged)), ..Queues::default() };
     match (&evidence.closed, evidence.downlink) {
         (Some(_), Downlink::Reactions(reaction)) => behind_reactions(evidence, reaction, &mut found),
@@ -77,11 +77,12 @@ fn longest_wait(evidence: &Evidence<'_>, loops: impl Iterator<Item = (f64, Follo
 }
 
 /// Answers with the loop that they met and whether they were lost.
-fn met(evidence: &Evidence<'_>, judged: &[Vec<Judged>]) -> Vec<(f64, bool)> {
-    let around = super::verdicts::mostly_single(evidence);
+fn met(evidence: &Evidence<'_>, judged: &[Judgements]) -> Vec<(f64, bool)> {
+    let is_told = evidence.closed.is_some() || evidence.replayed.is_some();
+    let around = (!is_told).then(|| super::verdicts::mostly_single(evidence));
     let mut met = Vec::new();
     for (index, exchange) in evidence.chapter.exchanges.iter().enumerate() {
-        let of = judged.get(index).map(Vec::as_slice).unwrap_or_default();
+        let of = judged.get(index).map(Judgements::as_slice).unwrap_or_default();
         if let (Some(accepted), Some(closed)) = (evidence.accepted(index), &evidence.closed) {
             let heard = exchange.answered.iter().take(accepted.answer + 1).enumerate();
             met.extend(heard.map(|(answer, &at)| (closed.curve.at(at), answer < accepted.answer)));
@@ -94,7 +95,7 @@ fn met(evidence: &Evidence<'_>, judged: &[Vec<Judged>]) -> Vec<(f64, bool)> {
                 let lost = answer < last && of.get(answer + 1).is_some_and(|next| next.verdict == Verdict::Needed);
                 (replayed.at(at), lost)
             }));
-        } else if evidence.closed.is_none() && evidence.replayed.is_none() && around(exchange.began()) {
+        } else if around.as_ref().is_some_and(|around| around(exchange.began())) {
             let answers = exchange.answered.len();
             met.extend((0..answers).map(|answer| (0.0, answer + 1 < answers)));
         }

@@ -5,9 +5,9 @@ use super::{Downlink, Evidence, LONGEST_LOOP, far_rate, verdicts};
 use crate::doubts::Doubt;
 use crate::figure::Figure;
 use crate::findings::{Findings, LinkFigures, bytes_of_answers};
-use crate::judgement::Judged;
+use crate::judgement::Judgements;
 
-pub(super) fn of(evidence: &Evidence<'_>, judged: Vec<Vec<Judged>>) -> Findings {
+pub(super) fn of(evidence: &Evidence<'_>, judged: Vec<Judgements>) -> Findings {
     let late = verdicts::late_by_a_timer(evidence);
     let (lost_up, checked) = late.unwrap_or_else(|| verdicts::lost_before(evidence));
     let queues = queues(evidence, &judged, lost_up);

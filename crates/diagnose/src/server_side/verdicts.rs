@@ -3,10 +3,14 @@
 //! Where loops are closed, the accepted answer says so. Elsewhere the loop's time, as far as it is known or bounded, is
 //! compared with the time between the answers before and the retransmission.
 
+use std::cell::OnceCell;
+
+use smallvec::smallvec;
+
 use super::{Evidence, Pauses};
 use crate::confidence;
 use crate::exchanges::Exchange;
-use crate::judgement::Judged;
+use crate::judgement::{Judged, Judgements};
 use crate::ordered::{median_of, sorted};
 use crate::stops::spurious;
 
@@ -16,21 +20,18 @@ struct Surroundings<'e> {
     /// When exchanges began, and how many of them up to each took one transmission.
     began: Vec<f64>,
     singles_until: Vec<u32>,
-    /// Bytes to devices until each packet.
-    bytes_until: Vec<f64>,
-    heaviest: f64,
-    usual: f64,
+    loads: OnceCell<Loads>,
 }
 
 /// For each exchange, what each of its transmissions was.
-pub(super) fn judge(evidence: &Evidence<'_>) -> Vec<Vec<Judged>> {
+pub(super) fn judge(evidence: &Evidence<'_>) -> Vec<Judgements> {
     let around = Surroundings::of(evidence);
     let exchanges = &evidence.chapter.exchanges;
-    let mut judged: Vec<Vec<Judged>> = exchanges
+    let mut judged: Vec<Judgements> = exchanges
         .iter()
         .enumerate()
         .map(|(index, exchange)| {
-            let mut of = vec![Judged::FIRST; exchange.sent.len()];
+            let mut of: Judgements = smallvec![Judged::FIRST; exchange.sent.len()];
             if of.len() == 1 {
                 return of;
             }
@@ -73,32 +74,9 @@ impl<'e> Surroundings<'e> {
             singles += u32::from(*single);
             singles
         });
-        let mut bytes = 0.0;
-        let bytes_until = evidence.sent.1.iter().map(|&size| {
-            bytes += f64::from(size);
-            bytes
-        });
-        let mut around = Self {
-            evidence,
-            singles_until: singles_until.collect(),
-            began: by_time.into_iter().map(|(at, _)| at).collect(),
-            bytes_until: bytes_until.collect(),
-            heaviest: 0.0,
-            usual: 0.0,
-        };
-        let last = exchanges.iter().filter_map(|exchange| exchange.answered.last());
-        around.heaviest = last.map(|&at| around.load(at)).fold(0.0, f64::max);
-        let first = exchanges.iter().filter_map(|exchange| exchange.answered.first());
-        around.usual = median_of(first.map(|&at| around.load(at))).unwrap_or_default();
-        around
-    }
-
-    /// Bytes sent to devices in the ten seconds until a time.
-    fn load(&self, time: f64) -> f64 {
-        let times = &self.evidence.sent.0;
-        let until =
-            |place: usize| place.checked_sub(1).and_then(|place| self.bytes_until.get(place)).copied().unwrap_or(0.0);
-        until(times.partition_point(|&at| at <= time)) - until(times.partition_point(|&at| at < time - 10.0))
+        let singles_until = singles_until.collect();
+        let began = by_time.into_iter().map(|(at, _)| at).collect();
+        Self { evidence, singles_until, began, loads: OnceCell::new() }
     }
 
     /// The share of exchanges around a time that took one transmission: where most did, the loop is shorter than a timer.
@@ -130,8 +108,7 @@ impl<'e> Surroundings<'e> {
         if evidence.pauses.as_ref().is_some_and(bound) {
             return Judged::needed(0.95);
         }
-        let crowded = self.heaviest > 4.0 * self.usual && self.load(last) > 0.5 * self.heaviest;
-        if crowded && evidence.pauses.is_none() {
+        if evidence.pauses.is_none() && self.loads.get_or_init(|| Loads::of(evidence)).is_crowded(last) {
             return Judged::UNKNOWN;
         }
         match self.singles(exchange.began()) {
@@ -142,8 +119,45 @@ impl<'e> Surroundings<'e> {
     }
 }
 
+/// How much is sent to devices.
+struct Loads {
+    times: Vec<f64>,
+    /// Bytes until each packet.
+    until: Vec<f64>,
+    heaviest: f64,
+    usual: f64,
+}
+
+impl Loads {
+    fn of(evidence: &Evidence<'_>) -> Self {
+        let exchanges = &evidence.chapter.exchanges;
+        let (times, sizes) = evidence.sent.clone();
+        let mut bytes = 0.0;
+        let until = sizes.into_iter().map(|size| {
+            bytes += f64::from(size);
+            bytes
+        });
+        let mut loads = Self { times, until: until.collect(), heaviest: 0.0, usual: 0.0 };
+        let last = exchanges.iter().filter_map(|exchange| exchange.answered.last());
+        loads.heaviest = last.map(|&at| loads.at(at)).fold(0.0, f64::max);
+        let first = exchanges.iter().filter_map(|exchange| exchange.answered.first());
+        loads.usual = median_of(first.map(|&at| loads.at(at))).unwrap_or_default();
+        loads
+    }
+
+    /// Bytes in the ten seconds until a time.
+    fn at(&self, time: f64) -> f64 {
+        let until = |place: usize| place.checked_sub(1).and_then(|place| self.until.get(place)).copied().unwrap_or(0.0);
+        until(self.times.partition_point(|&at| at <= time)) - until(self.times.partition_point(|&at| at < time - 10.0))
+    }
+
+    fn is_crowded(&self, time: f64) -> bool {
+        self.heaviest > 4.0 * self.usual && self.at(time) > 0.5 * self.heaviest
+    }
+}
+
 /// From when the device stopped, where the loop is known; the sure and the even are told, what is between is not.
-fn by_stop(evidence: &Evidence<'_>, exchange: &Exchange) -> Option<Vec<Judged>> {
+fn by_stop(evidence: &Evidence<'_>, exchange: &Exchange) -> Option<Judgements> {
     const MUCH_LOST: f64 = 0.3;
     const FULL: f64 = 0.25;
     let schedule = evidence.schedule();
@@ -154,7 +168,7 @@ fn by_stop(evidence: &Evidence<'_>, exchange: &Exchange) -> Option<Vec<Judged>> 
         Some(around) => spurious(exchange, |time| evidence.around(time).unwrap_or(around), schedule),
         None => evidence.stops.as_ref()?.spurious(exchange, schedule),
     };
-    let mut of: Vec<Judged> = spurious.into_iter().map(|likely| confidence::by_stop(likely, !hidden)).collect();
+    let mut of: Judgements = spurious.into_iter().map(|likely| confidence::by_stop(likely, !hidden)).collect();
     if let Some(first) = of.first_mut() {
         *first = Judged::FIRST;
     }
