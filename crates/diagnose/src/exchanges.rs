@@ -345,6 +345,11 @@ impl Gathering {
             }
             return;
         };
+        // What came by itself before was a notification of an earlier request with the same token.
+        if message.sort == Sort::Response && exchange.separate && exchange.answered.len() >= exchange.sent.len() {
+            exchange.answered.clear();
+            exchange.separate = false;
+        }
         if exchange.answered.is_empty() {
             exchange.first_answer = message.token;
         }
@@ -479,6 +484,19 @@ mod tests {
         let chapter = gathering.turn(cut);
         assert!(chapter.exchanges.iter().all(|exchange| is_settled(exchange, cut)));
         assert_eq!((chapter.packets.len(), gathering.chapter.packets.len()), (4, 0));
+    }
+
+    #[test]
+    fn a_notification_that_crosses_its_end_is_no_answer_to_it() {
+        let mut gathering = Gathering::default();
+        asked(&mut gathering, 0, 1);
+        let ends = (([192, 0, 2, 2], 5683).into(), ([192, 0, 2, 1], 40_000).into());
+        for (time, kind, id) in [(1_000_000, Kind::NonConfirmable, 500), (3_000_000, Kind::Acknowledgement, 1)] {
+            let answer = Message { kind, sort: Sort::Response, id: MessageId(id), token: Token::EMPTY, payload: 1 };
+            gathering.take(time, 50, ends, &answer);
+        }
+        let [exchange] = &gathering.chapter.exchanges[..] else { panic!("{:?}", gathering.chapter.exchanges) };
+        assert_eq!((&exchange.answered[..], exchange.separate), (&[3.0][..], false));
     }
 
     #[test]
