@@ -152,8 +152,8 @@ impl Chapter {
         let exchanges = &mut self.exchanges;
         for of_peer in self.by_peer.each() {
             for (place, &index) in of_peer.iter().enumerate() {
-                let next =
-                    of_peer.get(place + open).and_then(|&next| exchanges.get(next as usize)).map(Exchange::began);
+                let later = place.checked_add(open).and_then(|later| of_peer.get(later));
+                let next = later.and_then(|&next| exchanges.get(next as usize)).map(Exchange::began);
                 if let Some(exchange) = exchanges.get_mut(index as usize) {
                     exchange.next = next;
                 }
@@ -497,6 +497,21 @@ mod tests {
         }
         let [exchange] = &gathering.chapter.exchanges[..] else { panic!("{:?}", gathering.chapter.exchanges) };
         assert_eq!((&exchange.answered[..], exchange.separate), (&[3.0][..], false));
+    }
+
+    #[test]
+    fn nothing_follows_of_more_exchanges_than_there_are() {
+        let mut gathering = Gathering::default();
+        for id in 0..3 {
+            asked(&mut gathering, 1_000_000 * i64::from(id), id);
+        }
+        let followed = |chapter: &mut Chapter, open| {
+            chapter.follow(open);
+            chapter.exchanges.iter().map(|exchange| exchange.next).collect::<Vec<_>>()
+        };
+        let chapter = &mut gathering.chapter;
+        assert_eq!(followed(chapter, 2), [Some(2.0), None, None]);
+        assert_eq!(followed(chapter, usize::MAX), [None; 3]);
     }
 
     #[test]
