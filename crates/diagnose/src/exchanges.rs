@@ -64,6 +64,8 @@ pub(crate) struct Exchange {
     pub separate: bool,
     /// Its copies have tokens of their own.
     pub is_named: bool,
+    /// It registers for notifications.
+    observes: bool,
     /// The token of the first answer; empty if it had none.
     first_answer: Token,
 }
@@ -330,6 +332,7 @@ impl Gathering {
             answer_payload: 0,
             separate: false,
             is_named: false,
+            observes: message.observes,
             first_answer: Token::EMPTY,
         });
     }
@@ -367,7 +370,8 @@ impl Gathering {
         let asked = chapter.by_peer.of(peer).iter().rev().take(RECENT).copied().find(|&index| {
             chapter.exchanges.get(index as usize).is_some_and(|known| {
                 let is_its = known.token == message.token || known.is_named && is_of(known.token, message.token);
-                is_its && at - known.began() <= EXCHANGE_LIFETIME
+                // A notification answers nothing but a registration.
+                is_its && (known.observes || !message.observes) && at - known.began() <= EXCHANGE_LIFETIME
             })
         });
         if let Some(exchange) = asked.and_then(|index| chapter.exchanges.get_mut(index as usize)) {
@@ -464,63 +468,4 @@ pub(crate) fn is_settled(exchange: &Exchange, cut: f64) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A device that asks, at a time in microseconds, with a message ID.
-    fn asked(gathering: &mut Gathering, time: i64, id: u16) {
-        let ends = (([192, 0, 2, 1], 40_000).into(), ([192, 0, 2, 2], 5683).into());
-        let (kind, sort, id) = (Kind::Confirmable, Sort::Request, MessageId(id));
-        gathering.take(time, 40, ends, &Message { kind, sort, id, token: Token::EMPTY, payload: 0 });
-    }
-
-    #[test]
-    fn a_chapter_ends_where_the_clock_stands_still() {
-        let mut gathering = Gathering::default();
-        for id in 0..4 {
-            asked(&mut gathering, 7, id);
-        }
-        let cut = gathering.cut();
-        let chapter = gathering.turn(cut);
-        assert!(chapter.exchanges.iter().all(|exchange| is_settled(exchange, cut)));
-        assert_eq!((chapter.packets.len(), gathering.chapter.packets.len()), (4, 0));
-    }
-
-    #[test]
-    fn a_notification_that_crosses_its_end_is_no_answer_to_it() {
-        let mut gathering = Gathering::default();
-        asked(&mut gathering, 0, 1);
-        let ends = (([192, 0, 2, 2], 5683).into(), ([192, 0, 2, 1], 40_000).into());
-        for (time, kind, id) in [(1_000_000, Kind::NonConfirmable, 500), (3_000_000, Kind::Acknowledgement, 1)] {
-            let answer = Message { kind, sort: Sort::Response, id: MessageId(id), token: Token::EMPTY, payload: 1 };
-            gathering.take(time, 50, ends, &answer);
-        }
-        let [exchange] = &gathering.chapter.exchanges[..] else { panic!("{:?}", gathering.chapter.exchanges) };
-        assert_eq!((&exchange.answered[..], exchange.separate), (&[3.0][..], false));
-    }
-
-    #[test]
-    fn nothing_follows_of_more_exchanges_than_there_are() {
-        let mut gathering = Gathering::default();
-        for id in 0..3 {
-            asked(&mut gathering, 1_000_000 * i64::from(id), id);
-        }
-        let followed = |chapter: &mut Chapter, open| {
-            chapter.follow(open);
-            chapter.exchanges.iter().map(|exchange| exchange.next).collect::<Vec<_>>()
-        };
-        let chapter = &mut gathering.chapter;
-        assert_eq!(followed(chapter, 2), [Some(2.0), None, None]);
-        assert_eq!(followed(chapter, usize::MAX), [None; 3]);
-    }
-
-    #[test]
-    fn an_exchange_has_no_more_copies_than_are_kept() {
-        let mut gathering = Gathering::default();
-        for number in 0..2 * MOST_COPIES as i64 {
-            asked(&mut gathering, 2000 * number, 1);
-        }
-        let sent: Vec<usize> = gathering.chapter.exchanges.iter().map(|exchange| exchange.sent.len()).collect();
-        assert_eq!(sent, [MOST_COPIES, MOST_COPIES]);
-    }
-}
+mod tests;

@@ -83,6 +83,7 @@ impl Sessions {
             id: MessageId(session.requests),
             token: Token::EMPTY,
             payload: 0,
+            observes: false,
         })
     }
 

@@ -1,6 +1,6 @@
 //! What a message of CoAP says that a diagnosis needs.
 
-use millpond_coap::message::{Code, Kind, Message as Parsed, MessageId, Token};
+use millpond_coap::message::{Code, Kind, Message as Parsed, MessageId, Token, number};
 
 use super::Datagram;
 
@@ -13,6 +13,8 @@ pub(crate) struct Message {
     pub token: Token,
     /// Bytes of its payload.
     pub payload: u32,
+    /// Of a request, that it registers; of a response, that it may be a notification (RFC 7641 §2).
+    pub observes: bool,
 }
 
 /// What its code makes it.
@@ -29,7 +31,9 @@ pub(crate) fn message(datagram: &Datagram<'_>) -> Option<Message> {
     match Parsed::parse(datagram.payload) {
         Ok(read) => {
             let payload = if read.payload().is_empty() { 0 } else { read.payload().len().saturating_add(missing) };
-            reduced(read.kind, read.code, read.id, read.token, payload)
+            let observes = |value: &[u8]| !read.code.is_request() || value.iter().all(|&byte| byte == 0);
+            let observes = read.option(number::OBSERVE).is_some_and(observes);
+            Some(Message { observes, ..reduced(read.kind, read.code, read.id, read.token, payload)? })
         }
         Err(error) => {
             let (kind, id) = error.header?;
@@ -50,5 +54,5 @@ fn reduced(kind: Kind, code: Code, id: MessageId, token: Token, payload: usize) 
         code if code.is_empty() => Sort::Empty,
         _ => return None,
     };
-    Some(Message { kind, sort, id, token, payload: u32::try_from(payload).unwrap_or(u32::MAX) })
+    Some(Message { kind, sort, id, token, payload: u32::try_from(payload).unwrap_or(u32::MAX), observes: false })
 }
