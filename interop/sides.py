@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal, TypeAlias
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
@@ -23,8 +24,12 @@ TOOLS = ROOT / ".tools" / "interop"
 _PORTS = itertools.count(16 * os.getpid())
 
 
+How: TypeAlias = Literal["get", "non", "open"]
+"""Requests one after the other, the same non-confirmable, or all of them at once."""
+
+
 class Missing(Exception):
-    """A peer is not installed here; says how it could be."""
+    """A peer is not installed here, or cannot do what is asked of it; says how it could be, or why not."""
 
 
 @dataclass(frozen=True)
@@ -82,9 +87,17 @@ class Peer:
         """The command that sends one confirmable GET."""
         return [*self.command(), "get", uri]
 
-    def asking_often(self, count: int) -> Callable[[str], list[str]]:
-        """The command of a process that sends so many, one after the other."""
-        return lambda uri: [*self.command(), f"get*{count}", uri]
+    def asking_often(self, count: int, how: How = "get") -> Callable[[str], list[str]]:
+        """The command of a process that sends so many. Raises `Missing` where its client does not do so."""
+        return lambda uri: [*self.command(), f"{how}*{count}", uri]
+
+    def observing(self, uri: str) -> list[str]:
+        """The command that ends after some notifications."""
+        return [*self.command(), "observe", uri]
+
+    def serving_at(self, address: str) -> list[str]:
+        """The command of its server on CoAP's port of an address."""
+        return [*self.command(), "serve", "5683", address]
 
     def discover(self, within: list[str], uri: str) -> str:
         """What its client prints of the answers of a group."""
@@ -103,7 +116,7 @@ class Peer:
 
     def observe(self, uri: str) -> list[str]:
         """Three notifications that its client gets."""
-        done = subprocess.run([*self.command(), "observe", uri], capture_output=True, check=False, text=True)
+        done = subprocess.run(self.observing(uri), capture_output=True, check=False, text=True)
         assert done.returncode == 0, f"{self.name}: {done.stderr}"
         return done.stdout.split()
 
@@ -198,9 +211,18 @@ class Libcoap(Peer):
     def asking_once(self, uri: str) -> list[str]:
         return [self.program("client"), "-B", "90", "-m", "get", uri]
 
-    def asking_often(self, count: int) -> Callable[[str], list[str]]:
-        # A second after each answer.
-        return lambda uri: [self.program("client"), "-B", "90", "-m", "get", "-G", str(count), uri]
+    def asking_often(self, count: int, how: How = "get") -> Callable[[str], list[str]]:
+        if how == "open":
+            raise Missing("libcoap's client asks for one thing at a time")
+        # A second after each answer. It ends where none comes to what is not confirmable.
+        flags = ["-N", "-B", "8"] if how == "non" else ["-B", "90"]
+        return lambda uri: [self.program("client"), *flags, "-m", "get", "-G", str(count), uri]
+
+    def observing(self, uri: str) -> list[str]:
+        return [self.program("client"), "-s", "8", uri]
+
+    def serving_at(self, address: str) -> list[str]:
+        return [self.program("server"), "-A", address]
 
     def discover(self, within: list[str], uri: str) -> str:
         arguments = [*within, self.program("client"), "-N", "-B", "3", uri]

@@ -1,6 +1,11 @@
-"""aiocoap as a peer: `serve PORT [GROUP INTERFACE ADDRESS]`, `discover URI`, `get*N URI` or `METHOD URI [PAYLOAD]`."""
+"""aiocoap as a peer: `serve PORT [ADDRESS]`, `discover URI` or `METHOD URI [PAYLOAD]`.
+
+As one of a group: `serve PORT GROUP INTERFACE ADDRESS`. So many GETs: `get*N URI` one after the other, `non*N URI` of
+those that are not confirmable, `open*N URI` all at once.
+"""
 
 import asyncio
+import contextlib
 import importlib
 import os
 import sys
@@ -15,6 +20,8 @@ Context = getattr(importlib.import_module(_HOME), _NAME)
 
 LARGE = bytes(65 + i % 26 for i in range(20_000))
 BENCH = b"0123456789012345678901234567890123456789"
+PATIENCE = 5.0
+"""Seconds after which a request that is not confirmable has no answer."""
 
 
 class Test(aiocoap.resource.Resource):
@@ -100,8 +107,8 @@ class Counter(aiocoap.resource.ObservableResource):
         return aiocoap.Message(payload=f"{self.count}".encode())
 
 
-async def serve(port: int, *group: str) -> None:
-    """Serves until killed, as one of a group on an interface if that is given."""
+async def serve(port: int, *where: str) -> None:
+    """Serves until killed, at an address or as one of a group on an interface if that is given."""
     site = aiocoap.resource.Site()
     site.add_resource([".well-known", "core"], aiocoap.resource.WKCResource(site.get_resources_as_linkheader))
     for name, resource in {
@@ -114,12 +121,31 @@ async def serve(port: int, *group: str) -> None:
         "tally": Tally(),
     }.items():
         site.add_resource([name], resource)
-    if group:
-        await Context.create_server_context(site, bind=("::", port), multicast=[(group[0], group[1])])
+    if len(where) > 1:
+        await Context.create_server_context(site, bind=("::", port), multicast=[(where[0], where[1])])
     else:
-        await Context.create_server_context(site, bind=("127.0.0.1", port))
+        await Context.create_server_context(site, bind=(where[0] if where else "127.0.0.1", port))
     print("ready", flush=True)
     await asyncio.get_running_loop().create_future()
+
+
+async def ask_often(context: aiocoap.Context, how: str, count: int, uri: str) -> None:
+    """So many GETs, one after the other or all at once."""
+
+    async def get() -> None:
+        kind = aiocoap.NON if how == "non" else aiocoap.CON
+        response = context.request(aiocoap.Message(code=codes.GET, mtype=kind, uri=uri)).response
+        if how == "non":
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(response, PATIENCE)
+        else:
+            await response
+
+    if how == "open":
+        await asyncio.gather(*(get() for _ in range(count)))
+    else:
+        for _ in range(count):
+            await get()
 
 
 async def ask(method: str, uri: str, payload: bytes) -> None:
@@ -144,9 +170,9 @@ async def ask(method: str, uri: str, payload: bytes) -> None:
         print(response.code.dotted, response.payload.decode(), flush=True)
         await context.shutdown()
         return
-    if method.startswith("get*"):
-        for _ in range(int(method[4:])):
-            await context.request(aiocoap.Message(code=codes.GET, uri=uri)).response
+    how, _, count = method.partition("*")
+    if count:
+        await ask_often(context, how, int(count), uri)
         await context.shutdown()
         return
     code = {"ipatch": codes.iPATCH}.get(method) or getattr(codes, method.upper())

@@ -1,10 +1,12 @@
-// go-coap as a peer: `serve PORT [GROUP INTERFACE ADDRESS]`, `discover URI`, `get*N URI` or
-// `METHOD URI [PAYLOAD]`.
+// go-coap as a peer: `serve PORT [ADDRESS]`, `serve PORT GROUP INTERFACE ADDRESS`, `discover URI` or
+// `METHOD URI [PAYLOAD]`. So many GETs: `get*N URI` one after the other, `non*N URI` of those that are not confirmable,
+// `open*N URI` all at once.
 package main
 
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	gonet "net"
@@ -27,6 +29,9 @@ import (
 	"github.com/plgd-dev/go-coap/v3/udp/client"
 )
 
+// After so long a request that is not confirmable has no answer.
+const patience = 5 * time.Second
+
 // For measurements.
 var bench = []byte("0123456789012345678901234567890123456789")
 
@@ -44,7 +49,7 @@ func answer(w mux.ResponseWriter, code codes.Code, body []byte) {
 	}
 }
 
-func serve(port string, group []string) error {
+func serve(port string, where []string) error {
 	var lock sync.Mutex
 	var kept []byte
 	router := mux.NewRouter()
@@ -86,11 +91,15 @@ func serve(port string, group []string) error {
 		}
 		go notify(w.Conn(), r.Token())
 	})
-	if len(group) > 0 {
-		return serveGroup(port, group[0], group[1], router)
+	if len(where) > 1 {
+		return serveGroup(port, where[0], where[1], router)
+	}
+	address := "127.0.0.1"
+	if len(where) > 0 {
+		address = where[0]
 	}
 	fmt.Println("ready")
-	return coap.ListenAndServe("udp", "127.0.0.1:"+port, router)
+	return coap.ListenAndServe("udp", address+":"+port, router)
 }
 
 func serveGroup(port, group, where string, router *mux.Router) error {
@@ -149,24 +158,69 @@ func notify(to mux.Conn, token message.Token) {
 	}
 }
 
+func askOften(ctx context.Context, how string, count int, path string, to *client.Conn) error {
+	if how == "open" {
+		done := make(chan error, count)
+		for range count {
+			go func() {
+				_, err := to.Get(ctx, path)
+				done <- err
+			}()
+		}
+		var err error
+		for range count {
+			err = errors.Join(err, <-done)
+		}
+		return err
+	}
+	for range count {
+		if how == "get" {
+			if _, err := to.Get(ctx, path); err != nil {
+				return err
+			}
+			continue
+		}
+		limited, cancel := context.WithTimeout(ctx, patience)
+		request, err := to.NewGetRequest(limited, path)
+		if err == nil {
+			request.SetType(message.NonConfirmable)
+			_, err = to.Do(request)
+		}
+		cancel()
+		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+			return err
+		}
+	}
+	return nil
+}
+
 func ask(method, where string, payload []byte) error {
 	at, err := url.Parse(where)
 	if err != nil {
 		return err
 	}
-	to, err := udp.Dial(at.Host)
+	how, many, isMany := strings.Cut(method, "*")
+	count := 1
+	if isMany {
+		if count, err = strconv.Atoi(many); err != nil {
+			return err
+		}
+	}
+	var settings []udp.Option
+	if how == "open" {
+		// Its own timer, and as many open as there are.
+		settings = append(settings, options.WithTransmission(uint32(count), 2*time.Second, 4),
+			options.WithLimitClientParallelRequest(int64(count)), options.WithLimitClientEndpointParallelRequest(int64(count)))
+	}
+	to, err := udp.Dial(at.Host, settings...)
 	if err != nil {
 		return err
 	}
 	defer to.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	if many, found := strings.CutPrefix(method, "get*"); found {
-		count, err := strconv.Atoi(many)
-		for ; count > 0 && err == nil; count-- {
-			_, err = to.Get(ctx, at.Path)
-		}
-		return err
+	if isMany {
+		return askOften(ctx, how, count, at.Path, to)
 	}
 	var response *pool.Message
 	switch method {

@@ -1,10 +1,13 @@
-// node-coap as a peer: `serve PORT [GROUP INTERFACE ADDRESS]`, `discover URI`, `get*N URI` or
-// `METHOD URI [PAYLOAD]`.
+// node-coap as a peer: `serve PORT [ADDRESS]`, `serve PORT GROUP INTERFACE ADDRESS`, `discover URI` or
+// `METHOD URI [PAYLOAD]`. So many GETs: `get*N URI` one after the other, `non*N URI` of those that are not confirmable,
+// `open*N URI` all at once.
 'use strict'
 const coap = require('coap')
 
 const LARGE = Buffer.from(Array.from({ length: 20000 }, (_, i) => 65 + (i % 26)))
 const BENCH = Buffer.from('0123456789012345678901234567890123456789')
+// Milliseconds after which a request that is not confirmable has no answer.
+const PATIENCE = 5000
 
 function serve (port, group, address) {
   let kept = Buffer.alloc(0)
@@ -16,7 +19,7 @@ function serve (port, group, address) {
     for (const res of observers) res.write(String(count))
   }, 200).unref()
 
-  const options = group ? { type: 'udp4', multicastAddress: group, multicastInterface: address } : { type: 'udp4' }
+  const options = address ? { type: 'udp4', multicastAddress: group, multicastInterface: address } : { type: 'udp4' }
   const server = coap.createServer(options, (req, res) => {
     const path = req.url.split('?')[0]
     if (path === '/test') {
@@ -53,8 +56,8 @@ function serve (port, group, address) {
       res.end()
     }
   })
-  if (group) server.listen(port, () => console.log('ready'))
-  else server.listen(port, '127.0.0.1', () => console.log('ready'))
+  if (address) server.listen(port, () => console.log('ready'))
+  else server.listen(port, group || '127.0.0.1', () => console.log('ready'))
 }
 
 function discover (uri) {
@@ -73,14 +76,27 @@ function discover (uri) {
   setTimeout(() => process.exit(0), 3500)
 }
 
-function askOften (count, uri) {
-  if (count === 0) process.exit(0)
+function askOften (how, count, uri) {
   const url = new URL(uri)
-  const req = coap.request({ hostname: url.hostname, port: Number(url.port), pathname: url.pathname })
-  // Its socket is closed behind an answer if nothing else is under way by then.
-  req.on('response', () => setImmediate(askOften, count - 1, uri))
-  req.on('error', () => process.exit(1))
-  req.end()
+  let left = count
+  function get () {
+    const confirmable = how !== 'non'
+    const req = coap.request({ hostname: url.hostname, port: Number(url.port), pathname: url.pathname, confirmable })
+    let done = false
+    const goOn = () => {
+      if (done) return
+      done = true
+      left -= 1
+      if (left === 0) process.exit(0)
+      if (how !== 'open') get()
+    }
+    // Its socket is closed behind an answer if nothing else is under way by then.
+    req.on('response', () => setImmediate(goOn))
+    req.on('error', () => { if (confirmable) process.exit(1) })
+    req.end()
+    if (!confirmable) setTimeout(goOn, PATIENCE)
+  }
+  for (let number = how === 'open' ? count : 1; number > 0; number--) get()
 }
 
 function ask (method, uri, payload) {
@@ -120,5 +136,5 @@ function ask (method, uri, payload) {
 const [verb, where, payload, , address] = process.argv.slice(2)
 if (verb === 'serve') serve(Number(where), payload, address)
 else if (verb === 'discover') discover(where)
-else if (verb.startsWith('get*')) askOften(Number(verb.slice(4)), where)
+else if (verb.includes('*')) askOften(...verb.split('*').map((part, at) => at ? Number(part) : part), where)
 else ask(verb, where, payload === '-' ? require('fs').readFileSync(0) : payload)
