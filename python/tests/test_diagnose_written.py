@@ -88,12 +88,22 @@ def test_a_backoff_that_a_queue_hides_still_gives_a_scenario(tmp_path: Path) -> 
     scenarios.load(tmp_path / written.SCENARIO)
 
 
-def test_a_fleet_retransmits_though_its_capture_had_no_need_to(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("grade", "told", "in_scenario", "in_fleet"),
+    [
+        ("at-least", 2, "2  # at least 2, written as the bound: seen", "4  # at least 2, written as the default: seen"),
+        ("at-least", 6, "6  # at least 6, written as the bound: seen", "6  # at least 6, written as the bound: seen"),
+        ("estimate", 2, "2  # estimate: seen", "2  # estimate: seen"),
+    ],
+)
+def test_a_bound_of_retransmissions_repeats_a_capture_and_limits_no_fleet(
+    grade: str, told: int, in_scenario: str, in_fleet: str, tmp_path: Path
+) -> None:
     found, _ = of_drawn(0)
-    for grade, written_as in (("at-least", 4), ("estimate", 2)):
-        least = {"value": 2.0, "grade": grade, "because": "an exchange had 3 transmissions"}
-        written.write(written.of(found.with_figure("timers.max_retransmit", least), "drawn"), tmp_path)
-        assert f"max_retransmit = {written_as} " in (tmp_path / written.FLEET).read_text(encoding="utf-8")
+    most = {"value": float(told), "grade": grade, "because": "seen"}
+    written.write(written.of(found.with_figure("timers.max_retransmit", most), "drawn"), tmp_path)
+    for file, line in ((written.SCENARIO, in_scenario), (written.FLEET, in_fleet)):
+        assert f"max_retransmit = {line}\n" in (tmp_path / file).read_text(encoding="utf-8")
 
 
 def test_a_folder_that_holds_something_else_is_refused(tmp_path: Path) -> None:

@@ -139,7 +139,8 @@ def _scenario(found: Diagnosis, told: Traffic, source: str) -> str:
         _line("count", str(told.devices), "counted"),
         f'controller = {{ preset = "rfc7252", {", ".join(settings)} }}',
         f"# ack-timeout: {_why(wait, 's')}; random-factor: {_why(factor, '')}; backoff-factor: {_why(backoff, '')}",
-        _line("max_retransmit", str(round(_or(most, MAX_RETRANSMIT))), _why(most, "")),
+        # no exchange of the capture had more: runs with the bound repeat it as well as with the default, and stray less
+        _line("max_retransmit", str(round(_or(most, MAX_RETRANSMIT))), _why(most, "", "the bound")),
         _line("token_length", str(told.token), "as seen"),
         *([_line("nstart", str(told.nstart), "open at once")] if told.nstart > 1 and told.token >= 2 else []),
         _line("uri_path", f'"{"r" * length}"', "as long as the options of requests, on average"),
@@ -207,6 +208,7 @@ def _ends(told: Traffic) -> str:
 def _fleet(found: Diagnosis, told: Traffic, source: str) -> str:
     """The same devices in the same cell after a power cut: what `millpond fleet` asks about."""
     wait, most = found.figure("timers.ack_timeout_s"), found.figure("timers.max_retransmit")
+    limit = round(_most(most))
     event = "hourly" if told.kind == "aligned" else "power-cut"
     # beside its event a fleet reports at times of its own; devices that ask without end have no such rhythm
     rhythm = told.period_s if told.kind in ("periodic", "event") else None
@@ -221,7 +223,7 @@ def _fleet(found: Diagnosis, told: Traffic, source: str) -> str:
         "[[group]]",
         f'controller = {{ preset = "rfc7252", ack-timeout = "{round(1e3 * _or(wait, ACK_TIMEOUT_S))} ms" }}'
         f"  # {_why(wait, 's')}",
-        _line("max_retransmit", str(round(_most(most))), _why(most, "")),
+        _line("max_retransmit", str(limit), _why(most, "", "the bound" if limit == most.value else "the default")),
         "",
         "[everyday]",
         _line("every", f'"{every}"', told.words),
