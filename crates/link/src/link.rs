@@ -222,8 +222,8 @@ impl<P> Link<P> {
     /// every call that changes the link.
     ///
     /// With jitter that may reorder, or jitter and losses after the rate stage, this can be earlier than the next
-    /// packet is due, at most once for each packet; `deliver` then hands out nothing. So it is of a queue that manages itself, for
-    /// what it drops is handed out at once.
+    /// packet is due, at most once for each packet; `deliver` then hands out nothing. So it is of a queue that manages itself and may
+    /// drop what waits, for that is handed out at once.
     #[must_use]
     #[inline(always)]
     pub fn next(&self) -> Option<Instant> {
@@ -231,14 +231,26 @@ impl<P> Link<P> {
             return self.next_managed(managed);
         }
         if self.paused.is_some() {
-            return self.air.due().filter(|_| !self.is_halted()).map(Instant::from_micros);
+            return self.next_paused();
         }
+        self.next_arrival().map(Instant::from_micros)
+    }
+
+    /// The same of a link that is paused.
+    #[inline]
+    fn next_paused(&self) -> Option<Instant> {
+        self.air.due().filter(|_| !self.is_halted()).map(Instant::from_micros)
+    }
+
+    /// When the next packet may arrive.
+    #[inline(always)]
+    fn next_arrival(&self) -> Option<u64> {
         let next = match (&self.air, self.air.due()) {
             // Nothing overtakes what is in the air.
             (Air::InOrder { .. }, Some(due)) => due,
             (_, due) => self.next_waiting(due)?,
         };
-        Some(Instant::from_micros(next.max(self.resumed)))
+        Some(next.max(self.resumed))
     }
 
     /// The same where what waits may be the next to arrive.
@@ -305,10 +317,10 @@ impl<P> Link<P> {
     }
 
     /// Whether a packet waits or was being sent when the link was looked at last. As long as one does, a further packet does not
-    /// bring [`Link::next`] forward. Never so of a queue that manages itself: a packet may have others dropped.
+    /// bring [`Link::next`] forward. Never so of a queue where a packet may have others dropped.
     #[must_use]
     pub fn is_waiting(&self) -> bool {
-        self.managed.is_none() && self.queue.front().is_some()
+        self.queue.front().is_some() && self.managed.as_ref().is_none_or(|managed| !managed.makes_room())
     }
 
     /// Counts of packets and bytes by what became of them.

@@ -472,6 +472,66 @@ fn codel_drops_ever_faster_while_the_queue_stands() {
     assert!(drops.len() > 500);
 }
 
+/// Runs a link whose owner looks at it when [`Link::next`] says so and at no other time, over a load that comes and goes. Gives how
+/// often it did, and how many packets came out, or were dropped from the queue; each of those at the instant.
+fn woken(aqm: Aqm) -> (u64, u64, u64) {
+    let config =
+        Config { aqm, ..Config::plain(Rate::BitsPerSecond(RATE), Span::from_millis(30), Limit::Packets(100_000)) };
+    let mut link = Link::new(&config, ChanceSeed::new(SEED), LINK).unwrap();
+    let mut arrivals = steady(2_000, 150);
+    arrivals.extend(steady(2_000, 90).into_iter().map(|(at, _, len)| (3_000_000 + at, 0, len)));
+    arrivals.extend(steady(2_000, 130).into_iter().map(|(at, _, len)| (6_000_000 + at, at as u32 % 3, len)));
+    let (mut wakes, mut arrived, mut dropped) = (0, 0, 0);
+    let mut coming = arrivals.into_iter().peekable();
+    // As an owner does who asks again only if a packet may bring that forward.
+    let mut next = link.next();
+    loop {
+        match (next, coming.peek()) {
+            (None, None) => return (wakes, arrived, dropped),
+            (Some(now), offered) if offered.is_none_or(|(at, ..)| now.as_micros() <= *at) => {
+                wakes += 1;
+                while let Some(delivered) = link.deliver(now) {
+                    let parcel = match delivered {
+                        Delivered::Arrived(parcel) => (parcel, &mut arrived),
+                        Delivered::Dropped(parcel, _) => (parcel, &mut dropped),
+                        Delivered::Lost(_) => panic!("this link loses nothing"),
+                    };
+                    assert_eq!(parcel.0.at, now);
+                    *parcel.1 += 1;
+                }
+                next = link.next();
+            }
+            _ => {
+                let (at, flow, len) = coming.next().unwrap();
+                let is_first = !link.is_waiting();
+                let taken = link.offer_of(Instant::from_micros(at), flow, len, ());
+                if taken.is_ok() && is_first {
+                    next = link.next();
+                }
+            }
+        }
+    }
+}
+
+/// What is dropped is handed out when it is dropped, and nobody looks at every departure for that: with CoDel about once an interval, and
+/// with PIE, which drops packets as they come, never.
+#[test]
+fn drops_are_told_at_once_and_links_are_looked_at_no_more_than_that_takes() {
+    let codel = Aqm::CoDel(CoDelRules::RFC8289);
+    for aqm in [codel, Aqm::FqCoDel(FqCoDelRules::RFC8290), Aqm::Pie(PieRules::RFC8033)] {
+        let (wakes, arrived, dropped) = woken(aqm);
+        assert!(arrived > 3_500 && (dropped > 100) == !matches!(aqm, Aqm::Pie(_)), "{aqm:?}: {arrived} and {dropped}");
+        match aqm {
+            Aqm::Pie(_) => assert_eq!(wakes, arrived),
+            Aqm::FqCoDel(_) | Aqm::None => {}
+            // One before the first drop of each stand, and one for each drop.
+            Aqm::CoDel(_) => {
+                assert!(wakes <= arrived + 2 * dropped + 9_000_000 / 100_000, "{wakes}: {arrived}, {dropped}")
+            }
+        }
+    }
+}
+
 /// What an overloaded queue that marks does with packets of which every fourth may not be marked, one every 0.5 ms for each of 1 ms:
 /// when each was marked, and when each was dropped, with its number; µs.
 fn marking(aqm: Aqm, packets: u64) -> (Vec<u64>, Vec<(u64, u64)>) {

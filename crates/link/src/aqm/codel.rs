@@ -61,6 +61,13 @@ impl CoDel {
         packet
     }
 
+    /// No packet is dropped sooner, if the next one is taken out at `departs`. A queue that leaves the drop state, or is short again,
+    /// has to stand for another interval first.
+    pub(super) fn first_drop(&self, departs: u64) -> u64 {
+        let above = if self.is_dropping { Some(self.drop_next) } else { self.first_above };
+        departs.max(above.unwrap_or(departs + self.interval()))
+    }
+
     /// Whether packets have waited too long for an interval, section 5.4.
     fn look<P>(&mut self, now: u64, taken: Option<(Parked<P>, u64)>) -> (Option<Parked<P>>, bool) {
         let Some((packet, left)) = taken else {

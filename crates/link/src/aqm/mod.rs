@@ -152,6 +152,17 @@ impl<P> Managed<P> {
         }
     }
 
+    /// When something of what waits may be dropped at the earliest, if the packet in service is out at `departs`; never, if packets are
+    /// dropped when they come.
+    pub(crate) fn first_drop(&self, departs: u64) -> Option<u64> {
+        match &self.discipline {
+            Discipline::CoDel(codel, _) => Some(codel.first_drop(departs)),
+            // Any flow may be next.
+            Discipline::FqCoDel(_) => Some(departs),
+            Discipline::Pie(..) => None,
+        }
+    }
+
     /// Whether something was dropped that nobody has fetched.
     pub(crate) fn has_dropped(&self) -> bool {
         !self.dropped.is_empty()

@@ -52,7 +52,15 @@ impl<P> Link<P> {
     }
 
     /// Counts what the queue has dropped since there were so many.
+    #[inline]
     fn count_dropped(&mut self, before: usize) {
+        if self.managed.as_ref().is_some_and(|managed| managed.dropped() > before) {
+            self.count_dropped_after(before);
+        }
+    }
+
+    #[cold]
+    fn count_dropped_after(&mut self, before: usize) {
         let Some(managed) = &self.managed else { return };
         for (packet, _, reason) in managed.dropped_after(before) {
             match reason {
@@ -62,12 +70,20 @@ impl<P> Link<P> {
         }
     }
 
-    /// When to look at the link next: the queue may drop packets whenever one is out.
+    /// When to look at the link next: the queue may drop packets when one is out.
     #[inline(never)]
     pub(super) fn next_managed(&self, managed: &Managed<P>) -> Option<Instant> {
-        let dropped = managed.has_dropped().then_some(self.clock);
-        let out = self.queue.front().map(|first| first.departs).filter(|_| self.paused.is_none());
-        let due = self.air.due().filter(|_| !self.is_halted()).map(|due| due.max(self.resumed));
-        dropped.into_iter().chain(out).chain(due).min().map(Instant::from_micros)
+        if managed.has_dropped() {
+            return Some(Instant::from_micros(self.clock));
+        }
+        if self.paused.is_some() {
+            return self.next_paused();
+        }
+        let arrives = self.next_arrival();
+        let drops = self.queue.front().and_then(|first| managed.first_drop(first.departs));
+        match (arrives, drops) {
+            (Some(arrives), Some(drops)) => Some(Instant::from_micros(arrives.min(drops))),
+            (arrives, drops) => arrives.or(drops).map(Instant::from_micros),
+        }
     }
 }
