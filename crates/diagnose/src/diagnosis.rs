@@ -165,7 +165,7 @@ impl Reading<'_> {
             end.take(frame.time, found.size, (found.from, found.to), &read);
         }
         if end.is_full() {
-            self.turn();
+            self.turn(place(frame.site));
         }
     }
 
@@ -185,11 +185,20 @@ impl Reading<'_> {
         }
     }
 
-    fn turn(&mut self) {
-        let Ok((side, end)) = self.view(|end| self.ends[end].chapter.packets.len()) else { return };
-        let cut = self.ends[end].cut();
+    /// Judges what there is, since an end's chapter is full.
+    fn turn(&mut self, full: usize) {
+        let viewed = self.view(|end| self.ends[end].chapter.packets.len());
+        let cut = match viewed {
+            Ok((_, end)) if self.ends[full].is_cut_by(self.ends[end].cut()) => self.ends[end].cut(),
+            // It is not what is looked at, and that lags behind it.
+            _ => self.ends[full].cut(),
+        };
         let chapters = self.chapters(cut);
-        self.judge(side, end, &chapters, cut);
+        if let Ok((side, end)) = viewed
+            && !chapters[end].packets.is_empty()
+        {
+            self.judge(side, end, &chapters, cut);
+        }
         for (end, judged) in self.ends.iter_mut().zip(chapters) {
             end.recycle(judged);
         }
@@ -259,5 +268,79 @@ impl Reading<'_> {
         }
         let gathering = &self.ends[end];
         Ok(self.summary.finish(gathering, &self.census, endings))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pcap_parser::Linktype;
+
+    use super::*;
+    use crate::exchanges::CHAPTER;
+
+    const SITES: [Site; 3] = [Site::Clients, Site::Server, Site::Unnamed];
+
+    /// Bytes of IPv4, UDP and CoAP: the request of this number, or its acknowledgement with a response.
+    fn packet(number: u16, up: bool) -> Vec<u8> {
+        let mut bytes = vec![0x45, 0, 0, 32, 0, 0, 0, 0, 64, 17, 0, 0];
+        let (device, server) = ([10, 0, 0, 1], [10, 0, 0, 2]);
+        bytes.extend_from_slice(&if up { [device, server] } else { [server, device] }.concat());
+        let (from, to): (u16, u16) = if up { (40_000, 5683) } else { (5683, 40_000) };
+        bytes.extend([from, to, 12, 0].into_iter().flat_map(u16::to_be_bytes));
+        bytes.extend_from_slice(if up { &[0x40, 1] } else { &[0x60, 69] });
+        bytes.extend_from_slice(&number.to_be_bytes());
+        bytes
+    }
+
+    /// What is kept of a capture after each of so many packets, of which each came at the place that is said; and its end.
+    fn kept(
+        side: Option<Side>,
+        packets: usize,
+        at: impl Fn(usize) -> Site,
+    ) -> (usize, Result<Diagnosis, DiagnoseError>) {
+        let options = Options { side, ..Options::default() };
+        let rows = &mut |_: &Row| {};
+        let mut reading = Reading {
+            options: &options,
+            rows,
+            census: Census::default(),
+            ends: Default::default(),
+            summary: Summary::default(),
+        };
+        let mut most = 0;
+        for number in 0..packets {
+            let bytes = packet(number as u16 / 2, number % 2 == 0);
+            let (time, site) = (20_000 * number as i64, at(number));
+            reading.take(&Frame { time, site, link: Linktype::RAW, bytes: &bytes });
+            let of = |end: &Gathering| end.chapter.packets.len().max(end.chapter.exchanges.len());
+            most = most.max(reading.ends.iter().map(of).max().unwrap());
+        }
+        (most, reading.finish(&[Ending::Whole]))
+    }
+
+    #[test]
+    fn no_more_than_a_chapter_is_kept_wherever_packets_come() {
+        let sides = [None, Some(Side::Server), Some(Side::Devices), Some(Side::Both)];
+        for side in sides {
+            for first in SITES {
+                for then in SITES {
+                    let few = 10;
+                    let site = |number: usize| if number < few { first } else { then };
+                    let (most, _) = kept(side, 3 * CHAPTER, site);
+                    assert!(most <= CHAPTER, "{most} of {side:?}, {first:?}, {then:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn figures_of_many_chapters_are_bounded_and_told() {
+        let (_, found) = kept(Some(Side::Server), 12 * CHAPTER, |_| Site::Unnamed);
+        let found = found.unwrap();
+        assert_eq!(found.exchanges, 6 * CHAPTER as u64);
+        let told = "its figures are of the first parts";
+        assert_eq!(found.doubts.iter().filter(|doubt| doubt.contains(told)).count(), 1, "{:?}", found.doubts);
+        let (_, found) = kept(Some(Side::Server), 2 * CHAPTER, |_| Site::Unnamed);
+        assert!(!found.unwrap().doubts.iter().any(|doubt| doubt.contains(told)));
     }
 }

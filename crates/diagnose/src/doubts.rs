@@ -27,6 +27,43 @@ impl Doubt {
     }
 }
 
+/// What chapters make unsure, each doubt once; so many that a long capture has no more than can be read.
+#[derive(Debug, Default)]
+pub(crate) struct Doubts {
+    of: Vec<Doubt>,
+    left_out: u64,
+}
+
+impl Doubts {
+    const MOST: usize = 64;
+
+    pub(crate) fn extend(&mut self, doubts: impl IntoIterator<Item = Doubt>) {
+        for doubt in doubts {
+            if self.of.contains(&doubt) {
+                continue;
+            }
+            if self.of.len() < Self::MOST {
+                self.of.push(doubt);
+            } else {
+                self.left_out += 1;
+            }
+        }
+    }
+
+    /// All of them, and what was left out of a long capture: figures of so many chapters, and doubts.
+    pub(crate) fn all(mut self, chapters_left_out: u64) -> Vec<Doubt> {
+        if chapters_left_out > 0 {
+            let later = counted(chapters_left_out, "part", "parts");
+            self.of.push(Doubt::grave(format!("its figures are of the first parts: {later} came later")));
+        }
+        if self.left_out > 0 {
+            let more = counted(self.left_out, "more doubt", "more doubts");
+            self.of.push(Doubt::light(format!("{more} about later parts, not told here")));
+        }
+        self.of
+    }
+}
+
 /// An exact figure of a capture with grave doubts is an estimate.
 pub(crate) fn demote(figure: &mut Figure) {
     if figure.grade == Grade::Exact {
@@ -197,4 +234,23 @@ pub(crate) fn of_ports(used: impl Iterator<Item = (SocketAddr, f64, f64)>) -> Op
             counted(count as u64, "address has", "addresses have")
         ))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn doubts_are_told_once_and_no_more_than_can_be_read() {
+        let mut doubts = Doubts::default();
+        for _ in 0..2 {
+            doubts.extend((0..Doubts::MOST).map(|number| Doubt::light(number.to_string())));
+        }
+        assert_eq!(doubts.of.len(), Doubts::MOST);
+        doubts.extend((0..3).map(|number| Doubt::light(format!("another {number}"))));
+        let all = doubts.all(2);
+        assert_eq!(all.len(), Doubts::MOST + 2);
+        assert_eq!(all[Doubts::MOST].text, "its figures are of the first parts: 2 parts came later");
+        assert_eq!(all[Doubts::MOST + 1].text, "3 more doubts about later parts, not told here");
+    }
 }

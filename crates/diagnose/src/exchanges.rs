@@ -16,8 +16,8 @@ use crate::sessions::Sessions;
 const EXCHANGE_LIFETIME: f64 = 247.0;
 /// MAX_TRANSMIT_WAIT of RFC 7252 §4.8.2, rounded up, seconds: an exchange without news for so long has ended.
 const SETTLED: f64 = 100.0;
-/// Packets of a chapter.
-const CHAPTER: usize = 1 << 18;
+/// Packets of a chapter; in tests so few that several are soon full.
+pub(crate) const CHAPTER: usize = if cfg!(test) { 1 << 10 } else { 1 << 18 };
 /// As many pairs of endpoints are followed.
 const MOST_PEERS: usize = 1 << 18;
 /// So many of an endpoint's last exchanges are looked through for a token.
@@ -419,6 +419,12 @@ impl Gathering {
         let (first, end) = (packets.first().map_or(0.0, |packet| packet.at), self.chapter.end());
         let middle = packets.get(packets.len() / 2).map_or(0.0, |packet| packet.at);
         if middle > first { middle.max(end - SETTLED) } else { end.next_up() }
+    }
+
+    /// Whether half of the chapter at least ends there.
+    pub(crate) fn is_cut_by(&self, cut: f64) -> bool {
+        let packets = &self.chapter.packets;
+        packets.get(packets.len() / 2).is_none_or(|middle| middle.at <= cut)
     }
 
     /// The chapter, to be judged as far as it is settled; what is not is in the next one, too.
