@@ -22,12 +22,23 @@ pub use told::in_short;
 /// # Errors
 /// A file cannot be read or written, or has no CoAP.
 pub async fn diagnose(flags: Diagnose, interrupt: &mut Interrupt) -> Result<(), Failure> {
-    let (done, result) = oneshot::channel();
+    // What writes into a pipe hears Ctrl-C, too, and ends: what came until then is judged.
+    let mut may_be_the_pipes = flags.files.iter().any(|file| file.as_os_str() == "-");
+    let (done, mut result) = oneshot::channel();
     // A thread of its own, that the end of the program does not wait for.
     std::thread::spawn(move || done.send(whole(&flags)));
-    tokio::select! {
-        told = result => told.unwrap_or_else(|_| Err(Failure::Failed("the diagnosis ended without a result".to_owned()))),
-        () = interrupt.heard() => Err(Failure::Stopped),
+    loop {
+        tokio::select! {
+            told = &mut result => {
+                let without = || Failure::Failed("the diagnosis ended without a result".to_owned());
+                return told.unwrap_or_else(|_| Err(without()));
+            }
+            () = interrupt.heard() => {
+                if !std::mem::take(&mut may_be_the_pipes) {
+                    return Err(Failure::Stopped);
+                }
+            }
+        }
     }
 }
 

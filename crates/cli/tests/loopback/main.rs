@@ -3,6 +3,8 @@
 #![forbid(unsafe_code)]
 
 mod bodies;
+#[cfg(unix)]
+mod captures;
 mod failures;
 mod files;
 mod in_c;
