@@ -106,6 +106,18 @@ def test_a_bound_of_retransmissions_repeats_a_capture_and_limits_no_fleet(
         assert f"max_retransmit = {line}\n" in (tmp_path / file).read_text(encoding="utf-8")
 
 
+def test_devices_of_a_fleet_ask_for_as_much_as_those_of_its_capture(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found, _ = of_drawn(0)
+    told = traffic.of(found)
+    assert told.requests == drawn.scenario("development", 0)["clients"][0]["exchanges"]
+    for requests, readings in ((told.requests, told.requests), (1000, 100), (None, 1)):
+        monkeypatch.setattr(traffic, "of", lambda _, requests=requests: replace(told, requests=requests))
+        written.write(written.of(found, "drawn"), tmp_path)
+        assert description.read(tmp_path / written.FLEET, {}).keys.waking.readings == readings
+
+
 def test_a_folder_that_holds_something_else_is_refused(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("", encoding="utf-8")
     with pytest.raises(UsageError, match=r"holds something else: name another folder"):

@@ -34,6 +34,8 @@ LEAST_BACKOFF = 1.001
 BASE_RTT_S = 0.2
 #: When devices are back whose queue hides it: 3GPP TR 37.868 §6.1.1, model 2.
 SYNCHRONISED = '{ kind = "beta", over = "10 s", alpha = 3, beta = 4 }'
+#: Of longer loops a fleet's devices do so much after an event.
+MOST_READINGS = 100
 #: Headers of IP and UDP.
 IPV4, IPV6 = 28, 48
 #: Header of CoAP and marker of the payload.
@@ -213,6 +215,8 @@ def _fleet(found: Diagnosis, told: Traffic, source: str) -> str:
     # beside its event a fleet reports at times of its own; devices that ask without end have no such rhythm
     rhythm = told.period_s if told.kind in ("periodic", "event") else None
     every = f"{round(1e3 * rhythm)} ms" if rhythm is not None else "never"
+    # what loads a cell is that devices ask for so much one after the other, without a pause
+    readings = told.requests if told.kind in ("event", "closed") else None
     lines = [
         f'title = "The devices of {source} after {"a power cut" if event == "power-cut" else "an hour that all know"}"',
         _line("devices", str(told.devices), "counted"),
@@ -235,7 +239,7 @@ def _fleet(found: Diagnosis, told: Traffic, source: str) -> str:
         "[waking]",
         'registration = "0 B"',
         "observations = 0",
-        _line("readings", str(told.requests or 1 if told.kind == "event" else 1), "requests of each"),
+        _line("readings", str(min(readings or 1, MOST_READINGS)), "requests of each"),
         _line("answer", f'"{told.answer_payload} B"', "on average"),
         "",
     ]
