@@ -15,7 +15,7 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(wildcard crates/*/Cargo.toml) $(shell fi
 
 .DEFAULT_GOAL := help
 .PHONY: help build web demo install install-c sizes header miri test test-rust test-c test-firmware firmware test-python test-web peers interop traces bench
-.PHONY: bench-live dist try-dist docs lint lint-rust lint-actions lint-packages lint-semver lint-c lint-python lint-deps advisories clean
+.PHONY: bench-live dist try-dist docs lint lint-rust test-parts lint-actions lint-packages lint-semver lint-c lint-python lint-deps advisories clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -149,8 +149,14 @@ test: test-rust test-c test-firmware test-python test-web interop ## every test
 
 # The same random cases every time; looking for others is the fuzzers' work (fuzz/README.md).
 test-rust: export PROPTEST_RNG_SEED ?= 7252
-test-rust: | $(BIN)/python
+test-rust: test-parts | $(BIN)/python
 	$(CARGO) test --workspace --locked --no-fail-fast
+
+# Builds that lack a part of the stack say so where it is asked for.
+test-parts:
+	for features in client,rfc7252,fasor server,rfc7252,fasor; do \
+	  $(CARGO) test -p millpond-coap --no-default-features --features $$features --locked --test parts || exit 1; \
+	done
 
 # The programs in C run with the Rust tests; here calm as one file stands alone, and the library is installed and used as a
 # newcomer would.
@@ -220,6 +226,14 @@ lint-rust: | $(BIN)/python
 	for features in '' oscore oscore-algorithms; do \
 	  $(CARGO) clippy -p millpond-coap --all-targets --features "$$features" --locked -- -D warnings || exit 1; \
 	done
+	for features in $(PARTS); do \
+	  $(CARGO) rustc --quiet -p millpond-coap --lib --profile check --no-default-features --features $$features --locked -- -D warnings \
+	    || { echo "millpond-coap with $$features"; exit 1; }; \
+	done
+	@for case in $(SENSELESS); do \
+	  $(CARGO) check -p millpond-coap --lib --no-default-features --features "$${case%%:*}" --locked 2>&1 \
+	    | grep -q "^error: .*$${case#*:}" || { echo "millpond-coap with '$${case%%:*}' should not compile"; exit 1; }; \
+	done
 	for features in '' server tcp tls dtls server,tcp server,dtls json,cbor oscore edhoc,server,tcp; do \
 	  $(CARGO) clippy -p millpond-live --lib --no-default-features --features "$$features" --locked -- -D warnings || exit 1; \
 	done
@@ -235,6 +249,16 @@ lint-rust: | $(BIN)/python
 	  then $(CARGO) check -p millpond-emulate --target $(ALONE) --locked; \
 	  else echo "left out: what calls the system, for $(ALONE) (rustup target add $(ALONE))"; fi
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --workspace --no-deps --locked
+
+# Each part of millpond-coap with no more than it needs, and with it each family of controllers.
+PARTS := client,rfc7252 server,cocoa client,server,fasor client,server,observe,linux-rto client,server,block,peak-hopper \
+  client,server,block,q-block,basic-rto client,server,groups,coap-plus-rate server,calm-server,bbr-con \
+  client,shared-paths,tfrc-non client,no-response,non-confirmable,calm client,server,long-tokens,copy-options \
+  server,diagnostics,many-peers parts
+
+# What makes no sense, and what is said of it.
+SENSELESS := ":.client. and .server." "client,q-block:needs .block." "client,calm-server:needs .server." \
+  "server,no-response:needs .client."
 
 # Packages of a workspace that stand on one another are packed together from cargo 1.90 on.
 PACKS := $(shell printf '1.90.0\n%s\n' "$$($(CARGO) --version | cut -d' ' -f2)" | sort -VC && echo yes)

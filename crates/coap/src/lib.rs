@@ -47,6 +47,13 @@
 #![no_std]
 #![forbid(unsafe_code)]
 #![cfg_attr(
+    not(feature = "parts"),
+    allow(
+        dead_code,
+        reason = "what only a part calls that is left out is left out with it; with all parts nothing is unused"
+    )
+)]
+#![cfg_attr(
     test,
     allow(
         clippy::indexing_slicing,
@@ -76,6 +83,7 @@ mod newest;
 #[cfg(feature = "oscore")]
 pub mod oscore;
 mod output;
+mod parts;
 mod protection;
 pub mod proxy;
 pub mod quota;

@@ -1,6 +1,7 @@
 use millpond_control::Span;
 
 use crate::message::MAX_DATAGRAM;
+use crate::parts;
 
 /// How an endpoint behaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -72,6 +73,11 @@ impl Config {
 
     /// Refuses what cannot work.
     pub(super) fn check(&self) -> Result<(), ConfigError> {
+        let without = |is_there, feature| if is_there { Ok(()) } else { Err(ConfigError::LeftOut { feature }) };
+        let is_small =
+            self.limits.peers <= Limits::FEW_PEERS && self.limits.exchanges_per_peer <= Limits::FEW_EXCHANGES;
+        without(parts::MANY_PEERS || is_small, "many-peers")?;
+        without(parts::LONG_TOKENS || self.token_length.max(self.longest_token) <= 8, "long-tokens")?;
         let Limits { peers, exchanges_per_peer, requests, datagram, received, duplicate_bytes, .. } = self.limits;
         if self.transmission.nstart == 0 {
             return Err(ConfigError::NothingMayStart);
@@ -169,6 +175,7 @@ pub enum Duplicates {
     /// through a queue ([`CalmPath`](millpond_control::CalmPath)). That ends the collapse of clients whose timers
     /// are too short for the queue. [`Endpoint::with_paths`](super::Endpoint::with_paths) says which peers share a path.
     /// How long answers take is measured by pings, which every device rejects (RFC 7252 §4.3).
+    #[cfg(feature = "calm-server")]
     Calm,
 }
 
@@ -176,7 +183,7 @@ impl Duplicates {
     /// Whether replies are stored.
     #[must_use]
     pub const fn stores(self) -> bool {
-        matches!(self, Self::Stored | Self::Calm)
+        !matches!(self, Self::Afresh)
     }
 }
 
@@ -310,6 +317,9 @@ impl Limits {
     };
 
     /// The smallest datagram that can be asked for: header, token and a little more.
+    /// So many peers, and exchanges with each of them, there may be without the feature `many-peers`: they are looked through.
+    const FEW_PEERS: u32 = 64;
+    const FEW_EXCHANGES: u16 = 16;
     const LEAST_DATAGRAM: usize = 32;
     /// The smallest budget in which replies can be stored at all.
     const LEAST_DUPLICATE_BYTES: usize = 4_096;
@@ -350,6 +360,13 @@ impl Default for Limits {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
+    /// Something for which this build of the stack was made without a part: `many-peers` for more than 64 peers or 16 exchanges
+    /// with each, `long-tokens` for tokens of more than 8 bytes, `copy-options` for a controller that wishes such options.
+    #[error("millpond-coap was built without the feature `{feature}`, which this configuration needs")]
+    LeftOut {
+        /// The cargo feature of that part.
+        feature: &'static str,
+    },
     /// NSTART of zero.
     #[error("transmission.nstart is 0, so that nothing could ever leave; use 1 or more")]
     NothingMayStart,

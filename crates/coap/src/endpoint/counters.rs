@@ -153,7 +153,7 @@ impl Count {
             Self::Failed(Failure::NoResponse) => 11,
             Self::Ignored(Ignored::Malformed(_)) => 12,
             Self::Ignored(Ignored::TooLong { .. } | Ignored::LongToken { .. }) => 13,
-            Self::Ignored(Ignored::Unmatched | Ignored::NotForGroups | Ignored::BadOption) => 14,
+            Self::Ignored(Ignored::Unmatched | Ignored::NotForGroups | Ignored::NotServed | Ignored::BadOption) => 14,
             Self::Ignored(Ignored::Ping) => 15,
             Self::Ignored(Ignored::NoRoom) => 16,
             Self::Retransmission => 17,

@@ -23,6 +23,7 @@ use super::{
 use crate::invariant::Sure;
 use crate::long_tokens::Spelled;
 use crate::message::{Code, Kind, Message, MessageId, Token};
+use crate::parts;
 use crate::quota::Source;
 
 /// DEFAULT_LEISURE of RFC 7252 §8.2.
@@ -83,7 +84,7 @@ impl<A: Copy + Eq + Hash> Groups<A> {
     pub(super) fn memory(&self) -> usize {
         let answered = |sum: usize, asked: &Asked<A>| sum.saturating_add(asked.answered.allocation_size());
         size_of::<Self>()
-            .saturating_add(self.asked.capacity().saturating_mul(size_of::<Asked<A>>()))
+            .saturating_add(self.asked.capacity().wrapping_mul(size_of::<Asked<A>>()))
             .saturating_add(self.asked.iter().fold(0, answered))
             .saturating_add(self.answers.memory())
     }
@@ -124,6 +125,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// What cannot be sent or exceeds a limit. Nothing is sent then.
     pub fn request_group(&mut self, now: Instant, group: A, request: &Outgoing<'_>) -> Result<ExchangeId, Refused> {
         let now = self.input(now);
+        parts::needed(parts::GROUPS && parts::CLIENT, "groups")?;
         if !request.code.is_request() {
             return Err(Refused::Code(request.code));
         }
@@ -198,7 +200,8 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// Whether a request to one peer cannot have this token, because answers to a group request could be taken for its.
     #[inline]
     pub(super) fn is_groups(&self, token: Token) -> bool {
-        self.beyond.as_deref().and_then(|beyond| beyond.groups.as_deref()).is_some_and(|groups| groups.has_like(token))
+        let groups = self.beyond.as_deref().filter(|_| parts::GROUPS).and_then(|beyond| beyond.groups.as_deref());
+        groups.is_some_and(|groups| groups.has_like(token))
     }
 
     /// A group request left; `length` bytes.
@@ -273,6 +276,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// is true of it. Its response leaves as a non-confirmable message at a point within
     /// [`Config::leisure`](super::Config::leisure) after the request that is drawn at random, or when it is there, if that
     /// is later. There is none if it is an error, or 2.05 without payload (RFC 7252 §8.2).
+    #[cfg(all(feature = "server", feature = "groups"))]
     pub fn receive_by_group(&mut self, now: Instant, from: A, datagram: &[u8]) {
         let now = self.input(now);
         if datagram.len() > usize::from(self.setup.config.limits.longest_received()) {

@@ -182,6 +182,12 @@ pub enum Refused {
         /// When the one idle for longest can be forgotten; none is idle if there is no such time.
         until: Option<Instant>,
     },
+    /// A part of the stack that this build was made without.
+    #[error("millpond-coap was built without the feature `{feature}`")]
+    LeftOut {
+        /// The cargo feature of that part.
+        feature: &'static str,
+    },
     /// The endpoint holds as many bytes as it may.
     #[error("the endpoint may not hold more than {limit} bytes (limits.bytes)")]
     OutOfBytes {
@@ -194,7 +200,9 @@ impl Refused {
     /// Whether another message could have been taken in place of this one.
     pub(crate) const fn is_of_message(&self) -> bool {
         match self {
-            Self::Kind(_) | Self::Code(_) | Self::TooManyCopies { .. } | Self::Message(_) => true,
+            Self::Kind(_) | Self::Code(_) | Self::TooManyCopies { .. } | Self::Message(_) | Self::LeftOut { .. } => {
+                true
+            }
             Self::Protection(why) => !matches!(why, ProtectError::NotStored),
             _ => false,
         }

@@ -13,6 +13,7 @@ use crate::{
     layer::{InAsk, MessageLayer, Reason},
     message::{Kind, Message, Token},
     output::{Output, Step},
+    parts,
     protection::ProtectError,
     transfer::{AskFailure, Exchanged, Host, HostOutput},
 };
@@ -101,26 +102,28 @@ impl<A: Copy + Eq + Hash + Debug> MessageLayer for Endpoint<A> {
     }
 
     fn hear(host: &mut Host<Self>, now: Instant, entry: Entry<A>) {
-        if !host.layer.unprotect(&entry).goes_on(now, host) {
+        if parts::OSCORE && !host.layer.unprotect(&entry).goes_on(now, host) {
             return;
         }
-        if !matches!(entry.what, What::Request { .. }) && host.is_of_burst(now, &entry) {
+        if parts::Q_BLOCK && !matches!(entry.what, What::Request { .. }) && host.is_of_burst(now, &entry) {
             return;
         }
         match entry.what {
-            What::Request { id } => host.request_came(now, entry, id),
-            What::Response { exchange, sample, copies } => {
+            What::Request { id } if parts::SERVER => host.request_came(now, entry, id),
+            What::Response { exchange, sample, copies } if parts::CLIENT => {
                 host.response_came(now, entry, exchange, Exchanged { sample, copies });
             }
-            What::Further { exchange } => host.further_came(now, entry, exchange),
-            What::Failed { exchange, why, copies } => {
+            What::Further { exchange } if parts::FURTHER_COME => host.further_came(now, entry, exchange),
+            What::Failed { exchange, why, copies } if parts::CLIENT => {
                 host.request_failed(now, exchange, AskFailure::Exchange(why), copies)
             }
-            What::Copy { id, copy: 0, .. } => host.notification_is_confirmable(id),
+            What::Copy { id, copy: 0, .. } if parts::NOTIFY => host.notification_is_confirmable(id),
             What::PlainFurther { exchange } => host.message_left(now, exchange),
             What::Delivered { exchange, .. } => host.message_delivered(now, exchange),
-            What::Undelivered { exchange, why, .. } => host.notification_ended(now, exchange, Some(why)),
-            What::Rejected { exchange } => host.notification_rejected(now, entry.peer, exchange),
+            What::Undelivered { exchange, why, .. } if parts::NOTIFY => {
+                host.notification_ended(now, exchange, Some(why));
+            }
+            What::Rejected { exchange } if parts::NOTIFY => host.notification_rejected(now, entry.peer, exchange),
             _ => {}
         }
     }

@@ -199,6 +199,9 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     ) -> Result<Self, ConfigError> {
         config.check()?;
         let prototype = controller.into();
+        if !naming::is_there(&prototype) {
+            return Err(ConfigError::LeftOut { feature: "copy-options" });
+        }
         let lifetimes = Lifetimes::of(&prototype, &config.transmission);
         let setup = Setup { config, prototype, lifetimes, chance, identities, path_of: None, shared_by: None };
         Ok(Self::with(Arc::new(setup), node))
@@ -218,6 +221,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     ///
     /// Only those do that were asked for something or have answered something. A peer that else sends datagrams may have
     /// forged its address, and answers to it are timed by a controller of their own.
+    #[cfg(feature = "shared-paths")]
     #[must_use]
     pub fn sharing_paths(mut self, path_of: impl Fn(&A) -> u64 + Send + Sync + 'static) -> Self {
         let shared_by = Some(SharedBy::new(path_of));
@@ -294,10 +298,8 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     #[inline]
     pub fn request(&mut self, now: Instant, to: A, request: &Outgoing<'_>) -> Result<ExchangeId, Refused> {
         let now = self.input(now);
-        if !request.code.is_request() {
-            return Err(Refused::Code(request.code));
-        }
-        self.submit(now, to, (Role::of(request), None), request, request.token)
+        let role = Role::of(request)?;
+        self.submit(now, to, (role, None), request, request.token)
     }
 
     /// Input: the application answers a request. The response is piggybacked if the acknowledgement has not left yet,
@@ -362,10 +364,8 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// a bound of its own for what it begins.
     pub(crate) fn request_next(&mut self, now: Instant, to: A, request: &Outgoing<'_>) -> Result<ExchangeId, Refused> {
         let now = self.input(now);
-        if !request.code.is_request() {
-            return Err(Refused::Code(request.code));
-        }
-        self.submit_behind(now, to, (Role::of(request), None), request, request.token, u32::MAX)
+        let role = Role::of(request)?;
+        self.submit_behind(now, to, (role, None), request, request.token, u32::MAX)
     }
 
     /// Input: a request that nobody will answer is dropped without a word.

@@ -240,6 +240,8 @@ pub enum Ignored {
     },
     /// It was sent to a group and is no non-confirmable request.
     NotForGroups,
+    /// A request, and there is no server in this build (the feature `server`). A confirmable one is answered with a reset.
+    NotServed,
     /// A further response, or the answer of a member of a group, with a critical option that is not understood, is too
     /// short or too long, or was repeated (RFC 7252 §5.4.1).
     BadOption,

@@ -7,6 +7,7 @@ use millpond_control::Instant;
 use super::{Endpoint, EndpointOutput, SleepReason, further::Beyond, queue::Entry};
 use crate::message::Message;
 use crate::output::{Output, Step};
+use crate::parts;
 
 impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// The next output. Also fires timers that are due.
@@ -19,7 +20,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         self.queue.clear();
         // Most calls find nothing due.
         if self.beyond.is_none() {
-            let owed = self.inbox.as_deref_mut().and_then(|inbox| inbox.requests.first_due());
+            let owed = self.first_owed();
             match (owed, self.timers.earliest()) {
                 (None, None) => return Output::Idle,
                 (Some((due, _)), timer) if due > self.now && timer.is_none_or(|(at, _)| due <= at) => {
@@ -39,7 +40,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     #[inline(never)]
     fn say(&mut self, now: Instant) -> EndpointOutput<'_, A> {
         match self.step(now) {
-            Step::Event(entry) => self.queue.output(&entry),
+            Step::Event(entry) => self.queue.shown(&entry),
             Step::Sleep(until, reason) => Output::Sleep(until, reason),
             Step::Idle => Output::Idle,
         }
@@ -50,6 +51,12 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     fn say_what_fires(&mut self, slot: u32) -> EndpointOutput<'_, A> {
         self.fire(slot, self.now);
         if self.queue.is_empty() { self.say(self.now) } else { self.queue.take() }
+    }
+
+    /// The request that is to be acknowledged first, and when.
+    #[inline]
+    fn first_owed(&mut self) -> Option<(Instant, u32)> {
+        self.inbox.as_deref_mut().filter(|_| parts::SERVER).and_then(|inbox| inbox.requests.first_due())
     }
 
     /// What the timer of a message is for.
@@ -68,7 +75,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         }
         self.queue.clear();
         let timer = self.timers.earliest().map_or(Instant::NEVER, |(at, _)| at);
-        let owed = self.inbox.as_deref_mut().and_then(|inbox| inbox.requests.first_due());
+        let owed = self.first_owed();
         let at = owed.map_or(timer, |(due, _)| due.min(timer));
         (at > self.now.max(now)).then_some(at)
     }
@@ -82,8 +89,8 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
                 return Step::Event(entry);
             }
             let timer = self.timers.earliest();
-            let owed = self.inbox.as_deref_mut().and_then(|inbox| inbox.requests.first_due());
-            if let Some(due) = self.beyond.as_deref().and_then(Beyond::first_due) {
+            let owed = self.first_owed();
+            if let Some(due) = self.beyond.as_deref().filter(|_| parts::GROUPS).and_then(Beyond::first_due) {
                 if due <= now {
                     self.leave_after_leisure(now);
                     continue;
@@ -107,7 +114,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
 
     /// An output that was just taken, with its bytes.
     pub(crate) fn show(&self, entry: &Entry<A>) -> EndpointOutput<'_, A> {
-        self.queue.output(entry)
+        self.queue.shown(entry)
     }
 
     /// The message of an output that was just taken.

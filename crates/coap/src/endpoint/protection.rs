@@ -7,6 +7,7 @@ use millpond_control::Instant;
 use super::{Endpoint, ExchangeId, Outgoing, Refused, RequestId, queue::Entry, queue::What};
 use crate::layer::InAsk;
 use crate::message::{Message, Token};
+use crate::parts;
 use crate::protection::{Observer, ProtectError, Protection, Taken, check, observes, with};
 
 impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
@@ -28,11 +29,11 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     }
 
     pub(super) fn protection(&self) -> Option<&dyn Protection<A>> {
-        self.beyond.as_deref()?.protection.as_deref()
+        self.beyond.as_deref().filter(|_| parts::OSCORE)?.protection.as_deref()
     }
 
     fn protection_mut(&mut self) -> Option<&mut (dyn Protection<A> + 'static)> {
-        self.beyond.as_deref_mut()?.protection.as_deref_mut()
+        self.beyond.as_deref_mut().filter(|_| parts::OSCORE)?.protection.as_deref_mut()
     }
 
     /// One that is made like this one protects its messages as this one does.

@@ -6,9 +6,18 @@ use super::{OptionHeader, Options, WriteError};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct OptionList(Vec<u8>);
 
-/// Brings options in their order; those of one number stay in theirs. Once for all who do, for it is not small.
+/// Brings options in their order; those of one number stay in theirs. They come nearly so: as they stood in a message, or with a
+/// few of our own behind them.
 pub(crate) fn sort(options: &mut [(u16, &[u8])]) {
-    options.sort_by_key(|(number, _)| *number);
+    for sorted in 1..options.len() {
+        let mut next = options.get_mut(..=sorted).unwrap_or_default();
+        while let [.., before, last] = next
+            && before.0 > last.0
+        {
+            core::mem::swap(before, last);
+            next = next.split_last_mut().map_or(&mut [], |(_, rest)| rest);
+        }
+    }
 }
 
 impl OptionList {

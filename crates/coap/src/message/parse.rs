@@ -88,7 +88,7 @@ impl<'a> Message<'a> {
     }
 
     /// The same where it is called most.
-    #[inline(always)]
+    #[cfg_attr(feature = "many-peers", inline(always))]
     pub(crate) fn read(bytes: &'a [u8]) -> Result<Self, ParseError> {
         let Some((&[first, code, id_high, id_low], body)) = bytes.split_first_chunk::<HEADER>() else {
             return Err(ParseError { at: 0, fault: Fault::ShortHeader, header: None });
@@ -235,7 +235,7 @@ pub(crate) type Body<'a> = (&'a [u8], &'a [u8], u16);
 
 /// Walks through everything after the token. Returns what it consists of, or what is wrong and
 /// how many bytes are left from there.
-#[inline(always)]
+#[cfg_attr(feature = "many-peers", inline(always))]
 pub(crate) fn split_body(bytes: &[u8]) -> Result<Body<'_>, (Fault, usize)> {
     let mut number = 0;
     let mut rest = bytes;

@@ -41,7 +41,7 @@ impl Token {
     }
 
     /// Splits a token of `len` bytes off the front; `None` if there are not so many, or more than 8 are asked for.
-    #[inline(always)]
+    #[cfg_attr(feature = "many-peers", inline(always))]
     pub(crate) fn take(bytes: &[u8], len: u8) -> Option<(Self, &[u8])> {
         let (token, rest) = bytes.split_at_checked(usize::from(len))?;
         // Copying a length that is not known beforehand calls into memcpy, which costs as much as the rest of a parse.
@@ -56,7 +56,7 @@ impl Token {
     }
 
     /// The same of a message that stayed within an endpoint.
-    #[inline(always)]
+    #[cfg_attr(feature = "many-peers", inline(always))]
     pub(crate) fn again(bytes: &[u8], field: u8) -> Option<(Self, &[u8])> {
         if field == LONG {
             let (kept, rest) = bytes.split_first_chunk()?;

@@ -128,7 +128,7 @@ impl<'b> Writer<'b> {
     }
 
     /// The same, where many are written.
-    #[inline(always)]
+    #[cfg_attr(feature = "many-peers", inline(always))]
     pub(crate) fn put_option(&mut self, number: u16, value: &[u8]) -> Result<(), WriteError> {
         if self.has_payload {
             return Err(WriteError::AfterPayload);
@@ -267,7 +267,7 @@ impl OptionHeader {
         self.delta.extra().saturating_add(self.length.extra()).saturating_add(1)
     }
 
-    #[inline(always)]
+    #[cfg_attr(feature = "many-peers", inline(always))]
     pub(crate) fn put(self, buffer: &mut Vec<u8>) {
         buffer.push((self.delta.nibble() << 4) | self.length.nibble());
         self.delta.put(buffer);

@@ -12,6 +12,7 @@ use crate::endpoint::{ExchangeId, Outgoing, Patience};
 use crate::layer::Room;
 use crate::message::{Code, Kind, Message, NoResponse, OptionList, Token, Uint, number};
 use crate::newest::Newest;
+use crate::parts;
 
 /// An ask that is not over.
 #[derive(Debug)]
@@ -134,7 +135,7 @@ impl<A> Asked<A> {
             options: options::keep(ask.options)?,
             body: ask.body.to_vec(),
             single: ask.piece,
-            upload: (!ask.body.is_empty() && ask.piece.is_none()).then(|| match is_stream {
+            upload: (parts::BLOCK && !ask.body.is_empty() && ask.piece.is_none()).then(|| match is_stream {
                 true => Upload::of_blocks(ask.body.len(), usize::MAX),
                 false => Upload::new(ask.body.len(), ask.upload),
             }),
@@ -191,7 +192,7 @@ impl<A> Asked<A> {
     /// Over a stream: the body leaves in blocks, because it does not fit a message. False if that is so already, or cannot be.
     pub(super) fn cut(&mut self, room: &Room) -> bool {
         let may_be_cut = room.block_wise && self.fits == Some(Fit::Whole) && !self.registers && !self.limits_responses;
-        let Some(upload) = self.upload.as_mut().filter(|_| may_be_cut) else { return false };
+        let Some(upload) = self.upload.as_mut().filter(|_| parts::BLOCK && may_be_cut) else { return false };
         *upload = room.upload(self.body.len(), self.options.len());
         self.fits = Some(Fit::Cut);
         true
@@ -236,7 +237,7 @@ impl<A> Asked<A> {
         let Self { kind, code, options, body, upload, is_short, wanted, patience, single, echo, .. } = self;
         let is_next = matches!(aim, Aim::Next | Aim::Register);
         let piece = match upload {
-            Some(upload) if is_next => Some(upload.piece(body)?),
+            Some(upload) if parts::BLOCK && is_next => Some(upload.piece(body)?),
             _ => None,
         };
         let block1 = single.map_or(piece.and_then(|piece| piece.block), |single| single.block1);
@@ -253,7 +254,7 @@ impl<A> Asked<A> {
         };
         let payload = match piece {
             Some(piece) => piece.payload,
-            None if single.is_some() => body,
+            None if single.is_some() || (!parts::BLOCK && is_next) => body,
             // Of FETCH the body is part of what is asked for (RFC 8132 §2.1).
             None if *is_short && *code == Code::FETCH => body,
             None => &[],
@@ -300,11 +301,26 @@ impl<A> Asked<A> {
         self.begin_or_go_on(message, read).unwrap_or_else(Then::Fail)
     }
 
+    /// A response came, and none is put together here.
+    fn take_whole(&self, message: &Message<'_>, read: &Read<'_>) -> Result<Then, AskFailure> {
+        let is_part = |block: Block| block.number > 0 || block.more;
+        let block = read.block2.transpose().map_err(|_| AskFailure::BadBlock)?;
+        parts::needed(!block.is_some_and(is_part), "block")?;
+        let limit = self.longest;
+        if message.payload().len() > limit {
+            Err(DownloadError::TooLarge { limit }.into())
+        } else {
+            Ok(Then::Done(None))
+        }
+    }
+
     fn begin_or_go_on(&mut self, message: &Message<'_>, read: &Read<'_>) -> Result<Then, AskFailure> {
         if self.single.is_some() {
             return Ok(Then::Done(None));
         }
-        if let Some(upload) = &mut self.upload {
+        if parts::BLOCK
+            && let Some(upload) = &mut self.upload
+        {
             let block = read.block1.transpose().map_err(|_| AskFailure::BadBlock)?;
             match upload.take(&Answer { code: message.code, block, most: read.size1 }) {
                 Ok(UploadNext::Send) => {
@@ -316,6 +332,9 @@ impl<A> Asked<A> {
                 Err(UploadError::Refused(_) | UploadError::TooLarge { .. }) => return Ok(Then::Done(None)),
                 Err(other) => return Err(other.into()),
             }
+        }
+        if !parts::BLOCK {
+            return self.take_whole(message, read);
         }
         let has_begun = self.download.received() > 0;
         let is_first_word = read.echo.is_some() && self.echo.is_none();

@@ -18,6 +18,7 @@ use crate::invariant::Sure;
 use crate::layer::MessageLayer;
 use crate::message::{Code, Message, number};
 use crate::output::Output;
+use crate::parts;
 use crate::quota::Source;
 
 /// Asks in bursts at a time.
@@ -43,7 +44,7 @@ pub(super) struct Bursts<A> {
 
 impl<A: Copy + Eq + Hash + Debug> Bursts<A> {
     pub(super) fn new(config: &Config, chance: ChanceSeed, node: u32) -> Self {
-        let server = config.q_block.map(|parameters| {
+        let server = config.q_block.filter(|_| parts::SERVER && parts::Q_BLOCK).map(|parameters| {
             let limits = BurstLimits {
                 body: config.limits.body,
                 bodies: config.limits.bursts as usize,
@@ -59,7 +60,7 @@ impl<A: Copy + Eq + Hash + Debug> Bursts<A> {
 
     /// Requests are taken.
     pub(super) const fn are_served(&self) -> bool {
-        self.server.is_some()
+        parts::Q_BLOCK && self.server.is_some()
     }
 
     /// Those of a peer, if they are not all others'.
@@ -149,7 +150,7 @@ impl RequestId {
     /// Whether the request came in bursts (RFC 9177), or its answer is to leave so: such an answer is whole.
     #[must_use]
     pub const fn is_of_burst(self) -> bool {
-        self.slot & OF_BURSTS != 0
+        parts::Q_BLOCK && self.slot & OF_BURSTS != 0
     }
 }
 

@@ -15,8 +15,9 @@ use super::{
 use crate::endpoint::{ExchangeId, Failure};
 use crate::invariant::Sure;
 use crate::layer::{InAsk, MessageLayer, Reason};
-use crate::message::Token;
+use crate::message::{NoResponse, Token};
 use crate::newest::Newest;
+use crate::parts;
 
 /// Freshness of a representation that does not tell it, seconds (RFC 7252 §5.10.5).
 const MAX_AGE: u32 = 60;
@@ -26,16 +27,28 @@ const RENEWAL: u32 = 0x103;
 
 impl<L: MessageLayer> Host<L> {
     pub(super) fn begin(&mut self, now: Instant, to: L::Peer, ask: &Ask<'_>) -> Result<AskId, Refused> {
+        parts::needed(parts::CLIENT, "client")?;
+        parts::needed(parts::OBSERVE || !ask.observe, "observe")?;
+        parts::needed(parts::BLOCK || (ask.early.is_none() && ask.piece.is_none()), "block")?;
+        parts::needed(parts::Q_BLOCK || !ask.q_block, "q-block")?;
+        parts::needed(parts::NO_RESPONSE || NoResponse::of(ask.options) == NoResponse::NONE, "no-response")?;
         let limits = self.config.limits;
         if self.asks.len() >= limits.asks {
             return Err(Refused::TooManyAsks { limit: limits.asks });
         }
         let uploads = |other: &Asked<L::Peer>| other.to == to && other.is_uploading();
-        let is_tagged = ask.body.len() > ask.upload.bytes() as usize
+        let is_tagged = parts::BLOCK
+            && ask.body.len() > ask.upload.bytes() as usize
             && self.asks.slots.iter().any(|(_, other)| other.as_deref().is_some_and(uploads));
         self.asks.count = self.asks.count.wrapping_add(1);
         let asked = Asked::new(to, ask, is_tagged.then_some(self.asks.count), self.layer.room().is_some())?;
-        if ask.q_block && !asked.limits_responses && !ask.observe && ask.piece.is_none() && self.may_burst(to) {
+        if parts::Q_BLOCK
+            && ask.q_block
+            && !asked.limits_responses
+            && !ask.observe
+            && ask.piece.is_none()
+            && self.may_burst(to)
+        {
             return self.begin_burst(now, asked, ask);
         }
         if self.waiting_bytes().saturating_add(asked.memory()) > limits.bytes {
@@ -179,7 +192,7 @@ impl<L: MessageLayer> Host<L> {
         let Some(message) = self.layer.message(&entry).sure("message of a response") else { return };
         let Read { observe, max_age, .. } = Read::of(&message, self.layer.room());
         let (token, is_success) = (message.token, message.code.class() == 2);
-        let is_renewal = asked.renewal == Some(exchange);
+        let is_renewal = parts::OBSERVE && asked.renewal == Some(exchange);
         if is_renewal {
             asked.renewal = None;
             // A notification may have overtaken it (RFC 7641 §3.4). If none came, an older number means a server that
@@ -202,7 +215,7 @@ impl<L: MessageLayer> Host<L> {
         } else {
             asked.exchange = None;
         }
-        if is_renewal || asked.registers {
+        if parts::OBSERVE && (is_renewal || asked.registers) {
             asked.registers = false;
             asked.watch = None;
             match observe.filter(|_| is_success) {
@@ -234,8 +247,11 @@ impl<L: MessageLayer> Host<L> {
 
     /// A notification came, or something else on the token of an observation.
     pub(crate) fn further_came(&mut self, now: Instant, entry: L::Entry, exchange: ExchangeId) {
-        if self.groups.is_one(exchange) {
+        if parts::GROUPS && self.groups.is_one(exchange) {
             return self.group_answer_came(now, entry, exchange);
+        }
+        if !parts::OBSERVE {
+            return;
         }
         let Some(Owner::Ask(slot)) = self.owners.get(exchange) else { return };
         let Some(mut asked) = self.asks.take(slot).sure("ask that has a subscription") else { return };
@@ -293,11 +309,13 @@ impl<L: MessageLayer> Host<L> {
     ) {
         let Some(message) = self.layer.message(&entry).sure("message of a response") else { return };
         let then = asked.take(&message, &Read::of(&message, self.layer.room()));
-        let has_room = match (&then, asked.gathers) {
+        let gathers = asked.gathers.filter(|_| parts::GROUPS);
+        let has_room = match (&then, gathers) {
             (Then::Send, Some(_)) => self.has_room_for_rest(now, &asked),
             _ => self.waiting_bytes().saturating_add(asked.memory()) <= self.config.limits.bytes,
         };
         match then {
+            Then::Send if !parts::BLOCK => {}
             Then::Send if !has_room => self.fail(now, slot, *asked, AskFailure::OutOfBytes, 0),
             Then::Send => {
                 asked.has_next = true;
@@ -306,7 +324,7 @@ impl<L: MessageLayer> Host<L> {
             }
             Then::Fail(why) => self.fail(now, slot, *asked, why, exchanged.copies),
             Then::Done(body) => {
-                if let Some(group) = asked.gathers {
+                if let Some(group) = gathers {
                     self.asks.forget(slot);
                     return self.group_answer_ended(group, Told::GroupAnswer { entry, group, body });
                 }
@@ -334,7 +352,7 @@ impl<L: MessageLayer> Host<L> {
     pub(super) fn exchange_failed(&mut self, now: Instant, slot: u32, why: AskFailure, copies: u8) {
         if let Some(asked) = self.asks.take(slot).sure("ask that has an exchange") {
             match why {
-                AskFailure::Exchange(Failure::NoResponse) if asked.limits_responses => {
+                AskFailure::Exchange(Failure::NoResponse) if parts::NO_RESPONSE && asked.limits_responses => {
                     self.is_unanswered(now, slot, *asked);
                 }
                 why => self.fail(now, slot, *asked, why, copies),
@@ -351,7 +369,7 @@ impl<L: MessageLayer> Host<L> {
 
     /// An ask, which is in no slot, ends without an answer.
     pub(super) fn fail(&mut self, now: Instant, slot: u32, asked: Asked<L::Peer>, why: AskFailure, copies: u8) {
-        let (ask, to, gathers) = (self.asks.name(slot), asked.to, asked.gathers);
+        let (ask, to, gathers) = (self.asks.name(slot), asked.to, asked.gathers.filter(|_| parts::GROUPS));
         // Where there are no resets, what the server sends on is stopped by a word alone.
         self.abandon(now, asked, L::IS_RELIABLE);
         self.asks.forget(slot);
@@ -364,7 +382,7 @@ impl<L: MessageLayer> Host<L> {
 
     /// Nothing more is wanted of an ask.
     pub(super) fn abandon(&mut self, now: Instant, asked: Asked<L::Peer>, deregisters: bool) {
-        if let Some(burst) = asked.burst {
+        if let Some(burst) = asked.burst.filter(|_| parts::Q_BLOCK) {
             self.abandon_burst(burst);
         }
         // One that was not answered yet may have been heard.
@@ -372,11 +390,11 @@ impl<L: MessageLayer> Host<L> {
         for exchange in [asked.exchange, asked.renewal].into_iter().flatten() {
             self.cancel_exchange(now, exchange);
         }
-        if let Some(watch) = asked.watch {
+        if let Some(watch) = asked.watch.filter(|_| parts::OBSERVE) {
             self.cancel_exchange(now, watch.subscription);
         }
         let token = asked.watch.map(|watch| watch.token).or(registering);
-        if let Some(token) = token.filter(|_| deregisters) {
+        if let Some(token) = token.filter(|_| parts::OBSERVE && deregisters) {
             self.deregister(now, asked, token);
         }
     }
@@ -412,7 +430,8 @@ impl<L: MessageLayer> Host<L> {
             }
             return self.fail(now, slot, *asked, AskFailure::Deadline, 0);
         }
-        if let Some(watch) = &mut asked.watch
+        if parts::OBSERVE
+            && let Some(watch) = &mut asked.watch
             && watch.renew_at <= now
         {
             watch.renew_at = Instant::NEVER;
@@ -424,7 +443,10 @@ impl<L: MessageLayer> Host<L> {
 
     pub(super) fn progress_of(&self, id: AskId) -> Option<Progress> {
         let asked = self.asks.find(id)?;
-        asked.burst.map_or_else(|| Some(asked.progress()), |burst| self.progress_of_burst(burst))
+        asked
+            .burst
+            .filter(|_| parts::Q_BLOCK)
+            .map_or_else(|| Some(asked.progress()), |burst| self.progress_of_burst(burst))
     }
 
     pub(super) fn name_of(&self, slot: u32) -> AskId {

@@ -156,6 +156,12 @@ pub enum ConfigError {
         /// What was asked for.
         asked: u8,
     },
+    /// A part of the stack that this build was made without.
+    #[error("millpond-coap was built without the feature `{feature}`")]
+    LeftOut {
+        /// The cargo feature of that part.
+        feature: &'static str,
+    },
     /// An interval that ends before it begins.
     #[error("renew_after ends before it begins")]
     RenewAfter,

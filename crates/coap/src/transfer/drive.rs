@@ -13,13 +13,16 @@ use crate::invariant::Sure;
 use crate::layer::MessageLayer;
 use crate::message::Message;
 use crate::output::{Output, SleepReason};
+use crate::parts;
 
 impl<L: MessageLayer> Host<L> {
     /// The next output. Also does what is due.
     pub fn poll(&mut self, now: Instant) -> HostOutput<'_, L> {
         loop {
             if let Some(told) = self.told.pop_front() {
-                if let Told::BurstRequest { whole, .. } | Told::BurstAnswer { whole, .. } = &told {
+                if parts::Q_BLOCK
+                    && let Told::BurstRequest { whole, .. } | Told::BurstAnswer { whole, .. } = &told
+                {
                     whole.write(&mut self.shown);
                 }
                 return self.show(told);
@@ -64,24 +67,24 @@ impl<L: MessageLayer> Host<L> {
 
     /// Does one thing that is due now that the layer is drained. If there is none, gives what is due first.
     fn work(&mut self, now: Instant) -> ControlFlow<Option<(Instant, SleepReason)>> {
-        if self.act_for_bursts(now) {
+        if parts::Q_BLOCK && self.act_for_bursts(now) {
             return ControlFlow::Continue(());
         }
         let next = self.next();
         match next {
-            Some((at, SleepReason::Ask)) if at <= now => {
+            Some((at, SleepReason::Ask)) if parts::CLIENT && at <= now => {
                 if let Some((_, slot)) = self.asks.timers.earliest() {
                     self.ask_is_due(now, slot);
                 }
             }
-            Some((at, SleepReason::Notification)) if at <= now => {
+            Some((at, SleepReason::Notification)) if parts::NOTIFY && at <= now => {
                 if let Some((_, slot)) = self.observers.timers.earliest() {
                     self.observers.timers.clear(slot);
                     self.send_waiting(now, slot);
                 }
             }
-            Some((at, SleepReason::Group)) if at <= now => self.group_is_due(now),
-            Some((at, SleepReason::Expiry)) if at <= now => {
+            Some((at, SleepReason::Group)) if parts::GROUPS && at <= now => self.group_is_due(now),
+            Some((at, SleepReason::Expiry)) if parts::SERVE_BLOCKS && at <= now => {
                 self.bodies.expire(now);
                 let layer = &self.layer;
                 self.shelf.expire(now, |key| layer.hash(&key));
@@ -101,12 +104,22 @@ impl<L: MessageLayer> Host<L> {
                 first = Some((at, why));
             }
         };
-        consider(self.asks.timers.earliest().map(|(at, _)| at), SleepReason::Ask);
-        consider(self.observers.timers.earliest().map(|(at, _)| at), SleepReason::Notification);
-        consider(self.shelf.next_expiry(), SleepReason::Expiry);
-        consider(self.bodies.next_expiry(), SleepReason::Expiry);
-        consider(self.groups.next_end(), SleepReason::Group);
-        consider(self.bursts.wakes(), SleepReason::Burst);
+        if parts::CLIENT {
+            consider(self.asks.timers.earliest().map(|(at, _)| at), SleepReason::Ask);
+        }
+        if parts::NOTIFY {
+            consider(self.observers.timers.earliest().map(|(at, _)| at), SleepReason::Notification);
+        }
+        if parts::SERVE_BLOCKS {
+            consider(self.shelf.next_expiry(), SleepReason::Expiry);
+            consider(self.bodies.next_expiry(), SleepReason::Expiry);
+        }
+        if parts::GROUPS {
+            consider(self.groups.next_end(), SleepReason::Group);
+        }
+        if parts::Q_BLOCK {
+            consider(self.bursts.wakes(), SleepReason::Burst);
+        }
         first
     }
 
@@ -114,6 +127,13 @@ impl<L: MessageLayer> Host<L> {
     fn show(&self, told: Told<L::Entry, L::Peer>) -> HostOutput<'_, L> {
         let message = |entry: &L::Entry| self.layer.message(entry);
         let event = match told {
+            // What no part of this build can have told.
+            Told::Request { .. } | Told::Refused { .. } if !parts::SERVER => None,
+            Told::Answer { .. } | Told::Failed { .. } if !parts::CLIENT => None,
+            Told::Unanswered { .. } if !parts::NO_RESPONSE => None,
+            Told::GroupAnswer { .. } | Told::GroupAnswerLost { .. } | Told::GroupOver { .. } if !parts::GROUPS => None,
+            Told::BurstRequest { .. } | Told::BurstAnswer { .. } if !parts::Q_BLOCK => None,
+            Told::ObserverGone { .. } if !parts::NOTIFY => None,
             Told::Request { entry, id, body, wants_to_observe } => message(&entry).map(|message| {
                 let body = body.map_or(Cow::Borrowed(message.payload()), Cow::Owned);
                 let by_group = self.layer.came_by_group(id);

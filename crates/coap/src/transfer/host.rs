@@ -4,7 +4,7 @@ use core::{fmt::Debug, hash::Hash};
 use millpond_control::{ChanceSeed, Instant, PeerController, Span};
 
 use super::{
-    Answer, Ask, AskId, Config, ConfigError, Counters, InPieces, ObserverId, Progress, Refused, TakesPieces,
+    Answer, Ask, AskId, Config, ConfigError, Counters, InPieces, ObserverId, Progress, Refused,
     asks::Asks,
     bursts::Bursts,
     groups::Gatherings,
@@ -19,6 +19,7 @@ use crate::block::{Assemblies, AssemblyLimits, robust::BurstParameters};
 use crate::endpoint::{Endpoint, ExchangeId, RequestId, beside::Beside};
 use crate::layer::MessageLayer;
 use crate::message::Code;
+use crate::parts;
 
 /// Bodies being collected at a time, however short they are.
 const MOST_BODIES: usize = 1_024;
@@ -73,6 +74,9 @@ impl<A: Copy + Eq + Hash + Debug> Host<Endpoint<A>> {
             return Err(ConfigError::EtagLength { asked: config.etag_length });
         }
         if let Some(parameters) = config.q_block {
+            if !parts::Q_BLOCK {
+                return Err(ConfigError::LeftOut { feature: "q-block" });
+            }
             parameters.check()?;
         }
         Ok(Self::with(endpoint, config, chance))
@@ -93,6 +97,7 @@ impl<A: Copy + Eq + Hash + Debug> Host<Endpoint<A>> {
     /// Input: a datagram came in that was sent to a group, as
     /// [`Endpoint::receive_by_group`](crate::Endpoint::receive_by_group). Such a request cannot observe, and its body is one
     /// message.
+    #[cfg(all(feature = "server", feature = "groups"))]
     pub fn receive_by_group(&mut self, now: Instant, from: A, datagram: &[u8]) {
         self.input(now);
         self.layer.receive_by_group(now, from, datagram);
@@ -117,10 +122,16 @@ impl<A: Copy + Eq + Hash + Debug> Host<Endpoint<A>> {
     /// are [dismissed](Self::dismiss) first.
     pub fn forget_peer(&mut self, now: Instant, peer: A) {
         self.input(now);
-        self.bodies.drop_of(|(whose, _)| *whose == peer);
-        let layer = &self.layer;
-        self.shelf.drop_of(peer, |key| layer.hash(&key));
-        self.bursts.forget_peer(peer);
+        if parts::SERVE_BLOCKS {
+            self.bodies.drop_of(|(whose, _)| *whose == peer);
+        }
+        if parts::SERVE_BLOCKS {
+            let layer = &self.layer;
+            self.shelf.drop_of(peer, |key| layer.hash(&key));
+        }
+        if parts::Q_BLOCK {
+            self.bursts.forget_peer(peer);
+        }
         self.layer.forget_peer(now, peer);
     }
 
@@ -153,6 +164,9 @@ impl<A: Copy + Eq + Hash + Debug> Host<Endpoint<A>> {
     /// # Errors
     /// What RFC 9177 forbids.
     pub fn set_q_block(&mut self, peer: A, parameters: BurstParameters) -> Result<(), ConfigError> {
+        if !parts::Q_BLOCK {
+            return Err(ConfigError::LeftOut { feature: "q-block" });
+        }
         parameters.check()?;
         self.bursts.set_parameters(peer, parameters);
         Ok(())
@@ -206,7 +220,8 @@ impl<L: MessageLayer> Host<L> {
     /// the payload of one message, whatever its Block1, and nothing is kept for later blocks. The application answers every
     /// one [as a piece](Answer::as_piece). Such requests do not travel in bursts. A [sibling](Self::sibling) does not have this
     /// by itself.
-    pub fn take_pieces(&mut self, is_meant: TakesPieces) {
+    #[cfg(all(feature = "server", feature = "block"))]
+    pub fn take_pieces(&mut self, is_meant: super::TakesPieces) {
         self.in_pieces = InPieces(Some(is_meant));
     }
 
@@ -393,11 +408,13 @@ impl<L: MessageLayer> Host<L> {
 
     /// Bytes of bodies of asks and of notifications that wait.
     pub(super) fn waiting_bytes(&self) -> usize {
-        self.asked_bytes().saturating_add(self.observers.waiting_bytes())
+        let notifications = if parts::NOTIFY { self.observers.waiting_bytes() } else { 0 };
+        self.asked_bytes().saturating_add(notifications)
     }
 
     /// Bytes of bodies of asks.
     pub(super) fn asked_bytes(&self) -> usize {
-        self.asks.bytes.saturating_add(self.bursts.asked_bytes())
+        let bursts = if parts::Q_BLOCK { self.bursts.asked_bytes() } else { 0 };
+        self.asks.bytes.saturating_add(bursts)
     }
 }

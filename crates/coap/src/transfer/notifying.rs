@@ -1,6 +1,6 @@
 //! Notifications, from being asked for to their end.
 
-use alloc::{boxed::Box, vec::Vec};
+use alloc::boxed::Box;
 
 use millpond_control::Instant;
 
@@ -17,6 +17,7 @@ use crate::endpoint::{self, ExchangeId, Failure, Outgoing, RequestId};
 use crate::invariant::Sure;
 use crate::layer::{MessageLayer, Reason};
 use crate::message::{Code, Kind, Token};
+use crate::parts;
 
 /// Sequence numbers have 24 bits (RFC 7641 §2).
 const SEQUENCE: u32 = (1 << 24) - 1;
@@ -31,6 +32,10 @@ impl<L: MessageLayer> Host<L> {
         let Some(pending) = self.pending.get(id) else {
             return Err(Refused::Endpoint(endpoint::Refused::UnknownRequest));
         };
+        if !parts::OBSERVE {
+            self.respond_with(now, id, answer, None)?;
+            return Ok(None);
+        }
         let known = self.observer_of(pending.from, pending.token);
         let limits = &self.config.limits;
         let of_peer = self.observers.of_peer(pending.from, self.layer.hash(&pending.from)).count() as u32;
@@ -239,11 +244,9 @@ impl<L: MessageLayer> Host<L> {
                 self.gone(now, slot, Gone::Unreachable);
                 if !self.layer.is_validated(peer) {
                     // It has never answered anything: somebody may have registered it under all its tokens.
-                    let others = self.observers.of_peer(peer, self.layer.hash(&peer)).map(|(slot, _)| slot);
-                    let mut others: Vec<u32> = others.collect();
                     // Those that wait for the others first: where one is cancelled the next one leaves.
-                    others.sort_unstable_by(|one, other| other.cmp(one));
-                    for slot in others {
+                    let hash = self.layer.hash(&peer);
+                    while let Some(slot) = self.observers.of_peer(peer, hash).map(|(slot, _)| slot).max() {
                         self.gone(now, slot, Gone::Unreachable);
                     }
                 }

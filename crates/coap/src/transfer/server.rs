@@ -22,6 +22,7 @@ use crate::endpoint::{self, Outgoing, RequestId};
 use crate::invariant::Sure;
 use crate::layer::{MessageLayer, Reason};
 use crate::message::{Code, Kind, Message, Token, Uint, number};
+use crate::parts;
 use crate::protection::with;
 use crate::quota::Source;
 
@@ -53,11 +54,16 @@ impl<L: MessageLayer> Host<L> {
         });
         // What is critical and not the host's own is for the application to know.
         let by_group = self.layer.came_by_group(id);
-        let in_pieces = (read.block1.is_some() || is_of_burst(&message))
+        let in_pieces = parts::BLOCK
+            && (read.block1.is_some() || is_of_burst(&message))
             && !by_group
             && self.in_pieces.has(message.code, message.options().legal());
         let takes_bursts = self.bursts.are_served() && !by_group && !in_pieces && !self.layer.is_protected();
-        let is_known = |number| takes_bursts || !matches!(number, number::Q_BLOCK1 | number::Q_BLOCK2);
+        let is_known = |number| match number {
+            number::BLOCK1 | number::BLOCK2 => parts::BLOCK,
+            number::Q_BLOCK1 | number::Q_BLOCK2 => takes_bursts,
+            _ => true,
+        };
         if let Some(number) = message.options().refused(is_known) {
             return self.refuse(now, entry, id, Refusal::Option(number));
         }
@@ -86,11 +92,11 @@ impl<L: MessageLayer> Host<L> {
         };
         let is_observable = !by_group && matches!(message.code, Code::GET | Code::FETCH);
         pending.wants_to_observe =
-            is_observable && read.observe == Some(0) && block2.is_none_or(|block| block.number == 0);
-        let deregisters = is_observable && read.observe == Some(1);
+            parts::OBSERVE && is_observable && read.observe == Some(0) && block2.is_none_or(|block| block.number == 0);
+        let deregisters = parts::OBSERVE && is_observable && read.observe == Some(1);
         let changes = !matches!(message.code, Code::GET | Code::FETCH);
-        let is_later = block2.is_some_and(|block| block.number > 0);
-        let Some(block1) = block1.filter(|_| !in_pieces) else {
+        let is_later = parts::BLOCK && block2.is_some_and(|block| block.number > 0);
+        let Some(block1) = block1.filter(|_| parts::BLOCK && !in_pieces) else {
             pending.asked = self.hash_of_body(&message, message.payload());
             let has_body = !message.payload().is_empty();
             match self.find_kept(now, &pending, has_body) {
@@ -164,7 +170,7 @@ impl<L: MessageLayer> Host<L> {
         pending: &Pending<L::Peer>,
         has_body: bool,
     ) -> Option<Result<(u32, NonZeroU32), Refusal>> {
-        let block = pending.block2.filter(|block| block.number > 0)?;
+        let block = pending.block2.filter(|block| parts::BLOCK && block.number > 0)?;
         let key = Key { peer: pending.from, request: pending.key };
         let (slot, generation, kept) = self.shelf.find(now, key, self.layer.hash(&key))?;
         if has_body && kept.asked != pending.asked {
@@ -232,7 +238,7 @@ impl<L: MessageLayer> Host<L> {
         let sent = match sent {
             Ok(sent) => sent,
             Err(PastEnd { .. }) => {
-                let words = Refusal::PastEnd.to_string();
+                let words = words_of(Refusal::PastEnd);
                 let past_end = Outgoing { payload: words.as_bytes(), ..plain(pending.kind, Refusal::PastEnd.code()) };
                 self.layer.respond(now, id, &past_end)
             }
@@ -282,7 +288,8 @@ impl<L: MessageLayer> Host<L> {
 
     /// Into what an answer is cut, in blocks of this size at most.
     fn cut(&self, answer: &Answer<'_>, size: BlockSize) -> Cut {
-        self.layer.room().map_or(Cut::of(size), |room| Cut::within(&room, answer.options, size))
+        let datagram = if parts::BLOCK { Cut::of(size) } else { Cut::WHOLE };
+        self.layer.room().map_or(datagram, |room| Cut::within(&room, answer.options, size))
     }
 
     /// The application answers with a block that it has cut by itself.
@@ -308,7 +315,7 @@ impl<L: MessageLayer> Host<L> {
     /// Keeps a representation for its later blocks.
     pub(super) fn keep(&mut self, now: Instant, pending: &Pending<L::Peer>, representation: &Representation<'_>) {
         // What would not fit is not copied first.
-        if representation.answer.body.len() > self.config.limits.kept {
+        if !parts::BLOCK || representation.answer.body.len() > self.config.limits.kept {
             return;
         }
         let key = Key { peer: pending.from, request: pending.key };
@@ -375,7 +382,7 @@ impl<L: MessageLayer> Host<L> {
     pub(super) fn respond_with_refusal(&mut self, now: Instant, id: RequestId, why: Refusal) {
         let size1 = if let Refusal::TooLarge(most) = why { Some(Uint::new(most)) } else { None };
         let options = size1.as_ref().map(|size1| (number::SIZE1, size1.as_bytes()));
-        let words = if why.is_explained() { why.to_string() } else { String::new() };
+        let words = words_of(why);
         self.respond_plainly(now, id, why.code(), options.as_slice(), words.as_bytes());
     }
 
@@ -400,6 +407,11 @@ impl<L: MessageLayer> Host<L> {
         let sizes = [wished, asked.map(|asked| asked.size)];
         sizes.into_iter().flatten().fold(self.config.block, BlockSize::min)
     }
+}
+
+/// What is said to who is refused.
+fn words_of(why: Refusal) -> String {
+    if parts::DIAGNOSTICS && why.is_explained() { why.to_string() } else { String::new() }
 }
 
 /// A response without anything.

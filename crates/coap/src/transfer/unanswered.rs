@@ -6,6 +6,7 @@ use super::{AskId, Host, asked::Asked, owner::Owner, told::Told};
 use crate::endpoint::ExchangeId;
 use crate::invariant::Sure;
 use crate::layer::MessageLayer;
+use crate::parts;
 
 impl<L: MessageLayer> Host<L> {
     /// Input: an ask that does not want all responses (No-Response, RFC 7967) awaits none any more. It ends
@@ -23,15 +24,25 @@ impl<L: MessageLayer> Host<L> {
 
     /// A message of ours left of which nothing more is awaited, but for a reset.
     pub(crate) fn message_left(&mut self, now: Instant, exchange: ExchangeId) {
-        self.was_left_unanswered(exchange, false);
-        self.groups.left(now, exchange);
-        self.notification_left(now, exchange);
+        if parts::NO_RESPONSE {
+            self.was_left_unanswered(exchange, false);
+        }
+        if parts::GROUPS {
+            self.groups.left(now, exchange);
+        }
+        if parts::NOTIFY {
+            self.notification_left(now, exchange);
+        }
     }
 
     /// A confirmable message of ours was acknowledged, and no response to it is awaited.
     pub(crate) fn message_delivered(&mut self, now: Instant, exchange: ExchangeId) {
-        self.was_left_unanswered(exchange, true);
-        self.notification_ended(now, exchange, None);
+        if parts::NO_RESPONSE {
+            self.was_left_unanswered(exchange, true);
+        }
+        if parts::NOTIFY {
+            self.notification_ended(now, exchange, None);
+        }
     }
 
     /// A request that wants no response has done what it can.
@@ -55,6 +66,8 @@ impl<L: MessageLayer> Host<L> {
 
     /// Whether an ask awaits nothing but one of the responses that it wants, and not all of them.
     pub(super) fn may_be_unanswered(&self, asked: &Asked<L::Peer>) -> bool {
-        asked.limits_responses && asked.exchange.is_some_and(|exchange| self.layer.awaits_response(exchange))
+        parts::NO_RESPONSE
+            && asked.limits_responses
+            && asked.exchange.is_some_and(|exchange| self.layer.awaits_response(exchange))
     }
 }

@@ -47,7 +47,7 @@ impl<A: Copy + Eq + Hash + fmt::Debug> Endpoint<A> {
     }
 
     fn calm(&mut self) -> Option<&mut Calm<A>> {
-        self.inbox.as_deref_mut()?.calm.as_mut()
+        self.inbox.as_deref_mut()?.calm()
     }
 }
 

@@ -7,6 +7,7 @@ use millpond_control::Instant;
 use super::changes::Changes;
 use crate::endpoint::{Identities, RequestId, requests::Requests};
 use crate::message::MessageId;
+use crate::parts;
 
 /// Bytes that chains take for each message, at most: there is a power of two of them.
 const CHAIN_SHARE: usize = 2 * size_of::<Chain>();
@@ -82,7 +83,8 @@ pub(in crate::endpoint) struct Key<A> {
 impl<A: Copy + Hash> Key<A> {
     #[inline]
     pub(in crate::endpoint) fn new(from: A, id: MessageId, identities: &Identities) -> Self {
-        Self { from, id, hash: identities.hash(&(from, id.0)) }
+        let is_needed = parts::SERVER || parts::MANY_PEERS;
+        Self { from, id, hash: if is_needed { identities.hash(&(from, id.0)) } else { 0 } }
     }
 
     /// Its bit among the marks of its chain.
@@ -128,20 +130,28 @@ impl<A: Copy + Eq + Hash> Duplicates<A> {
 
     /// Bytes held.
     pub(in crate::endpoint) fn memory(&self) -> usize {
-        let records = self.records.capacity().saturating_mul(size_of::<Record<A>>());
-        let chains = self.chains.capacity().saturating_mul(size_of::<Chain>());
-        let pending = self.pending.allocation_size();
+        let records = self.records.capacity().wrapping_mul(size_of::<Record<A>>());
+        let chains = self.chains.capacity().wrapping_mul(size_of::<Chain>());
         let ring = records.saturating_add(chains).saturating_add(self.bytes.capacity());
+        if !parts::SERVER {
+            return ring;
+        }
+        let pending = self.pending.allocation_size();
         pending.saturating_add(ring).saturating_add(self.changes.memory())
     }
 
     /// What is known of a message.
     #[inline]
     pub(in crate::endpoint) fn find(&self, key: &Key<A>, now: Instant, requests: &Requests<A>) -> Option<Known> {
-        if !self.pending.is_empty() && self.pending.find(key.hash, |slot| is_slot_of(*slot, key, requests)).is_some() {
+        if parts::SERVER
+            && !self.pending.is_empty()
+            && self.pending.find(key.hash, |slot| is_slot_of(*slot, key, requests)).is_some()
+        {
             return Some(Known::Pending);
         }
-        if let Some((reply, until, slot)) = self.changes.find(key, now) {
+        if parts::SERVER
+            && let Some((reply, until, slot)) = self.changes.find(key, now)
+        {
             return Some(Known::Handled(reply, Stored::Changed(slot), until));
         }
         let Record { handled, expires, .. } = *self.record(key)?;
@@ -184,7 +194,9 @@ impl<A: Copy + Eq + Hash> Duplicates<A> {
         }
         let number = self.first.wrapping_add(self.records.len() as u32);
         let start = self.gone.saturating_add(self.bytes.len() as u64);
-        self.bytes.extend(response);
+        if parts::SERVER {
+            self.bytes.extend(response);
+        }
         let handled = Handled { reply, start, len: response.len() as u16, copies: 0 };
         let before = self.link(key, number);
         self.records.push_back(Record { from: key.from, id: key.id, before, expires, handled });
@@ -207,7 +219,7 @@ impl<A: Copy + Eq + Hash> Duplicates<A> {
 
     /// The application has acknowledged this message, or will not.
     pub(in crate::endpoint) fn forget(&mut self, key: &Key<A>, requests: &Requests<A>) {
-        if self.pending.is_empty() {
+        if !parts::SERVER || self.pending.is_empty() {
             return;
         }
         if let Ok(entry) = self.pending.find_entry(key.hash, |slot| is_slot_of(*slot, key, requests)) {
@@ -261,13 +273,16 @@ impl<A: Copy + Eq + Hash> Duplicates<A> {
             let (records, bytes) = (self.records.capacity(), self.bytes.capacity());
             let needed = self.bytes.len().saturating_add(len);
             let more_records = if self.records.len() < records { records } else { records.saturating_mul(2).max(4) };
-            let more_bytes = if needed <= bytes { bytes } else { bytes.saturating_mul(2).max(needed).max(256) };
+            let more_bytes =
+                if !parts::SERVER || needed <= bytes { bytes } else { bytes.saturating_mul(2).max(needed).max(256) };
             let share = size_of::<Record<A>>().saturating_add(CHAIN_SHARE);
             if (more_records, more_bytes) == (records, bytes) {
                 return (true, forgotten);
             }
             if more_records.saturating_mul(share).saturating_add(more_bytes) <= self.budget {
-                self.bytes.reserve_exact(more_bytes.saturating_sub(self.bytes.len()));
+                if parts::SERVER {
+                    self.bytes.reserve_exact(more_bytes.saturating_sub(self.bytes.len()));
+                }
                 self.grow(more_records, identities);
                 return (true, forgotten);
             }
@@ -284,7 +299,7 @@ impl<A: Copy + Eq + Hash> Duplicates<A> {
     fn grow(&mut self, records: usize, identities: &Identities) {
         self.records.reserve_exact(records.saturating_sub(self.records.len()));
         let chains = records.next_power_of_two();
-        if chains == self.chains.len() {
+        if !parts::MANY_PEERS || chains == self.chains.len() {
             return;
         }
         // A number that no record has.
@@ -303,6 +318,9 @@ impl<A: Copy + Eq + Hash> Duplicates<A> {
     /// Makes this number the newest of its chain; the one before it.
     #[inline]
     fn link(&mut self, key: &Key<A>, number: u32) -> u32 {
+        if !parts::MANY_PEERS {
+            return number;
+        }
         let (first, records) = (self.first, self.records.len());
         let chain = self.chain(key.hash);
         let Some(chain) = self.chains.get_mut(chain) else { return number };
@@ -316,7 +334,9 @@ impl<A: Copy + Eq + Hash> Duplicates<A> {
     fn pop(&mut self) {
         let Some(oldest) = self.records.pop_front() else { return };
         let len = usize::from(oldest.handled.len).min(self.bytes.len());
-        self.bytes.drain(..len);
+        if parts::SERVER {
+            self.bytes.drain(..len);
+        }
         self.gone = self.gone.saturating_add(len as u64);
         self.first = self.first.wrapping_add(1);
     }
@@ -330,6 +350,9 @@ impl<A: Copy + Eq + Hash> Duplicates<A> {
     /// Where that stands.
     #[inline]
     fn place(&self, key: &Key<A>) -> Option<usize> {
+        if !parts::MANY_PEERS {
+            return self.records.iter().rposition(|record| record.id == key.id && record.from == key.from);
+        }
         let Chain { newest: mut number, marks } = *self.chains.get(self.chain(key.hash))?;
         if marks & key.mark() == 0 {
             return None;

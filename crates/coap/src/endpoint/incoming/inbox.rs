@@ -17,6 +17,7 @@ use crate::endpoint::{
     send::{spelled, write},
 };
 use crate::message::Kind;
+use crate::parts;
 
 /// Requests not answered yet, and messages that must be recognised when they come again. An endpoint that only asks and
 /// gets piggybacked responses has none of this.
@@ -37,9 +38,22 @@ impl<A: Copy + Eq + Hash> Inbox<A> {
         }
     }
 
+    /// What says which copies are not answered.
+    #[inline]
+    pub(in crate::endpoint) fn calm(&mut self) -> Option<&mut Calm<A>> {
+        self.calm.as_mut().filter(|_| parts::CALM_SERVER)
+    }
+
     /// Bytes held.
     pub(in crate::endpoint) fn memory(&self) -> usize {
-        let calm = self.calm.as_ref().map_or(0, |calm| calm.memory().saturating_sub(size_of::<Calm<A>>()));
+        if !parts::SERVER {
+            return size_of::<Self>().saturating_add(self.duplicates.memory());
+        }
+        let calm = self
+            .calm
+            .as_ref()
+            .filter(|_| parts::CALM_SERVER)
+            .map_or(0, |calm| calm.memory().saturating_sub(size_of::<Calm<A>>()));
         size_of::<Self>()
             .saturating_add(self.requests.memory())
             .saturating_add(self.duplicates.memory())
@@ -58,8 +72,12 @@ impl<A: Copy + Eq + Hash> Inbox<A> {
 }
 
 /// What says which copies are not answered, if that is a question; it knows nobody yet.
-pub(in crate::endpoint) fn calm<A: Copy + Eq + Hash>(Setup { config, path_of, .. }: &Setup<A>) -> Option<Calm<A>> {
-    (config.duplicates == Policy::Calm).then(|| Calm::new(path_of.unwrap_or(|_| 0)))
+pub(in crate::endpoint) fn calm<A: Copy + Eq + Hash>(setup: &Setup<A>) -> Option<Calm<A>> {
+    match setup.config.duplicates {
+        #[cfg(feature = "calm-server")]
+        Policy::Calm => Some(Calm::new(setup.path_of.unwrap_or(|_| 0))),
+        Policy::Stored | Policy::Afresh => None,
+    }
 }
 
 impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
@@ -90,8 +108,8 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let (slot, request) = self.asked(to)?;
         let answered = match request.owed {
             Owed::Acknowledgement => self.piggyback(now, to, &request, response),
-            Owed::Leisurely => self.answer_leisurely(now, to, &request, response),
-            Owed::Response | Owed::Nothing => self.answer_separately(now, to, &request, response),
+            Owed::Leisurely if parts::GROUPS => self.answer_leisurely(now, to, &request, response),
+            Owed::Response | Owed::Nothing | Owed::Leisurely => self.answer_separately(now, to, &request, response),
         };
         // What is wrong with the response itself can be fixed; a request that lies for want of room keeps others out.
         if !answered.is_err_and(|why| why.is_of_message())
@@ -156,7 +174,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             let key = Key::new(request.from, request.id, &self.setup.identities);
             self.handled(now, &key, request.changes, (Reply::Response(to), stored), until);
         }
-        if let Some(calm) = self.inbox.as_deref_mut().and_then(|inbox| inbox.calm.as_mut()) {
+        if let Some(calm) = self.inbox.as_deref_mut().and_then(Inbox::calm) {
             calm.answered((request.from, request.id), now, &self.setup.identities);
         }
         Ok(())

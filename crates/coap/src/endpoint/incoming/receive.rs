@@ -18,6 +18,7 @@ use crate::endpoint::{
 };
 use crate::long_tokens::{Spelled, unpadded};
 use crate::message::{Code, Fault, Kind, Message, MessageId, ParseError, Token, Uint, Writer, copies_share, number};
+use crate::parts;
 
 impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// A datagram came in.
@@ -41,20 +42,23 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// A datagram that is no message of RFC 7252 may be one of RFC 8974.
     #[cold]
     fn take_unread(&mut self, now: Instant, from: A, datagram: &[u8], error: ParseError) {
+        if !parts::LONG_TOKENS {
+            return self.malformed(from, error);
+        }
         let Config { longest_token, token_length, .. } = self.setup.config;
-        let takes = |limit: u16| usize::from(limit) > Token::MAX;
+        let takes = |limit: u16| parts::LONG_TOKENS && usize::from(limit) > Token::MAX;
         let read = match error.fault {
             Fault::TokenLength(_) if takes(longest_token.max(token_length)) => Message::parse_extended(datagram),
             _ => Err(error),
         };
         let (message, token) = match read {
-            Ok((message, _)) if message.code.is_request() && !takes(longest_token) => {
+            Ok((message, _)) if message.code.is_request() && (!parts::SERVER || !takes(longest_token)) => {
                 return self.malformed(from, error);
             }
             Ok(read) => read,
             Err(error) => return self.malformed(from, error),
         };
-        let name = if !message.code.is_request() {
+        let name = if !parts::SERVER || !message.code.is_request() {
             unpadded(token, token_length.into())
         } else if token.len() > longest_token.into() {
             return self.refuse_token(from, &message, token, Code::BAD_REQUEST);
@@ -107,12 +111,24 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
                 self.ignore(from, Ignored::Ping);
             }
             Kind::Confirmable | Kind::NonConfirmable if message.code.is_request() => {
-                self.request_came(now, from, message, datagram, None);
+                if parts::SERVER {
+                    return self.request_came(now, from, message, datagram, None);
+                }
+                self.not_served(from, message);
             }
             Kind::Confirmable | Kind::NonConfirmable => self.response_came(now, from, message, datagram),
             Kind::Acknowledgement => self.acknowledgement_came(now, from, message, datagram),
             Kind::Reset => self.reset_came(now, from, message, datagram),
         }
+    }
+
+    /// A request, and nobody serves any here: a confirmable one is rejected (RFC 7252 §4.2).
+    #[cold]
+    fn not_served(&mut self, from: A, message: &Message<'_>) {
+        if message.kind == Kind::Confirmable {
+            self.reset(from, message.id);
+        }
+        self.ignore(from, Ignored::NotServed);
     }
 
     /// A message that is longer than what is taken. A request is answered with 4.13; any other confirmable message is rejected,
@@ -121,7 +137,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     #[cold]
     fn too_long(&mut self, now: Instant, from: A, datagram: &[u8]) {
         match Message::read(datagram) {
-            Ok(message) if message.code.is_request() => {
+            Ok(message) if parts::SERVER && message.code.is_request() => {
                 self.counts.one_more(Count::Received(message.kind));
                 if let Some(slot) = self.admit(now, from, &message, None) {
                     self.refuse_long(now, slot, message.kind);
@@ -237,11 +253,11 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             let peer = self.peers.get(number)?;
             match self.exchanges.with_token(number, &peer.open, message.token, &self.setup.identities) {
                 Some(slot) => Some(self.whose_token(slot, &peer.open)),
-                None if !self.exchanges.has_claims => None,
+                None if !parts::Q_BLOCK || !self.exchanges.has_claims => None,
                 None => self.exchanges.claim_of(&peer.open, message.token),
             }
         }) else {
-            if !is_refused && self.group_answer_came(now, from, message, datagram) {
+            if parts::GROUPS && !is_refused && self.group_answer_came(now, from, message, datagram) {
                 return;
             }
             if self.setup.config.takes_unasked && !is_refused {
@@ -270,6 +286,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             return;
         };
         match stage {
+            Stage::Subscribed if !parts::FURTHER_COME => {}
             Stage::Subscribed if is_refused => self.ignore(from, Ignored::BadOption),
             Stage::Subscribed => self.further_came(slot, from, message, datagram),
             _ if is_refused => self.answered_badly(slot, now, (ReplyKind::Separate, Failure::BadOption), message),
@@ -320,7 +337,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
                 }
             }
             // It left as a confirmable one, and the peer answers as it answers those.
-            Role::Further | Role::Piece if is_whole && exchange.token() == message.token => {
+            role if role.is_further() && is_whole && exchange.token() == message.token => {
                 self.acknowledge(slot, now);
                 let claim = self.peers.get(peer).and_then(|peer| self.exchanges.claim_of(&peer.open, message.token));
                 match claim {
@@ -360,7 +377,12 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
                 }
                 Some(peer)
             }
-            _ => match self.beyond.as_deref_mut().and_then(|beyond| beyond.rejected(from, message.id)) {
+            _ => match self
+                .beyond
+                .as_deref_mut()
+                .filter(|_| parts::FURTHER || parts::NO_RESPONSE)
+                .and_then(|beyond| beyond.rejected(from, message.id))
+            {
                 Some(exchange) => {
                     self.counts.one_more(Count::Rejected);
                     self.queue.push(from, What::Rejected { exchange }, &[]);
@@ -388,9 +410,11 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
                 Reply::Silence => {}
                 Reply::Acknowledgement => self.acknowledge_to(from, id),
                 Reply::Reset => self.reset(from, id),
+                Reply::Response(_) if !parts::SERVER => {}
                 Reply::Response(request) => {
-                    if let Some(calm) = &mut inbox.calm {
-                        let before = (earlier(until, lifetime), inbox.duplicates.copy_came(key));
+                    let Inbox { calm, duplicates, .. } = inbox;
+                    if let Some(calm) = calm.as_mut().filter(|_| parts::CALM_SERVER) {
+                        let before = (earlier(until, lifetime), duplicates.copy_came(key));
                         let verdict = calm.asked_again((from, id), before, now, &self.setup.identities);
                         if let Some(ping) = verdict.ping {
                             self.ping_calmly(from, ping);
@@ -429,10 +453,11 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         (reply, stored): (Reply, usize),
         until: Instant,
     ) {
+        let changes = parts::SERVER && changes;
         let network = if changes { self.path_of(&key.from).unwrap_or_else(|| self.hash(&key.from)) } else { 0 };
         let Some(inbox) = self.inbox.as_deref_mut() else { return };
         let start = self.queue.bytes.len().saturating_sub(stored);
-        let response = self.queue.bytes.get(start..).unwrap_or_default();
+        let response = self.queue.bytes.get(start..).filter(|_| parts::SERVER).unwrap_or_default();
         let Inbox { requests, duplicates, .. } = inbox;
         let (times, identities) = ((now, until), &self.setup.identities);
         let forgotten = match changes {
@@ -465,7 +490,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         self.peers.find(address, &self.setup.identities)
     }
 
-    #[inline(always)]
+    #[cfg_attr(feature = "many-peers", inline(always))]
     fn with_id(&self, from: A, id: MessageId) -> Option<u32> {
         let number = self.peer_at(from)?;
         let peer = self.peers.get(number)?;

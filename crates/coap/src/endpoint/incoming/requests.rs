@@ -105,7 +105,7 @@ impl<A: Copy + Eq> Requests<A> {
     }
 
     pub(in crate::endpoint) fn memory(&self) -> usize {
-        let echoes = self.echoes.capacity().saturating_mul(size_of::<Option<Echo>>());
+        let echoes = self.echoes.capacity().wrapping_mul(size_of::<Option<Echo>>());
         let tokens = self.long_tokens.as_deref().map_or(0, LongTokens::memory);
         self.slots.memory().saturating_add(echoes).saturating_add(tokens)
     }

@@ -4,6 +4,7 @@ use core::{fmt::Debug, hash::Hash};
 
 use crate::endpoint::Endpoint;
 use crate::message::{Message, Properties, is_for_responses, number};
+use crate::parts;
 
 impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// Whether a response has a critical option that means nothing here, nor to a host above (RFC 7252 §5.4.1).
@@ -20,7 +21,11 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     #[cold]
     pub(in crate::endpoint) fn has_asked_with(&self, slot: u32, message: &Message<'_>) -> bool {
         let Some(exchange) = self.exchanges.get(slot) else { return false };
-        let Ok((request, _)) = Message::parse_extended(exchange.message()) else { return false };
+        let request = match parts::LONG_TOKENS {
+            true => Message::parse_extended(exchange.message()).map(|(request, _)| request),
+            false => Message::read(exchange.message()),
+        };
+        let Ok(request) = request else { return false };
         let is_callers = |number| number == number::OSCORE || Properties::of(number).is_none();
         let is_asked = |number| is_callers(number) && request.option(number).is_some();
         message.options().refused(|number| is_for_responses(number) || is_asked(number)).is_none()

@@ -4,12 +4,13 @@ use hashbrown::HashTable;
 use millpond_control::{Instant, Named, ReplyKind, Sample, Span, Then, Wait};
 
 use crate::endpoint::{
-    ExchangeId, Outgoing, RequestId, SleepReason,
+    ExchangeId, Outgoing, Refused, RequestId, SleepReason,
     finding::Key,
     naming::Mark,
     slots::{Linked, Links, List, Slots},
 };
 use crate::message::{HEADER, Kind, MessageId, NoResponse, Token, TokenLength};
+use crate::parts;
 
 /// Peers that may have more exchanges than this under way are searched through a hash table instead of one by one.
 const LOOKED_THROUGH: u16 = 16;
@@ -71,37 +72,76 @@ impl Role {
     /// A response is awaited.
     #[inline]
     pub(in crate::endpoint) const fn is_request(self) -> bool {
-        matches!(self, Self::Request | Self::Subscription)
+        parts::CLIENT && matches!(self, Self::Request | Self::Subscription)
     }
 
     /// What a request is for.
+    ///
+    /// # Errors
+    /// It is none, or wants what this build is without.
     #[inline]
-    pub(in crate::endpoint) fn of(request: &Outgoing<'_>) -> Self {
-        if NoResponse::of(request.options).is_all() { Self::Unanswered } else { Self::Request }
+    pub(in crate::endpoint) fn of(request: &Outgoing<'_>) -> Result<Self, Refused> {
+        parts::needed(parts::CLIENT, "client")?;
+        if !request.code.is_request() {
+            return Err(Refused::Code(request.code));
+        }
+        parts::needed(parts::NON_CONFIRMABLE || request.kind != Kind::NonConfirmable, "non-confirmable")?;
+        match NoResponse::of(request.options) {
+            NoResponse::NONE => Ok(Self::Request),
+            unwanted => {
+                parts::needed(parts::NO_RESPONSE, "no-response")?;
+                Ok(if unwanted.is_all() { Self::Unanswered } else { Self::Request })
+            }
+        }
     }
 
     /// It asks, whether a response is awaited or not; one that comes is its.
     #[inline]
     pub(in crate::endpoint) const fn asks(self) -> bool {
-        self.is_request() || matches!(self, Self::Unanswered)
+        self.is_request() || self.is_unanswered()
+    }
+
+    /// A request to which no response is wanted.
+    #[inline]
+    pub(in crate::endpoint) const fn is_unanswered(self) -> bool {
+        parts::NO_RESPONSE && matches!(self, Self::Unanswered)
+    }
+
+    /// A request whose token stays in use.
+    #[inline]
+    pub(in crate::endpoint) const fn subscribes(self) -> bool {
+        parts::OBSERVE && matches!(self, Self::Subscription)
+    }
+
+    /// One of several messages that are answered by none of their own.
+    #[inline]
+    pub(in crate::endpoint) const fn is_further(self) -> bool {
+        parts::FURTHER && matches!(self, Self::Further | Self::Piece)
+    }
+
+    /// A request to a group.
+    #[inline]
+    pub(in crate::endpoint) const fn is_to_a_group(self) -> bool {
+        parts::GROUPS && matches!(self, Self::Group)
     }
 
     /// It answers, or nobody was asked for it: whom it goes to may be an unvalidated peer.
     #[inline]
     pub(in crate::endpoint) const fn is_for_a_request(self) -> bool {
-        matches!(self, Self::Response | Self::Further | Self::Piece | Self::Group | Self::GroupResponse)
+        parts::ANSWERS
+            && matches!(self, Self::Response | Self::Further | Self::Piece | Self::Group | Self::GroupResponse)
     }
 
     /// A request drew it. Non-confirmable, it is as a piggybacked one: one for each request that came, at once or never.
     #[inline]
     pub(in crate::endpoint) const fn is_drawn(self) -> bool {
-        matches!(self, Self::Response | Self::GroupResponse)
+        parts::SERVER && matches!(self, Self::Response | Self::GroupResponse)
     }
 
     /// Sent and forgotten if non-confirmable.
     #[inline]
     pub(in crate::endpoint) const fn is_forgotten(self) -> bool {
-        self.is_for_a_request() || matches!(self, Self::Unanswered)
+        self.is_for_a_request() || self.is_unanswered()
     }
 }
 
@@ -198,7 +238,7 @@ impl Exchange {
     /// The token of the first copy.
     pub(in crate::endpoint) fn token(&self) -> Token {
         let field = self.bytes.first().map_or(0, |first| first & 0x0f);
-        if field > 8 {
+        if parts::LONG_TOKENS && field > 8 {
             return self.short_token();
         }
         let mut length = usize::from(field);
@@ -219,7 +259,8 @@ impl Exchange {
     /// Where the token begins.
     fn token_place(&self) -> usize {
         let field = self.bytes.first().map_or(0, |first| first & 0x0f);
-        HEADER.saturating_add(TokenLength::extension_of(field))
+        let extension = if parts::LONG_TOKENS { TokenLength::extension_of(field) } else { 0 };
+        HEADER.saturating_add(extension)
     }
 
     /// Nothing but this token stays of the message.
@@ -315,7 +356,7 @@ pub(in crate::endpoint) struct Exchanges {
 impl Exchanges {
     /// For at most so many exchanges with one peer.
     pub(in crate::endpoint) fn new(per_peer: u16) -> Self {
-        let table = (per_peer > LOOKED_THROUGH).then(Box::default);
+        let table = (parts::MANY_PEERS && per_peer > LOOKED_THROUGH).then(Box::default);
         Self {
             slots: Slots::new(),
             table,
@@ -353,7 +394,7 @@ impl Exchanges {
 
     /// Bytes held.
     pub(in crate::endpoint) fn memory(&self) -> usize {
-        let table = self.table.as_ref();
+        let table = self.table.as_ref().filter(|_| parts::MANY_PEERS);
         let table = table.map_or(0, |table| size_of::<HashTable<Key>>().saturating_add(table.allocation_size()));
         self.slots.memory().saturating_add(self.buffers).saturating_add(table)
     }

@@ -1,5 +1,7 @@
 //! Exchanges by message ID, and by token in all the ways in which one may be like another.
 
+use hashbrown::HashTable;
+
 use crate::endpoint::{
     Identities,
     exchanges::{Exchange, Exchanges, Role, Stage},
@@ -8,6 +10,7 @@ use crate::endpoint::{
 };
 use crate::invariant::Sure;
 use crate::message::{MessageId, Token};
+use crate::parts;
 
 /// An entry of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +20,12 @@ pub(in crate::endpoint) struct Key {
 }
 
 impl Exchanges {
+    /// What they are found through, if they are not looked through.
+    #[inline]
+    fn table(&self) -> Option<&HashTable<Key>> {
+        self.table.as_deref().filter(|_| parts::MANY_PEERS)
+    }
+
     /// The exchange that is under way with this peer and has this message ID.
     #[inline]
     pub(in crate::endpoint) fn with_id(
@@ -33,7 +42,7 @@ impl Exchanges {
             stage if stage != Stage::Subscribed && fits(exchange) => (Some(slot), acknowledged),
             _ => (sent, acknowledged),
         };
-        let (sent, acknowledged) = match &self.table {
+        let (sent, acknowledged) = match self.table() {
             None => open.iter(&self.slots).fold((None, None), look),
             Some(table) => {
                 let keys = table.iter_hash(identities.hash(&(peer, id.0))).filter(|key| !key.by_token);
@@ -172,7 +181,7 @@ impl Exchanges {
         let is_it = |exchange: &Exchange| {
             exchange.peer == peer && exchange.role.asks() && exchange.token() == token && fits(exchange)
         };
-        match &self.table {
+        match self.table() {
             None => open.iter(&self.slots).find(|(_, exchange)| is_it(exchange)).map(|(slot, _)| slot),
             Some(table) => table
                 .find(identities.hash(&(peer, token)), |key| {
@@ -186,6 +195,9 @@ impl Exchanges {
     #[inline]
     pub(in crate::endpoint) fn enter(&mut self, slot: u32, identities: &Identities) {
         let Self { slots, table: Some(table), .. } = self else { return };
+        if !parts::MANY_PEERS {
+            return;
+        }
         let hash = |key: &Key| hash(slots, key, identities);
         for by_token in keys(slots, slot) {
             let key = Key { slot, by_token };
@@ -197,6 +209,9 @@ impl Exchanges {
     #[inline]
     pub(in crate::endpoint) fn leave(&mut self, slot: u32, identities: &Identities) {
         let Self { slots, table: Some(table), .. } = self else { return };
+        if !parts::MANY_PEERS {
+            return;
+        }
         for by_token in keys(slots, slot) {
             let key = Key { slot, by_token };
             let found = table.find_entry(hash(slots, &key, identities), |other| *other == key);

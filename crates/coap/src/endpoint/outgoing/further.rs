@@ -19,6 +19,7 @@ use crate::endpoint::{
     unanswered::Unanswered,
 };
 use crate::message::{Code, Kind, MessageId, Token};
+use crate::parts;
 use crate::protection::Protection;
 
 /// What is remembered of non-confirmable messages after they left.
@@ -53,12 +54,12 @@ impl<A: Copy + Eq + Hash> Beyond<A> {
     /// When the first answer to a request that came to a group is to leave.
     #[inline]
     pub(in crate::endpoint) fn first_due(&self) -> Option<Instant> {
-        self.groups.as_deref().and_then(Groups::first_due)
+        self.groups.as_deref().filter(|_| parts::GROUPS).and_then(Groups::first_due)
     }
 
     /// Bytes held.
     pub(in crate::endpoint) fn memory(&self) -> usize {
-        let rejectable = self.rejectable.capacity().saturating_mul(size_of::<(A, MessageId, ExchangeId)>());
+        let rejectable = self.rejectable.capacity().wrapping_mul(size_of::<(A, MessageId, ExchangeId)>());
         size_of::<Self>()
             .saturating_add(rejectable)
             .saturating_add(self.probes.allocation_size())
@@ -152,6 +153,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         message: &Outgoing<'_>,
     ) -> Result<ExchangeId, Refused> {
         let now = self.input(now);
+        parts::needed(parts::FURTHER, "observe")?;
         let is_plain_request = message.code.is_request() && message.kind == Kind::NonConfirmable;
         if !message.code.is_response() && !is_plain_request {
             return Err(Refused::Code(message.code));
@@ -208,7 +210,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         if !exchange.role.is_request() && !matches!(exchange.role, Role::Further | Role::Group) {
             return None;
         }
-        let beyond = self.beyond.as_deref().filter(|_| !peer.answers)?;
+        let beyond = self.beyond.as_deref().filter(|_| parts::PROBES && !peer.answers)?;
         beyond.probes.get(&exchange.peer).copied()
     }
 
@@ -234,6 +236,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         self.acquaint(number, now);
         let Some(peer) = self.peers.get_mut(number) else { return };
         if !core::mem::replace(&mut peer.answers, true)
+            && parts::PROBES
             && self.beyond.as_deref_mut().is_some_and(|beyond| beyond.probes.remove(&number).is_some())
         {
             self.pump(number, now);

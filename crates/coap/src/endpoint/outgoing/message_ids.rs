@@ -130,7 +130,7 @@ impl MessageIds {
     /// Bytes held on the heap.
     pub(in crate::endpoint) fn memory(&self) -> usize {
         self.blocks.as_deref().map_or(0, |Blocks { last_uses, .. }| {
-            size_of::<Blocks>().saturating_add(last_uses.capacity().saturating_mul(size_of::<Instant>()))
+            size_of::<Blocks>().saturating_add(last_uses.capacity().wrapping_mul(size_of::<Instant>()))
         })
     }
 }

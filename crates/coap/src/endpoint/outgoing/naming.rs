@@ -4,10 +4,11 @@
 
 use core::ops::RangeInclusive;
 
-use millpond_control::{Instant, Named, Naming, Span};
+use millpond_control::{Controller, Instant, Named, Naming, Span};
 
 use crate::endpoint::{NamingOption, NamingOptions, exchanges::Exchange};
 use crate::message::{HEADER, Message, Token, insert_option, replace_value};
+use crate::parts;
 
 /// The count of a first copy that asks whether the server knows the option. More copies than 250 are never sent.
 const PROBE: u8 = 255;
@@ -35,11 +36,17 @@ pub(in crate::endpoint) enum Mark {
     Timestamp,
 }
 
+/// Whether copies can be distinguished as this controller wishes.
+pub(in crate::endpoint) fn is_there(controller: &impl Controller) -> bool {
+    parts::COPY_OPTIONS || matches!(controller.wishes().naming, Naming::None | Naming::Token)
+}
+
 impl Mark {
     /// What grants a wish.
     pub(in crate::endpoint) const fn wished(naming: Naming) -> Self {
         match naming {
             Naming::Token => Self::Token,
+            _ if !parts::COPY_OPTIONS => Self::Nothing,
             Naming::Count => Self::Count,
             Naming::Flag => Self::Flag,
             Naming::Timestamp => Self::Timestamp,
@@ -51,6 +58,7 @@ impl Mark {
     /// The number of its option, if it is one.
     pub(in crate::endpoint) const fn option(self, options: &NamingOptions) -> Option<u16> {
         match self {
+            _ if !parts::COPY_OPTIONS => None,
             Self::Nothing | Self::Token => None,
             Self::Count | Self::Probe => Some(options.count.number),
             Self::Flag => Some(options.flag.number),
@@ -166,7 +174,7 @@ impl Echo {
     #[inline]
     pub(in crate::endpoint) fn of(request: &Message<'_>, options: &NamingOptions) -> Option<Self> {
         // Far above all that is registered, so that most requests are done with here.
-        let may_ask = request.last_option() >= NamingOptions::LOWEST;
+        let may_ask = parts::COPY_OPTIONS && request.last_option() >= NamingOptions::LOWEST;
         if may_ask { Self::read(request, options) } else { None }
     }
 

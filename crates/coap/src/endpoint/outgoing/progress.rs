@@ -16,6 +16,7 @@ use crate::endpoint::{
     slots::List,
 };
 use crate::message::{HEADER, Message};
+use crate::parts;
 
 impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// The timer of a message ran out.
@@ -95,6 +96,9 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
 
     /// The peer's controller learns what became of a non-confirmable request.
     fn tell(&mut self, slot: u32, now: Instant, fate: Fate, reply_len: u16) {
+        if !parts::NON_CONFIRMABLE {
+            return;
+        }
         let random = self.random();
         let Some(exchange) = self.exchanges.get(slot).filter(|exchange| exchange.stage == Stage::Asked) else { return };
         let Some((peer, path, waiting)) = self.peers.with_path_mut(exchange.peer) else { return };
@@ -173,7 +177,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let copies = retransmissions.saturating_add(1);
         self.queue.push_message(from, What::Response { exchange: id, sample, copies }, response, datagram);
         self.counts.one_more(Count::Answered);
-        if self.exchanges.get(slot).is_some_and(|exchange| exchange.role == Role::Subscription) {
+        if self.exchanges.get(slot).is_some_and(|exchange| exchange.role.subscribes()) {
             self.stay_subscribed(slot, now, response.token);
         } else {
             self.leave(slot, now);
@@ -243,7 +247,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             Failure::NoResponse => self.tell(slot, now, Fate::Lost, 0),
             _ => {}
         }
-        let is_unanswered = matches!(why, Failure::NoResponse | Failure::Cancelled);
+        let is_unanswered = parts::NON_CONFIRMABLE && matches!(why, Failure::NoResponse | Failure::Cancelled);
         if is_unanswered && self.exchanges.get(slot).is_some_and(|exchange| exchange.stage == Stage::Asked) {
             self.unanswered(slot);
         }

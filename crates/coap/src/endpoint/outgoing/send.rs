@@ -20,6 +20,7 @@ use crate::endpoint::{
 };
 use crate::long_tokens::{Spelled, padded};
 use crate::message::{Kind, MAX_DATAGRAM, MessageId, NoResponse, Token, WriteError, Writer};
+use crate::parts;
 
 impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// Accepts a message for sending: it leaves now or waits. Returns its name, which names nothing any more if it was
@@ -108,7 +109,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     #[cold]
     fn hold_back(&mut self, slot: u32, now: Instant, peer: u32, role: Role, gate: Gate, is_next: bool) {
         self.peers.hold(peer, &mut self.exchanges, slot);
-        self.exchanges.holds_furthers |= matches!(role, Role::Further | Role::Piece | Role::Group | Role::Unanswered);
+        self.exchanges.holds_furthers |= role.is_further() || role.is_to_a_group() || role.is_unanswered();
         if let Gate::Until(at, reason) = gate
             && is_next
         {
@@ -139,7 +140,8 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let blank = [0; Token::MAX];
         let blank = blank.get(..made_length).and_then(Token::new);
         let (own_token, token) = (token.is_some(), token.or(blank).unwrap_or_default());
-        let longer = if role.asks() { padded(token, self.setup.config.token_length.into()) } else { None };
+        let longer =
+            if parts::LONG_TOKENS && role.asks() { padded(token, self.setup.config.token_length.into()) } else { None };
         let spelled = match &longer {
             Some(longer) => Spelled::Long(longer),
             None => spelled(self.inbox.as_deref(), to, token)?,
@@ -149,8 +151,10 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         exchange.role = role;
         exchange.kind = message.kind;
         exchange.own_token = own_token;
-        let limits =
-            message.kind == Kind::NonConfirmable && role.asks() && NoResponse::of(message.options) != NoResponse::NONE;
+        let limits = parts::NO_RESPONSE
+            && message.kind == Kind::NonConfirmable
+            && role.asks()
+            && NoResponse::of(message.options) != NoResponse::NONE;
         exchange.returns = if limits { Returns::Limited } else { Returns::Response };
         exchange.mark = mark;
         exchange.most = most;
@@ -241,8 +245,12 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         }
         let peer = self.peers.add(self.node(), address, self.setup.prototype.clone(), &self.setup.identities);
         if let Some(beyond) = self.beyond.as_deref_mut() {
-            beyond.probes.remove(&peer);
-            beyond.unanswered.forget(peer);
+            if parts::PROBES {
+                beyond.probes.remove(&peer);
+            }
+            if parts::NO_RESPONSE {
+                beyond.unanswered.forget(peer);
+            }
         }
         Ok(peer)
     }
@@ -268,11 +276,11 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let token = if self.has_fixed_token(exchange) { None } else { self.make_token(peer, exchange) };
         let kind = self.kind_now(path, exchange);
         let (count, is_promoted) = (peer.ids.used(), kind != exchange.kind);
-        if exchange.role == Role::Unanswered {
+        if exchange.role.is_unanswered() {
             let token = (token.unwrap_or(exchange.token()), self.has_fixed_token(exchange));
             self.retire(number, now, token);
         }
-        if is_promoted {
+        if parts::PLAIN && is_promoted {
             self.confirm(slot);
         }
         let (lifetime, longer) = (self.exchange_lifetime(), self.lives_longer(slot));
@@ -296,8 +304,8 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             path.left(exchange.role, kind);
         }
         self.counts.one_more(Count::Sent(exchange.kind));
-        if exchange.kind != Kind::Confirmable {
-            return if exchange.role.is_forgotten() {
+        if parts::PLAIN && exchange.kind != Kind::Confirmable {
+            return if !parts::NON_CONFIRMABLE || exchange.role.is_forgotten() {
                 self.launch_and_forget(slot, now, name)
             } else {
                 self.launch_plain(slot, now)
@@ -359,13 +367,13 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             None => What::PlainFurther { exchange: name },
         };
         self.queue.push(peer.address, what, exchange.message());
-        if exchange.role == Role::Group {
+        if exchange.role.is_to_a_group() {
             self.group_request_left(now, number, name, length);
-        } else if matches!(exchange.role, Role::Further | Role::Piece) {
+        } else if exchange.role.is_further() {
             let probes = exchange.role == Role::Further && !peer.answers;
             let (address, id) = (peer.address, exchange.id());
             self.further_left(now, number, (address, id, name), probes.then_some(length));
-        } else if exchange.role == Role::Unanswered {
+        } else if exchange.role.is_unanswered() {
             let (address, id) = (peer.address, exchange.id());
             self.further_left(now, number, (address, id, name), None);
             self.begin_pause(number, now, length);
@@ -442,7 +450,7 @@ pub(in crate::endpoint) fn spelled<A: Copy + Eq + Hash>(
     peer: A,
     token: Token,
 ) -> Result<Spelled<'_>, Refused> {
-    if !token.is_long() {
+    if !parts::LONG_TOKENS || !token.is_long() {
         return Ok(Spelled::Short(token));
     }
     let kept = inbox.and_then(|inbox| inbox.requests.token_bytes(peer, token));
@@ -460,6 +468,10 @@ pub(in crate::endpoint) fn write(
     limit: usize,
 ) -> Result<usize, WriteError> {
     let writer = match token {
+        // Nobody has made one then.
+        Spelled::Long(token) if !parts::LONG_TOKENS => {
+            return Err(WriteError::OverLimit { needed: token.len(), limit });
+        }
         Spelled::Short(token) => Writer::start(buffer, kind, message.code, id, token),
         Spelled::Long(token) => Writer::start_extended(buffer, kind, message.code, id, token),
     };

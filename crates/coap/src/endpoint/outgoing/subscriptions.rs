@@ -14,6 +14,7 @@ use crate::endpoint::{
     slots::List,
 };
 use crate::message::{Message, Token};
+use crate::parts;
 
 impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// Input: a request is to be sent whose token stays in use after its response. The first one is
@@ -30,6 +31,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// What cannot be sent or exceeds a limit. Nothing is sent then.
     pub fn subscribe(&mut self, now: Instant, to: A, request: &Outgoing<'_>) -> Result<ExchangeId, Refused> {
         let now = self.input(now);
+        parts::needed(parts::CLIENT && parts::OBSERVE, "observe")?;
         if !request.code.is_request() {
             return Err(Refused::Code(request.code));
         }
@@ -62,6 +64,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// A limit that would be exceeded, or no such token.
     pub fn claim(&mut self, now: Instant, peer: A) -> Result<(ExchangeId, Token), Refused> {
         let now = self.input(now);
+        parts::needed(parts::Q_BLOCK, "q-block")?;
         let length = self.setup.config.token_length.clamp(1, 4) as u8;
         let number = self.peer_for(now, peer)?;
         let Some(peer) = self.peers.get(number) else { return Err(self.out_of_bytes()) };
@@ -129,7 +132,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
 
     /// Of the exchanges that share the token of this one, the one that a response in a message of its own is for.
     pub(in crate::endpoint) fn whose_token(&self, slot: u32, open: &List) -> u32 {
-        let Some(exchange) = self.exchanges.get(slot).filter(|exchange| exchange.role == Role::Subscription) else {
+        let Some(exchange) = self.exchanges.get(slot).filter(|exchange| exchange.role.subscribes()) else {
             return slot;
         };
         let other = match exchange.stage {
@@ -144,7 +147,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
 
     /// Whether a request has the token of a subscription only because it is to renew it.
     pub(in crate::endpoint) fn renews(&self, peer: &Peer<A>, exchange: &Exchange) -> bool {
-        exchange.role == Role::Subscription
+        exchange.role.subscribes()
             && exchange.own_token
             && self.exchanges.is_only_subscribed(exchange.peer, &peer.open, exchange.token(), &self.setup.identities)
     }

@@ -14,6 +14,7 @@ use crate::endpoint::{
     peers::Peer,
 };
 use crate::message::Token;
+use crate::parts;
 
 /// The least time between two that leave non-confirmably: nothing that comes back says how fast is too fast (RFC 8085
 /// §3.1.3).
@@ -42,7 +43,7 @@ impl<A: Copy + Eq> Unanswered<A> {
 
     /// Bytes held.
     pub(in crate::endpoint) fn memory(&self) -> usize {
-        let retired = self.retired.capacity().saturating_mul(size_of::<(A, Token, Instant)>());
+        let retired = self.retired.capacity().wrapping_mul(size_of::<(A, Token, Instant)>());
         self.pauses.allocation_size().saturating_add(retired)
     }
 
@@ -62,7 +63,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
 
     /// Until when a request that does not want all responses may not leave non-confirmably.
     pub(in crate::endpoint) fn pause(&self, exchange: &Exchange) -> Option<Instant> {
-        let beyond = self.beyond.as_deref().filter(|_| exchange.returns == Returns::Limited)?;
+        let beyond = self.beyond.as_deref().filter(|_| parts::NO_RESPONSE && exchange.returns == Returns::Limited)?;
         beyond.unanswered.pauses.get(&exchange.peer).copied()
     }
 
@@ -103,11 +104,11 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
 
     /// How many tokens are retired, or were.
     pub(in crate::endpoint) fn count_retired(&self) -> u64 {
-        self.beyond.as_deref().map_or(0, |beyond| beyond.unanswered.retired.len() as u64)
+        self.beyond.as_deref().filter(|_| parts::NO_RESPONSE).map_or(0, |beyond| beyond.unanswered.retired.len() as u64)
     }
 
     fn retired(&self, peer: &Peer<A>, exchange: &Exchange, token: Token) -> Option<Instant> {
-        let beyond = self.beyond.as_deref().filter(|_| exchange.role.is_request())?;
+        let beyond = self.beyond.as_deref().filter(|_| parts::NO_RESPONSE && exchange.role.is_request())?;
         beyond.unanswered.until(peer.address, token).filter(|until| *until > self.now)
     }
 }

@@ -72,7 +72,7 @@ impl<T> Beside<T> {
 
     /// Bytes held.
     pub(crate) const fn memory(&self) -> usize {
-        self.places.capacity().saturating_mul(size_of::<Option<(NonZeroU32, T)>>())
+        self.places.capacity().wrapping_mul(size_of::<Option<(NonZeroU32, T)>>())
     }
 }
 

@@ -51,7 +51,7 @@ impl<A: Copy + Eq + Hash> Leisurely<A> {
         self.answers
             .iter()
             .fold(0, message)
-            .saturating_add(self.answers.capacity().saturating_mul(size_of::<Answer<A>>()))
+            .saturating_add(self.answers.capacity().wrapping_mul(size_of::<Answer<A>>()))
             .saturating_add(self.networks.memory())
             .saturating_add(self.addresses.memory())
     }

@@ -13,6 +13,7 @@ use crate::endpoint::{
 };
 use crate::invariant::Sure;
 use crate::message::Kind;
+use crate::parts;
 
 /// The controller as a path keeps it: in debug builds with both sides of its contract watched.
 #[cfg(debug_assertions)]
@@ -209,7 +210,7 @@ impl<A: Copy + Eq + Hash> SharedPaths<A> {
         if shared.peers > 0 {
             return;
         }
-        let freed = shared.path.beside().saturating_add(shared.turns.capacity().saturating_mul(size_of::<u32>()));
+        let freed = shared.path.beside().saturating_add(shared.turns.capacity().wrapping_mul(size_of::<u32>()));
         shared.turns = VecDeque::new();
         self.beside = self.beside.saturating_sub(freed);
         let hash = identities.hash(&shared.key);
@@ -269,7 +270,7 @@ impl Whereabouts {
     /// The number of the path that it shares.
     #[inline]
     pub(in crate::endpoint) const fn shared(self) -> Option<u32> {
-        if self.0 == NONE { None } else { Some(self.0 & !Self::TURN) }
+        if !parts::SHARED_PATHS || self.0 == NONE { None } else { Some(self.0 & !Self::TURN) }
     }
 
     /// Its turn is yet to come, or over; gives whether it had one yet to come. A peer that is on a path of its own has none.

@@ -14,6 +14,7 @@ use crate::endpoint::{
 };
 use crate::invariant::Sure;
 use crate::message::MessageId;
+use crate::parts;
 
 /// So many peers are looked through one by one; beyond that there is a hash table.
 const LOOKED_THROUGH: usize = 4;
@@ -180,16 +181,23 @@ impl<A: Copy + Eq + Hash> Peers<A> {
 
     /// Bytes held.
     pub(in crate::endpoint) fn memory(&self) -> usize {
-        let table = self.table.as_deref();
+        let table = self.table();
         let table = table.map_or(0, |table| size_of_val(table).saturating_add(table.allocation_size()));
-        let shared = self.shared.as_deref().map_or(0, |shared| size_of_val(shared).saturating_add(shared.memory()));
+        let shared = self.shared.as_deref().filter(|_| parts::SHARED_PATHS);
+        let shared = shared.map_or(0, |shared| size_of_val(shared).saturating_add(shared.memory()));
         self.slots.memory().saturating_add(shared).saturating_add(table).saturating_add(self.beside as usize)
+    }
+
+    /// What they are found through, if they are not looked through.
+    #[inline]
+    fn table(&self) -> Option<&HashTable<u32>> {
+        self.table.as_deref().filter(|_| parts::MANY_PEERS)
     }
 
     /// The slot of the peer with this address.
     #[inline]
     pub(in crate::endpoint) fn find(&self, address: A, identities: &Identities) -> Option<u32> {
-        let Some(table) = &self.table else {
+        let Some(table) = self.table() else {
             return self.slots.iter().find(|(_, place)| place.peer.address == address).map(|(number, _)| number);
         };
         let is_it = |number: &u32| self.get(*number).is_some_and(|peer| peer.address == address);
@@ -199,7 +207,7 @@ impl<A: Copy + Eq + Hash> Peers<A> {
     /// Bytes that one more peer with such a controller adds to what is held, if none can be forgotten for it.
     pub(in crate::endpoint) fn growth(&self, controller: &PeerController) -> usize {
         let is_full = |table: &&HashTable<u32>| table.len() >= table.capacity();
-        let table = self.table.as_deref().filter(is_full).map_or(0, HashTable::allocation_size);
+        let table = self.table().filter(is_full).map_or(0, HashTable::allocation_size);
         self.slots.growth().saturating_add(table).saturating_add(beside(controller))
     }
 
@@ -244,11 +252,14 @@ impl<A: Copy + Eq + Hash> Peers<A> {
         self.beside = self.beside.saturating_sub(freed as u32);
         peer.ids = MessageIds::starting_at(0);
         let path = core::mem::replace(&mut peer.path, Whereabouts::OWN);
-        if let (Some(number), Some(shared)) = (path.shared(), self.shared.as_deref_mut()) {
+        if parts::SHARED_PATHS
+            && let (Some(number), Some(shared)) = (path.shared(), self.shared.as_deref_mut())
+        {
             shared.left(number, oldest, identities);
         }
         let Some(Place { peer, .. }) = self.slots.get(oldest) else { return };
-        if let Some(table) = &mut self.table
+        if parts::MANY_PEERS
+            && let Some(table) = &mut self.table
             && let Ok(entry) =
                 table.find_entry(identities.hash(&peer.address), |number| *number == oldest).sure("entry of a peer")
         {
@@ -302,6 +313,9 @@ impl<A: Copy + Eq + Hash> Peers<A> {
 
     /// Enters a peer into the table, or all of them once there are too many to look through.
     fn enter(&mut self, slot: u32, identities: &Identities) {
+        if !parts::MANY_PEERS {
+            return;
+        }
         let Self { slots, table, .. } = self;
         let hash = |number: &u32| slots.get(*number).map_or(0, |place| identities.hash(&place.peer.address));
         if let Some(table) = table {

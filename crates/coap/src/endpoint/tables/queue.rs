@@ -5,6 +5,7 @@ use millpond_control::{Sample, Wait};
 use crate::endpoint::{Cause, EndpointOutput, Event, ExchangeId, Failure, Ignored, RequestId, Transmit};
 use crate::message::{Message, Shape};
 use crate::output::Output;
+use crate::parts;
 
 /// Outputs that wait to be drained. Their bytes lie one behind the other in a buffer that is emptied when all outputs
 /// were drained, so that nothing is lost should there be input before.
@@ -65,7 +66,7 @@ impl<A: Copy> Queue<A> {
 
     /// Bytes held.
     pub(in crate::endpoint) fn memory(&self) -> usize {
-        self.bytes.capacity().saturating_add(self.entries.capacity().saturating_mul(size_of::<Entry<A>>()))
+        self.bytes.capacity().saturating_add(self.entries.capacity().wrapping_mul(size_of::<Entry<A>>()))
     }
 
     /// Bytes that one more output with so many bytes adds to what is held.
@@ -139,7 +140,8 @@ impl<A: Copy> Queue<A> {
     pub(in crate::endpoint) fn take(&mut self) -> EndpointOutput<'_, A> {
         let place = self.drained;
         self.drained = self.drained.saturating_add(1);
-        self.entries.get(place).map_or(Output::Idle, |entry| self.output(entry))
+        let Some(entry) = self.entries.get(place) else { return Output::Idle };
+        if parts::MANY_PEERS { self.output(entry) } else { self.shown(entry) }
     }
 
     /// Forgets what was drained, if all was.
@@ -164,13 +166,24 @@ impl<A: Copy> Queue<A> {
         Message::again(self.bytes_of(entry), entry.shape)
     }
 
+    /// An entry with its bytes, where a call more is of no matter.
+    #[inline(never)]
+    pub(in crate::endpoint) fn shown(&self, entry: &Entry<A>) -> EndpointOutput<'_, A> {
+        self.output(entry)
+    }
+
     /// An entry with its bytes.
-    #[inline(always)]
+    #[cfg_attr(feature = "many-peers", inline(always))]
     pub(in crate::endpoint) fn output(&self, entry: &Entry<A>) -> EndpointOutput<'_, A> {
         let bytes = self.bytes_of(entry);
         let peer = entry.peer;
         let transmit = |cause| Output::Transmit(Transmit { to: peer, bytes, cause });
         match entry.what {
+            // What no part of this build can have queued.
+            What::Request { .. } | What::Reply { .. } | What::Ping if !parts::SERVER => Output::Idle,
+            What::Further { .. } if !parts::FURTHER_COME => Output::Idle,
+            What::Plain | What::PlainFurther { .. } | What::Rejected { .. } if !parts::PLAIN => Output::Idle,
+            What::Delivered { .. } | What::Undelivered { .. } if !parts::ANSWERS && !parts::NO_RESPONSE => Output::Idle,
             What::Copy { id, copy, wait } => transmit(Cause::Exchange { id, copy, wait }),
             What::Reply { request, repeated } => transmit(Cause::Reply { request, repeated }),
             What::Ack => transmit(Cause::Ack),

@@ -32,7 +32,7 @@ impl<K: Copy + Eq, V: Copy + Default> Recent<K, V> {
 
     /// Bytes held on the heap.
     pub(in crate::endpoint) fn memory(&self) -> usize {
-        self.entries.capacity().saturating_mul(size_of::<Option<Entry<K, V>>>())
+        self.entries.capacity().wrapping_mul(size_of::<Option<Entry<K, V>>>())
     }
 
     /// The value of a key, a usual one if it is not there. `hash` is that of a key; the table grows to at most `most`

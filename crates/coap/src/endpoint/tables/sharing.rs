@@ -12,9 +12,11 @@ use crate::endpoint::{
     Arc, Endpoint, Identities, Lifetimes, Refused, Setup,
     counters::Count,
     exchanges::Exchanges,
+    naming,
     paths::{Path, SharedPaths, Whereabouts},
     peers::{Peer, Peers, Place},
 };
+use crate::parts;
 
 /// Which peers share a path: those of which it gives the same.
 pub(in crate::endpoint) struct SharedBy<A>(Arc<dyn Fn(&A) -> u64 + Send + Sync>);
@@ -48,7 +50,7 @@ impl<A: Copy + Eq + Hash> Peers<A> {
     /// Whether a peer shares its path.
     #[inline]
     pub(in crate::endpoint) fn is_sharing(&self, number: u32) -> bool {
-        self.get(number).is_some_and(|peer| peer.path.shared().is_some())
+        parts::SHARED_PATHS && self.get(number).is_some_and(|peer| peer.path.shared().is_some())
     }
 
     /// Whether peers that share a path with this one may have something waiting there.
@@ -164,10 +166,10 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// it shares, too. Without this it keeps that until its last message ID may be used again.
     pub fn forget_peer(&mut self, now: Instant, peer: A) {
         let now = self.input(now);
-        if let Some(shared) = self.peers.shared.as_deref_mut() {
+        if let Some(shared) = self.peers.shared.as_deref_mut().filter(|_| parts::SHARED_PATHS) {
             shared.take_back(peer, &self.setup.identities);
         }
-        if let Some(inbox) = self.inbox.as_deref_mut() {
+        if let Some(inbox) = self.inbox.as_deref_mut().filter(|_| parts::SERVER) {
             inbox.requests.remove_of(peer);
         }
         let Some(number) = self.peers.find(peer, &self.setup.identities) else { return };
@@ -193,6 +195,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         controller: impl Into<PeerController>,
     ) -> Result<(), Refused> {
         let (now, controller) = (self.input(now), controller.into());
+        parts::needed(naming::is_there(&controller), "copy-options")?;
         let number = self.place_for(now, peer)?;
         let lifetimes = Lifetimes::of(&controller, &self.setup.config.transmission);
         let longest = self.lifetimes().longest(lifetimes);
@@ -214,6 +217,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// To as many peers as may be known something was said already, or there is no memory left for more.
     pub fn share_path(&mut self, now: Instant, peer: A, with_all_of: &impl Hash) -> Result<(), Refused> {
         self.input(now);
+        parts::needed(parts::SHARED_PATHS, "shared-paths")?;
         let shared = self.peers.shared.as_deref();
         let growth = shared.map_or(size_of::<SharedPaths<A>>(), SharedPaths::growth);
         if growth > 0 && !self.has_room(growth) {
@@ -248,7 +252,10 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// paths of their own, so that a peer that forges addresses neither slows nor blocks anybody.
     #[inline]
     pub(in crate::endpoint) fn acquaint(&mut self, number: u32, now: Instant) {
-        if self.peers.acquaint(number) && (self.setup.shared_by.is_some() || self.peers.shared.is_some()) {
+        if self.peers.acquaint(number)
+            && parts::SHARED_PATHS
+            && (self.setup.shared_by.is_some() || self.peers.shared.is_some())
+        {
             self.share(number, now);
         }
     }

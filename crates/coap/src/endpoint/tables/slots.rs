@@ -60,7 +60,7 @@ impl<T> Slots<T> {
 
     /// Bytes held.
     pub(crate) fn memory(&self) -> usize {
-        self.slots.capacity().saturating_mul(size_of::<Slot<T>>())
+        self.slots.capacity().wrapping_mul(size_of::<Slot<T>>())
     }
 
     /// Takes a place. `fresh` makes its value if no released place is left; a released one keeps the value it had.

@@ -85,7 +85,7 @@ impl Timers {
 
     /// Bytes held.
     pub(crate) fn memory(&self) -> usize {
-        self.nodes.capacity().saturating_mul(size_of::<Node>())
+        self.nodes.capacity().wrapping_mul(size_of::<Node>())
     }
 
     /// What stands at a place of the heap.
