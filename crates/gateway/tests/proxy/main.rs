@@ -1,6 +1,7 @@
 //! A gateway between clients and servers on loopback.
 
 mod caching;
+mod duplicates;
 mod endpoints;
 mod faults;
 mod forwarding;
