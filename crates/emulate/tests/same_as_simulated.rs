@@ -186,3 +186,13 @@ fn pairs(debug: &str) -> Vec<(String, String)> {
     let pairs = inside.split(", ").filter_map(|pair| pair.split_once(": "));
     pairs.map(|(name, value)| (name.trim().to_owned(), value.trim().to_owned())).collect()
 }
+
+/// Nothing here reads or writes the ECN field of a packet.
+#[test]
+fn a_queue_that_marks_is_refused_in_one_line() {
+    let text = "path = { profile = \"nbiot-anrw18\", downlink = { aqm = { kind = \"codel\", ecn = true } } }\n\
+                [[clients]]\ncount = 1\necn = true\ncontroller = \"calm\"\n";
+    let path = Scenario::from_toml(text, "test").expect("simulated it is fine").path.expect("a path");
+    let told = Shaper::<()>::new(&path, 1).expect_err("it marks").to_string();
+    assert!(told.contains("downlink.aqm.ecn") && told.contains("leave this key out") && !told.contains('\n'), "{told}");
+}
