@@ -41,14 +41,14 @@ fn main() -> ! {
     // SAFETY: once, before anything is allocated.
     unsafe { HEAP.init(MEMORY.as_mut_ptr() as usize, HEAP_BYTES) }
     let chance = ChanceSeed::new(u64::from(device::random()));
-    let made = Endpoint::new(Config::default(), Preset::CALM.build(), chance, 0, Identities::secret(device::secret()));
+    let made = Endpoint::new(Config::SMALL, Preset::CALM.build(), chance, 0, Identities::secret(device::secret()));
     let Ok(endpoint) = made else { cortex_m::peripheral::SCB::sys_reset() };
     #[cfg(feature = "oscore")]
     let endpoint = match protection::Context::of_device() {
         Some(context) => endpoint.protected_by(context),
         None => cortex_m::peripheral::SCB::sys_reset(),
     };
-    let Ok(mut host) = Host::new(endpoint, transfer::Config::default(), chance) else {
+    let Ok(mut host) = Host::new(endpoint, transfer::Config::SMALL, chance) else {
         cortex_m::peripheral::SCB::sys_reset()
     };
     let mut datagram = [0; 1_152];
