@@ -298,6 +298,10 @@ mod tests {
             ("[[forward]]\nto = [\"a b\"]", "neither a network nor a name"),
             ("[[rule]]\npath = \"/a\"\nto = \"coap://h\"\n[listen]\ncoaps = [\"::\"]", "g.toml:5: wants [credentials]"),
             (
+                "[[rule]]\npath = \"/a\"\nto = \"coap://h\"\n[listen]\ntrust = [\"10.0.0.0/40\"]",
+                "g.toml:5: \"10.0.0.0/40\" is no network; write 10.77.1.0/24",
+            ),
+            (
                 "[[rule]]\npath = \"/a\"\nto = \"coap://h\"\n[listen]\ncoap = [\"here\"]",
                 "g.toml:5: \"here\" is no address",
             ),
