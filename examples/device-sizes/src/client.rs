@@ -1,0 +1,50 @@
+//! Confirmable requests to one server whose payloads fit one message.
+
+use millpond_coap::{
+    Config, Endpoint, Event, Identities, Outgoing, Output,
+    message::{Code, number},
+};
+use millpond_control::{ChanceSeed, Instant, Preset};
+
+use crate::{DATAGRAM, Device, Task};
+
+/// The only peer.
+const SERVER: u8 = 0;
+
+const PATH: [(u16, &[u8]); 1] = [(number::URI_PATH, b"reading")];
+
+pub(crate) fn run(device: &mut impl Device) {
+    let secret = device.secret();
+    let (controller, chance) = (Preset::CALM.build(), ChanceSeed::new(u64::from(secret[0])));
+    let made = Endpoint::new(Config::SMALL, controller, chance, 0, Identities::secret(secret));
+    let Ok(mut endpoint) = made else { return };
+    let mut datagram = [0; DATAGRAM];
+    loop {
+        let now = device.now();
+        if let Some(length) = device.receive(&mut datagram) {
+            endpoint.receive(now, SERVER, &datagram[..length]);
+        } else if let Some(task) = device.task() {
+            let reading = device.reading();
+            let request = match task {
+                Task::Put => Outgoing::confirmable(Code::PUT, &PATH).with_payload(&reading),
+                _ => Outgoing::confirmable(Code::GET, &PATH),
+            };
+            if endpoint.request(now, SERVER, &request).is_err() {
+                device.answered(None);
+            }
+        }
+        let until = loop {
+            match endpoint.poll(now) {
+                Output::Transmit(transmit) => device.send(transmit.bytes),
+                Output::Event(Event::Response { message, .. }) => device.answered(Some(message.payload())),
+                Output::Event(Event::Failed { .. }) => device.answered(None),
+                Output::Event(_) => {}
+                Output::Sleep(until, _) => break until,
+                Output::Idle => break Instant::NEVER,
+            }
+        };
+        if !device.sleep(until) {
+            return;
+        }
+    }
+}
