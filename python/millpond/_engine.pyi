@@ -195,6 +195,13 @@ class Sample:
         `named` is the number of the copy that it names (0: the first), sent `since_named_us` ago; or `further`.
         """
 
+    def marked(self) -> Sample:
+        """The same, but a queue marked the answer in place of dropping it."""
+
+    @property
+    def is_marked(self) -> bool:
+        """Whether a queue marked the answer in place of dropping it."""
+
     @property
     def kind(self) -> str:
         """`empty-ack`, `piggybacked` or `separate`."""
@@ -346,6 +353,7 @@ class Wishes:
         nstart: int | None = None,
         governs_requests: bool = False,
         last_wait_us: int | None = None,
+        ecn: bool = False,
     ) -> Wishes:
         """Wish copies told apart (`token`, `count`, `flag`, `timestamp`), one in so many confirmable, so many open."""
 
@@ -368,6 +376,10 @@ class Wishes:
     @property
     def last_wait_us(self) -> int:
         """How long an answer to the last copy is awaited at least while nothing else is to leave; zero: no wish."""
+
+    @property
+    def ecn(self) -> bool:
+        """Whether it reacts to answers that a queue marked, so that they may be marked in place of being dropped."""
 
     def __eq__(self, value: object, /) -> bool: ...
     def __hash__(self) -> int: ...

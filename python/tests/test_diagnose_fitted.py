@@ -26,7 +26,7 @@ def off(found: Diagnosis, shown: Diagnosis, folder: Path) -> float:
     return max(abs(one.off) for one in repeat.check(found, folder, range(1, 6)))
 
 
-@pytest.mark.parametrize("number", [6, 9, 45])
+@pytest.mark.parametrize("number", [6, 9, 65])
 def test_runs_with_fitted_figures_repeat_what_others_do_not(number: int, tmp_path: Path) -> None:
     found = found_in(number)
     assert off(found, found, tmp_path / "before") > repeat.NEAR

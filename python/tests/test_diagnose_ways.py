@@ -45,7 +45,7 @@ def test_retransmissions_are_told_as_what_they_were(way: str, name: str, end: En
     tree = {"path": path("30 kbit/s", delay, "200 kB", loss), "clients": [clients], "server": server, "run": run}
     found, count = told(tree, 1, end)
     if (way, name, end) == ("several open", "loss", "server"):
-        assert count["unknown"] == count.total(), "which request follows which answer cannot be told"
+        assert count["unknown"] >= 0.5 * count.total(), "which request follows which answer is seldom clear"
     else:
         assert count["right"] >= 20
     assert count["wrong"] <= (0.0 if end == "devices" else 0.02) * count.total(), count

@@ -65,8 +65,8 @@ def test_answers_to_plain_requests_set_a_rate() -> None:
     controller = Controller("tfrc-non")
     assert controller.wishes() == Wishes(governs_requests=True)
     assert repr(controller.wishes()) == "Wishes('none', 0, governs_requests=True)"
-    assert repr(Controller("calm").wishes()) == "Wishes('token', 8, last_wait_us=32000000)"
-    assert Wishes("token", 8, last_wait_us=32 * SECOND) == Controller("calm").wishes()
+    assert repr(Controller("calm").wishes()) == "Wishes('token', 8, last_wait_us=32000000, ecn=True)"
+    assert Wishes("token", 8, last_wait_us=32 * SECOND, ecn=True) == Controller("calm").wishes()
     controller.on_plain_send(40, Cx(0, waiting=1))
     assert controller.admit("plain", 40, Cx(1)) == SECOND
     told = Feedback("request", "answered", SECOND // 5, 40, 4, 0)

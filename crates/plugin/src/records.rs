@@ -96,7 +96,7 @@ impl Record {
     }
 }
 
-/// A sample; `names` 0: no copy, 1: the copy `named`, 2: one after the first.
+/// A sample; `names` 0: no copy, 1: the copy `named`, 2: one after the first; and [`MARKED`] with it, if a queue marked the reply.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub(crate) struct SampleRecord {
@@ -111,6 +111,9 @@ pub(crate) struct SampleRecord {
     reply_len: u16,
 }
 
+/// See [`SampleRecord`].
+const MARKED: u8 = 4;
+
 impl SampleRecord {
     pub(crate) fn of(sample: Sample) -> Self {
         let (names, named) = match sample.named() {
@@ -124,7 +127,7 @@ impl SampleRecord {
             since_named_us: sample.named_rtt().map_or(0, |rtt| rtt.span().as_micros()),
             retransmissions: sample.retransmissions(),
             kind: number(KINDS, sample.kind()),
-            names,
+            names: if sample.is_marked() { names | MARKED } else { names },
             named,
             len: sample.message_len(),
             reply_len: sample.reply_len(),
@@ -135,7 +138,8 @@ impl SampleRecord {
         let (first, last) = (Span::from_micros(self.since_first_us), Span::from_micros(self.since_last_us));
         let sample = Sample::new(word(KINDS, self.kind), first, last, self.retransmissions);
         let sample = sample.of_bytes(self.len, self.reply_len);
-        match self.names {
+        let sample = if self.names & MARKED != 0 { sample.marked() } else { sample };
+        match self.names & !MARKED {
             1 => sample.naming(self.named, Span::from_micros(self.since_named_us)),
             2 => sample.naming_a_further_copy(),
             _ => sample,
@@ -237,6 +241,7 @@ pub(crate) struct Answer {
     naming: u8,
     confirmable_every: u8,
     governs_requests: u8,
+    ecn: u8,
     pub(crate) exchange: Record,
     /// Bytes of the failure; 0: the call came back.
     failed: u8,
@@ -256,6 +261,7 @@ impl Default for Answer {
             naming: 0,
             confirmable_every: 0,
             governs_requests: 0,
+            ecn: 0,
             exchange: Record::default(),
             failed: 0,
             failure: [0; TOLD],
@@ -309,6 +315,7 @@ impl Answer {
         self.naming = number(NAMINGS, wishes.naming);
         (self.confirmable_every, self.nstart) = (wishes.confirmable_every, wishes.nstart);
         (self.governs_requests, self.span_us) = (wishes.governs_requests.into(), wishes.last_wait.as_micros());
+        self.ecn = wishes.ecn.into();
     }
 
     pub(crate) fn wishes(&self) -> Wishes {
@@ -318,7 +325,7 @@ impl Answer {
             nstart: self.nstart,
             governs_requests: self.governs_requests != 0,
             last_wait: Span::from_micros(self.span_us),
-            ..Wishes::NONE
+            ecn: self.ecn != 0,
         }
     }
 
@@ -366,8 +373,13 @@ mod tests {
             [24, 48, 68]
         );
         assert_eq!(
-            [offset_of!(Answer, nstart), offset_of!(Answer, exchange), offset_of!(Answer, failure)],
-            [36, 48, 73]
+            [
+                offset_of!(Answer, nstart),
+                offset_of!(Answer, ecn),
+                offset_of!(Answer, exchange),
+                offset_of!(Answer, failure)
+            ],
+            [36, 44, 48, 73]
         );
     }
 
@@ -384,7 +396,9 @@ mod tests {
         assert_eq!(again, exchange);
         let sample = Sample::new(ReplyKind::Piggybacked, Span::from_secs(9), Span::from_secs(1), 2).of_bytes(40, 1_100);
         for sample in [sample, sample.naming(1, Span::from_secs(4)), sample.naming_a_further_copy()] {
-            assert_eq!(SampleRecord::of(sample).sample(), sample);
+            for sample in [sample, sample.marked()] {
+                assert_eq!(SampleRecord::of(sample).sample(), sample);
+            }
         }
         let feedback = Feedback {
             message: PlainMessage::Block,

@@ -44,6 +44,9 @@ fn told(mut controller: impl Controller + Clone) -> String {
         let sample = Sample::new(ReplyKind::Piggybacked, since, Span::from_millis(200), exchange.retransmissions());
         match round % 5 {
             0 => controller.on_end(&exchange, End::GaveUp, at(now, 0)),
+            1 if controller.wishes().ecn => {
+                controller.on_reply(&exchange, sample.of_bytes(40, 60).marked(), at(now, 0))
+            }
             1 => controller.on_reply(&exchange, sample.of_bytes(40, 60), at(now, 0)),
             2 => controller.on_reply(&exchange, sample.naming(exchange.retransmissions(), since), at(now, 0)),
             _ => controller.on_reply(&exchange, sample.naming_a_further_copy(), at(now, 0)),

@@ -222,6 +222,17 @@ impl Sample {
         Ok(Self(sample.naming(copy, since_named)))
     }
 
+    /// The same, but a queue marked the answer in place of dropping it.
+    fn marked(&self) -> Self {
+        Self(self.0.marked())
+    }
+
+    /// Whether a queue marked the answer in place of dropping it.
+    #[getter]
+    fn is_marked(&self) -> bool {
+        self.0.is_marked()
+    }
+
     /// What kind of message the reply was.
     #[getter]
     fn kind(&self) -> &'static str {
@@ -418,26 +429,20 @@ pub(crate) struct Wishes(pub(super) control::Wishes);
 #[pymethods]
 impl Wishes {
     #[new]
-    #[pyo3(signature = (naming = "none", confirmable_every = None, nstart = None, governs_requests = false, last_wait_us = None))]
+    #[pyo3(signature = (naming = "none", confirmable_every = None, nstart = None, governs_requests = false, last_wait_us = None, ecn = false))]
     fn new(
         naming: &str,
         confirmable_every: Option<&Bound<'_, PyAny>>,
         nstart: Option<&Bound<'_, PyAny>>,
         governs_requests: bool,
         last_wait_us: Option<&Bound<'_, PyAny>>,
+        ecn: bool,
     ) -> PyResult<Self> {
         let every = confirmable_every.map_or(Ok(0), |number| whole("confirmable_every", number))?;
         let nstart = nstart.map_or(Ok(0), |number| whole("nstart", number))?;
         let last_wait = last_wait_us.map_or(Ok(0), |number| whole("last_wait_us", number)).map(Span::from_micros)?;
         let naming = word("naming", naming, NAMINGS)?;
-        Ok(Self(control::Wishes {
-            naming,
-            confirmable_every: every,
-            nstart,
-            governs_requests,
-            last_wait,
-            ..control::Wishes::NONE
-        }))
+        Ok(Self(control::Wishes { naming, confirmable_every: every, nstart, governs_requests, last_wait, ecn }))
     }
 
     /// How copies of a request are to be distinguished.
@@ -470,11 +475,18 @@ impl Wishes {
         self.0.last_wait.as_micros()
     }
 
+    /// Whether it reacts to answers that a queue marked, so that they may be marked in place of being dropped.
+    #[getter]
+    fn ecn(&self) -> bool {
+        self.0.ecn
+    }
+
     fn __repr__(&self) -> String {
         let mut told = vec![format!("'{}'", self.naming()), self.confirmable_every().to_string()];
         told.extend(Some(self.nstart()).filter(|nstart| *nstart > 0).map(|nstart| nstart.to_string()));
         told.extend(self.governs_requests().then(|| "governs_requests=True".to_owned()));
         told.extend(Some(self.last_wait_us()).filter(|us| *us > 0).map(|us| format!("last_wait_us={us}")));
+        told.extend(self.ecn().then(|| "ecn=True".to_owned()));
         format!("Wishes({})", told.join(", "))
     }
 }
