@@ -161,7 +161,7 @@ impl<P> Link<P> {
         self.take(now, radio, Ecn::NotCapable, len, payload)
     }
 
-    /// The same of a packet whose receiver has its sender react to marks as to losses (RFC 3168, section 5: ECT): a queue that
+    /// The same of a packet whose receiver has its sender react to marks as to losses (RFC 3168, section 5: ECN-capable): a queue that
     /// marks ([`Config::ecn`]) does that in place of dropping it.
     ///
     /// # Errors
