@@ -197,7 +197,7 @@ peers: | $(BIN)/python
 interop: $(VENV)/.dev peers ## our client and server against libcoap, aiocoap, node-coap and go-coap
 	$(CARGO) build --quiet --locked -p millpond-cli
 	$(CARGO) build --quiet --locked -p millpond-coap --features oscore-algorithms --example oscore
-	MILLPOND=$(abspath $(or $(CARGO_TARGET_DIR),target))/debug/millpond $(BIN)/python -m pytest interop -n 8
+	MILLPOND=$(abspath $(or $(CARGO_TARGET_DIR),target))/debug/millpond $(BIN)/python -m pytest interop -n 8 --dist worksteal
 
 traces: $(VENV)/.dev peers ## when our client and each of theirs sends what, as a table, in a minute
 	$(CARGO) build --quiet --locked -p millpond-cli
