@@ -1,4 +1,4 @@
-"""Fleets of sites: random streams of their own, no row of a device, the same whoever runs them, the worst first."""
+"""Fleets of sites: random streams of their own, no row of a device, the same on any machine, the worst first."""
 
 from __future__ import annotations
 

@@ -50,7 +50,8 @@ pub struct Label {
 }
 
 /// Hands every table of a run to `sink`, in the order of the results directory. Traces appear only if `options` asks for
-/// them, births by the second only where the scenario has a timeline, marks where a queue marks, relays, access, Wi-Fi, other traffic and proxies where it has any, nodes only where it has a mesh.
+/// them, births by the second only where the scenario has a timeline, marks where a queue marks, relays, access, Wi-Fi, other traffic
+/// and proxies where it has any, nodes only where it has a mesh.
 pub fn write(label: Label, scenario: &Scenario, options: &Options, outcome: &Outcome, sink: &mut impl Sink) {
     let run = label.run;
     runs(label, outcome, sink);

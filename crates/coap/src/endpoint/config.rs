@@ -316,10 +316,10 @@ impl Limits {
         received: 576,
     };
 
-    /// The smallest datagram that can be asked for: header, token and a little more.
     /// So many peers, and exchanges with each of them, there may be without the feature `many-peers`: they are looked through.
     const FEW_PEERS: u32 = 64;
     const FEW_EXCHANGES: u16 = 16;
+    /// The smallest datagram that can be asked for: header, token and a little more.
     const LEAST_DATAGRAM: usize = 32;
     /// The smallest budget in which replies can be stored at all.
     const LEAST_DUPLICATE_BYTES: usize = 4_096;

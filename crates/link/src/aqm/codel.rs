@@ -22,7 +22,8 @@ impl CoDel {
         Self { rules, first_above: None, drop_next: 0, count: 0, last_count: 0, is_dropping: false }
     }
 
-    /// The packet that is sent next, section 5.5; marked in place of a drop, as Linux does it, if it may be. `take` gives the next one and how many bytes wait behind it.
+    /// The packet that is sent next, section 5.5; marked in place of a drop, as Linux does it, if it may be. `take` gives the next one
+    /// and how many bytes wait behind it.
     pub(super) fn dequeue<P>(
         &mut self,
         now: u64,

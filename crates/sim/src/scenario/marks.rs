@@ -5,7 +5,8 @@ use millpond_control::Controller;
 use super::{Clients, ControllerChoice, Scenario, ScenarioError};
 
 /// What to do about a controller that would let its answers be marked and send on as before.
-pub(crate) const REACTS_NOT: &str = "does not react to marks, as RFC 3168 §6.1.2 asks of a sender: name one that does, such as `calm`, or leave this key out";
+pub(crate) const REACTS_NOT: &str = "does not react to marks, as RFC 3168 §6.1.2 asks of a sender: name one that does, such as \
+                                     `calm`, or leave this key out";
 
 impl Clients {
     /// Why nobody would be told of a mark, or why it would change nothing.
