@@ -32,7 +32,7 @@ LIMITS = {
     "bodies.peer": (_BODIES, "bodies_per_peer"),
     "bursts": (_BODIES, "bursts"),
     "kept": (_BODIES, "kept"),
-    "bodies": ("coap/src/transfer/host.rs", "MOST_BODIES"),
+    "bodies": ("coap/src/transfer/stack.rs", "MOST_BODIES"),
     "group-responses": ("coap/src/endpoint/tables/leisure.rs", "MOST"),
     "leisure": ("coap/src/endpoint/groups.rs", "DEFAULT_LEISURE"),
     "requests": ("live/src/tcp/client.rs", "MOST_ASKS"),

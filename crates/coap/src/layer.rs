@@ -1,13 +1,13 @@
-//! What a [`Host`] stands on: something that carries messages.
+//! What a [`CoapStack`] stands on: something that carries messages.
 //!
-//! An [`Endpoint`] does over datagrams and a [`Connection`](crate::stream::Connection) over a stream. A host asks and answers
+//! An [`Endpoint`] does over datagrams and a [`Connection`](crate::stream::Connection) over a stream. A stack asks and answers
 //! by the calls of [`MessageLayer`] alone, and [hears](MessageLayer::hear) of both by the same; so bodies, observations and requests
 //! are driven once. What one of them has and the other has not, a layer says:
 //!
 //! | | datagrams | a stream |
 //! |---|---|---|
 //! | [`IS_RELIABLE`](MessageLayer::IS_RELIABLE): no copies, no resets, one order | no | yes |
-//! | [`room`](MessageLayer::room): how long a message may be | the host's blocks | what the other side's settings say |
+//! | [`room`](MessageLayer::room): how long a message may be | the stack's blocks | what the other side's settings say |
 //! | [`datagrams`](MessageLayer::datagrams): groups and bursts (RFC 9177) | yes | no |
 //! | [`end_observation`](MessageLayer::end_observation): who observes is notified of the end | no | yes |
 //!
@@ -23,10 +23,10 @@ use crate::{
     block::{BlockSize, Upload},
     message::{Code, Kind, Message, Token},
     output::Step,
-    transfer::{AskFailure, Host, HostOutput, Refused},
+    transfer::{AskFailure, CoapStack, Refused, StackOutput},
 };
 
-/// Carries messages to peers and back. Driven like the host above it: one input, then [`step`](Self::step) until it says to
+/// Carries messages to peers and back. Driven like the stack above it: one input, then [`step`](Self::step) until it says to
 /// sleep or that it is idle.
 pub trait MessageLayer: Debug + Sized {
     /// What is sent arrives, once and in order, or the layer ends. There are no copies of a message then, nobody rejects one
@@ -120,14 +120,14 @@ pub trait MessageLayer: Debug + Sized {
     /// Whom an output is for, or from.
     fn peer(&self, entry: &Self::Entry) -> Self::Peer;
 
-    /// The client and the server of a host take in what an output means to them. What follows from it stands ready.
-    fn hear(host: &mut Host<Self>, now: Instant, entry: Self::Entry);
+    /// The client and the server of a stack take in what an output means to them. What follows from it stands ready.
+    fn hear(stack: &mut CoapStack<Self>, now: Instant, entry: Self::Entry);
 
     /// The message of an output that has one.
     fn message(&self, entry: &Self::Entry) -> Option<Message<'_>>;
 
     /// An output as it is forwarded.
-    fn show(&self, entry: &Self::Entry) -> HostOutput<'_, Self>;
+    fn show(&self, entry: &Self::Entry) -> StackOutput<'_, Self>;
 
     /// What a refusal is about.
     fn reason(why: &Self::Refused) -> Reason;
@@ -135,7 +135,7 @@ pub trait MessageLayer: Debug + Sized {
     /// A keyed hash: a peer that can guess one may get what is another's.
     fn hash(&self, key: &impl Hash) -> u64;
 
-    /// How long a message may be and what of several blocks may travel in one; `None` where the host's blocks decide.
+    /// How long a message may be and what of several blocks may travel in one; `None` where the stack's blocks decide.
     fn room(&self) -> Option<Room> {
         None
     }

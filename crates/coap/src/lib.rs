@@ -9,13 +9,13 @@
 //!
 //! # The road of a message
 //!
-//! *In*: [`Host::receive`](transfer::Host::receive) hands a datagram to `endpoint/incoming/receive.rs`, which parses it, looks for
+//! *In*: [`CoapStack::receive`](transfer::CoapStack::receive) hands a datagram to `endpoint/incoming/receive.rs`, which parses it, looks for
 //! duplicates, matches responses and queues what it means as one entry of `endpoint/tables/queue.rs`.
-//! [`Host::poll`](transfer::Host::poll), in `transfer/drive.rs`, takes entry after entry; `hear`, in `endpoint/layer.rs`, calls
+//! [`CoapStack::poll`](transfer::CoapStack::poll), in `transfer/drive.rs`, takes entry after entry; `hear`, in `endpoint/layer.rs`, calls
 //! `request_came` of `transfer/server.rs` or `response_came` of `transfer/client.rs`. What follows is done there and then: a
 //! refusal, the next block, a notification that waited. What concerns the application waits in `told` for the next poll.
 //!
-//! *Out*: [`Host::ask`](transfer::Host::ask), [`answer`](transfer::Host::answer) and [`notify`](transfer::Host::notify) cut the body
+//! *Out*: [`CoapStack::ask`](transfer::CoapStack::ask), [`answer`](transfer::CoapStack::answer) and [`notify`](transfer::CoapStack::notify) cut the body
 //! (`transfer/asked.rs`, `transfer/representation.rs`) and call `request`, `respond` or `notify` of the [`layer`].
 //! `endpoint/protection.rs` encrypts if it has to, `endpoint/outgoing/send.rs` or `endpoint/incoming/inbox.rs` writes the bytes into
 //! the same queue, and the next poll gives them.
@@ -32,7 +32,7 @@
 //! | validated peer | one that was asked for something or has answered something; an unvalidated peer is any other |
 //! | path | the way to a peer, with its controller, NSTART and queue; peers share one if the caller says so (`sharing_paths`, `share_path`) |
 //! | turn | of peers that share a path, whose message leaves next |
-//! | host | an endpoint, or a connection, with whole bodies above it |
+//! | stack | an endpoint, or a connection, with whole bodies above it |
 //! | ask | a request with its whole body, until its answer is whole, however many exchanges that takes |
 //! | kept representation | an answer of several blocks, as long as later ones of it may be asked for |
 //! | further response | one on the token of a request that was answered before: a notification, or a block of a burst |

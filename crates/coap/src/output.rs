@@ -4,7 +4,7 @@ use core::convert::Infallible;
 
 use millpond_control::Instant;
 
-/// What an [endpoint](crate::Endpoint), a [connection](crate::stream::Connection) or a [host](crate::transfer::Host) above
+/// What an [endpoint](crate::Endpoint), a [connection](crate::stream::Connection) or a [stack](crate::transfer::CoapStack) above
 /// either wants next. What it sends is a `T`, what the application learns an `E`, what is merely traced an `R`, and why it
 /// ends a `C`.
 #[derive(Clone, Copy, Debug)]
@@ -13,7 +13,7 @@ pub enum Output<T, E, R = Infallible, C = Infallible> {
     Transmit(T),
     /// The application learns something.
     Event(E),
-    /// What carries the messages of a host told this, for traces and figures: samples, single blocks, what came late and what
+    /// What carries the messages of a stack told this, for traces and figures: samples, single blocks, what came late and what
     /// was ignored; of a stream its settings, pongs and what else is about itself. Whatever matters to asks and answers
     /// follows as an event.
     Trace(R),

@@ -1,4 +1,4 @@
-//! What stands between a host and a layer all of whose messages are protected: before they are handed to the layer, which
+//! What stands between a stack and a layer all of whose messages are protected: before they are handed to the layer, which
 //! retransmits the bytes that it was given, and after it has taken them in.
 
 use alloc::{boxed::Box, vec::Vec};
@@ -12,7 +12,7 @@ use crate::{
     ExchangeId, Outgoing, RequestId,
     layer::MessageLayer,
     message::{Code, Message, Token, WriteError, number},
-    transfer::{AskFailure, Host},
+    transfer::{AskFailure, CoapStack},
 };
 
 /// What is known of the messages of one layer that are under way, and how to protect them. `P` is a peer.
@@ -73,7 +73,7 @@ pub(crate) struct Observer<P> {
     pub(crate) hash: u64,
 }
 
-/// What a message that came in is to a host.
+/// What a message that came in is to a stack.
 #[derive(Debug)]
 pub(crate) enum Taken {
     /// To be looked at.
@@ -98,15 +98,15 @@ impl Taken {
         }
     }
 
-    /// Whether the host is to look at the message. If not, it learns what it has to.
-    pub(crate) fn goes_on<L: MessageLayer>(self, now: Instant, host: &mut Host<L>) -> bool {
+    /// Whether the stack is to look at the message. If not, it learns what it has to.
+    pub(crate) fn goes_on<L: MessageLayer>(self, now: Instant, stack: &mut CoapStack<L>) -> bool {
         match self {
             Self::Message => return true,
             Self::Nothing => {}
-            Self::Refused(id, answer) => host.respond_as_written(now, id, &answer),
-            Self::Overtaken(exchange) => host.renewal_was_overtaken(now, exchange),
+            Self::Refused(id, answer) => stack.respond_as_written(now, id, &answer),
+            Self::Overtaken(exchange) => stack.renewal_was_overtaken(now, exchange),
             Self::Fault(exchange, fault, copies) => {
-                host.request_failed(now, exchange, AskFailure::Protection(fault), copies);
+                stack.request_failed(now, exchange, AskFailure::Protection(fault), copies);
             }
         }
         false

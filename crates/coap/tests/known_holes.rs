@@ -14,7 +14,7 @@ use std::{cell::Cell, fmt::Debug, hash::Hash};
 use millpond_coap::block::{Block, BlockSize, slice};
 use millpond_coap::message::{Code, Fault, Kind, Message, MessageId, Token, WriteError, Writer, number};
 use millpond_coap::stream::{Connection, Options as Settings};
-use millpond_coap::transfer::{self, Answer, Host};
+use millpond_coap::transfer::{self, Answer, CoapStack};
 use millpond_coap::{Config, Endpoint, Event, Identities, Outgoing, Output, RequestId};
 use millpond_control::{ChanceSeed, Instant, Preset};
 
@@ -115,7 +115,7 @@ mod classes {
             assert!(slice(b"short", Some(block), BlockSize::B1024).is_err(), "there is no such block");
         }
         // A server that is asked for it, and one that is sent it.
-        let mut host = host();
+        let mut stack = stack();
         for (id, option) in [(1_u8, number::BLOCK2), (2, number::BLOCK1)] {
             let mut datagram = Vec::new();
             let mut writer =
@@ -123,26 +123,26 @@ mod classes {
             writer.option(option, b"\xff\xff\xf6").unwrap();
             writer.payload(b"x").unwrap();
             writer.finish().unwrap();
-            let code = ask(&mut host, &datagram);
+            let code = ask(&mut stack, &datagram);
             assert!(code.is_some_and(|code| code.class() == 4), "{code:?}");
         }
     }
 
-    fn host() -> Host<Endpoint<u8>> {
-        Host::new(endpoint(|_| {}), transfer::Config::default(), ChanceSeed::new(1)).unwrap()
+    fn stack() -> CoapStack<Endpoint<u8>> {
+        CoapStack::new(endpoint(|_| {}), transfer::Config::default(), ChanceSeed::new(1)).unwrap()
     }
 
-    /// The code that a host with a short resource answers with.
-    fn ask(host: &mut Host<Endpoint<u8>>, datagram: &[u8]) -> Option<Code> {
-        host.receive(at(0), 1, datagram);
+    /// The code that a stack with a short resource answers with.
+    fn ask(stack: &mut CoapStack<Endpoint<u8>>, datagram: &[u8]) -> Option<Code> {
+        stack.receive(at(0), 1, datagram);
         let (mut code, mut asked) = (None, None);
         loop {
-            match host.poll(at(0)) {
+            match stack.poll(at(0)) {
                 Output::Transmit(transmit) => code = Some(Message::parse(transmit.bytes).unwrap().code),
                 Output::Event(transfer::Event::Request { id, .. }) => asked = Some(id),
                 Output::Event(_) | Output::Trace(_) => {}
                 Output::Sleep(..) | Output::Idle => match asked.take() {
-                    Some(id) => host.answer(at(0), id, &Answer::new(Code::CONTENT, &[]).with_body(b"short")).unwrap(),
+                    Some(id) => stack.answer(at(0), id, &Answer::new(Code::CONTENT, &[]).with_body(b"short")).unwrap(),
                     None => return code,
                 },
             }

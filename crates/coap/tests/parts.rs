@@ -7,7 +7,7 @@ use millpond_coap::{
     Config, ConfigError, Endpoint, Event, Identities, Ignored, Outgoing, Output, Refused,
     block::{BlockSize, robust::BurstParameters},
     message::{Code, number},
-    transfer::{self, Ask, Host},
+    transfer::{self, Ask, CoapStack},
 };
 use millpond_control::{ChanceSeed, Instant, Preset, Span};
 
@@ -19,8 +19,8 @@ fn endpoint() -> Endpoint<u8> {
     Endpoint::new(Config::SMALL, controller, chance, 0, Identities::counted()).unwrap()
 }
 
-fn host() -> Host<Endpoint<u8>> {
-    Host::new(endpoint(), transfer::Config::SMALL, ChanceSeed::new(1)).unwrap()
+fn stack() -> CoapStack<Endpoint<u8>> {
+    CoapStack::new(endpoint(), transfer::Config::SMALL, ChanceSeed::new(1)).unwrap()
 }
 
 /// The part that an endpoint says it was made without.
@@ -31,8 +31,8 @@ fn left_out<T>(result: Result<T, Refused>) -> Option<&'static str> {
     }
 }
 
-/// The same of a host.
-fn left_out_of_host<T>(result: Result<T, transfer::Refused>) -> Option<&'static str> {
+/// The same of a stack.
+fn left_out_of_stack<T>(result: Result<T, transfer::Refused>) -> Option<&'static str> {
     match result.err() {
         Some(transfer::Refused::Endpoint(Refused::LeftOut { feature })) => Some(feature),
         _ => None,
@@ -71,22 +71,22 @@ fn an_endpoint_names_the_part_that_it_was_made_without() {
 }
 
 #[test]
-fn a_host_names_the_part_that_it_was_made_without() {
+fn a_stack_names_the_part_that_it_was_made_without() {
     let options = [(number::NO_RESPONSE, &[26_u8][..])];
     let get = Ask::new(Code::GET, &[]);
-    let ask = |ask: &Ask<'_>| left_out_of_host(host().ask(NOW, SERVER, ask));
+    let ask = |ask: &Ask<'_>| left_out_of_stack(stack().ask(NOW, SERVER, ask));
     assert_eq!(ask(&get), parts!("client"));
     assert_eq!(ask(&get.observing()), parts!("client", "observe"));
     assert_eq!(ask(&Ask { early: Some(BlockSize::B64), ..get }), parts!("client", "block"));
     assert_eq!(ask(&get.in_bursts()), parts!("client", "q-block"));
     assert_eq!(ask(&Ask::new(Code::GET, &options)), parts!("client", "no-response"));
     let groups = if cfg!(feature = "client") { parts!("groups") } else { Some("groups") };
-    assert_eq!(left_out_of_host(host().ask_group(NOW, SERVER, &get, Span::from_secs(1))), groups);
+    assert_eq!(left_out_of_stack(stack().ask_group(NOW, SERVER, &get, Span::from_secs(1))), groups);
     let config = transfer::Config { q_block: Some(BurstParameters::PACED), ..transfer::Config::SMALL };
-    let made = Host::new(endpoint(), config, ChanceSeed::new(1)).map(drop);
+    let made = CoapStack::new(endpoint(), config, ChanceSeed::new(1)).map(drop);
     let refused = parts!("q-block").map(|feature| transfer::ConfigError::LeftOut { feature });
     assert_eq!(made.err(), refused);
-    assert_eq!(host().set_q_block(SERVER, BurstParameters::PACED).err(), refused);
+    assert_eq!(stack().set_q_block(SERVER, BurstParameters::PACED).err(), refused);
     let words = Refused::LeftOut { feature: "observe" }.to_string();
     assert_eq!(words, "millpond-coap was built without the feature `observe`");
 }
@@ -151,17 +151,17 @@ fn a_request_is_served_or_rejected() {
 #[cfg(feature = "client")]
 #[test]
 fn the_first_block_of_an_answer_is_not_taken_for_the_whole() {
-    let mut host = host();
-    host.ask(NOW, SERVER, &Ask::new(Code::GET, &[])).unwrap();
+    let mut stack = stack();
+    stack.ask(NOW, SERVER, &Ask::new(Code::GET, &[])).unwrap();
     // 2.05 with the token of the request, Block2 0/more/16 and 16 bytes.
     let answer = [&[0x64, 0x45, 0, 0, 0, 0, 0, 0, 0xd1, 0x0a, 0x08, 0xff][..], &[b'.'; 16]].concat();
     let (mut requests, mut failures) = (0, Vec::new());
     for datagram in [None, Some(answer)] {
         if let Some(datagram) = datagram {
-            host.receive(NOW, SERVER, &datagram);
+            stack.receive(NOW, SERVER, &datagram);
         }
         loop {
-            match host.poll(NOW) {
+            match stack.poll(NOW) {
                 Output::Transmit(_) => requests += 1,
                 Output::Event(transfer::Event::Failed { why, .. }) => failures.push(why),
                 Output::Event(other) => panic!("{other:?}"),
@@ -182,12 +182,12 @@ fn the_first_block_of_an_answer_is_not_taken_for_the_whole() {
 #[cfg(feature = "server")]
 #[test]
 fn a_block_of_a_request_is_taken_or_refused() {
-    let mut host = host();
+    let mut stack = stack();
     // PUT with Block1 0/more/16 and 16 bytes.
-    host.receive(NOW, SERVER, &[&[0x40, 3, 0, 7, 0xd1, 0x0e, 0x08, 0xff][..], &[b'.'; 16]].concat());
+    stack.receive(NOW, SERVER, &[&[0x40, 3, 0, 7, 0xd1, 0x0e, 0x08, 0xff][..], &[b'.'; 16]].concat());
     let mut codes = Vec::new();
     loop {
-        match host.poll(NOW) {
+        match stack.poll(NOW) {
             Output::Transmit(transmit) => codes.push(transmit.bytes[1]),
             Output::Sleep(..) | Output::Idle => break,
             _ => {}

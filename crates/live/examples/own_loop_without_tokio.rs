@@ -10,7 +10,7 @@ use std::{
 use millpond_coap::{
     Endpoint, Identities, Output,
     message::{Code, number},
-    transfer::{Ask, Config, Event, Host},
+    transfer::{Ask, CoapStack, Config, Event},
 };
 use millpond_control::{ChanceSeed, Instant, Preset};
 use rustix::time::{ClockId, clock_gettime};
@@ -27,15 +27,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let chance = ChanceSeed::new(u64::from_le_bytes(seed));
     let controller = Preset::FASOR_TOKEN.build();
     let endpoint = Endpoint::new(millpond_coap::Config::default(), controller, chance, 0, Identities::secret(key))?;
-    let mut host = Host::new(endpoint, Config::default(), chance)?;
+    let mut stack = CoapStack::new(endpoint, Config::default(), chance)?;
 
     let socket = UdpSocket::bind(if server.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" })?;
-    host.ask(now(), server, &Ask::new(Code::GET, &[(number::URI_PATH, path.as_bytes())]))?;
+    stack.ask(now(), server, &Ask::new(Code::GET, &[(number::URI_PATH, path.as_bytes())]))?;
     let mut datagram = [0; 2_048];
     loop {
         // One input, then drain.
         let sleep = loop {
-            match host.poll(now()) {
+            match stack.poll(now()) {
                 Output::Transmit(transmit) => drop(socket.send_to(transmit.bytes, transmit.to)?),
                 Output::Event(Event::Answer { message, body, .. }) => {
                     println!("{}: {}", message.code, String::from_utf8_lossy(&body));
@@ -47,11 +47,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 Output::Idle => break Instant::NEVER,
             }
         };
-        // Until something comes, or the host wants to be asked again.
+        // Until something comes, or the stack wants to be asked again.
         let micros = sleep.as_micros().saturating_sub(now().as_micros()).clamp(1, 60_000_000);
         socket.set_read_timeout(Some(Duration::from_micros(micros)))?;
         match socket.recv_from(&mut datagram) {
-            Ok((length, from)) => host.receive(now(), from, datagram.get(..length).unwrap_or_default()),
+            Ok((length, from)) => stack.receive(now(), from, datagram.get(..length).unwrap_or_default()),
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {}
             Err(error) => return Err(error.into()),
         }

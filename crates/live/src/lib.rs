@@ -2,7 +2,7 @@
 //!
 //! A [`Client`] asks, a [`Server`] answers; both speak UDP and TCP (RFC 7252, 7641, 7959, 8323). Protocol and congestion
 //! control are the state machines of `millpond-coap` and `millpond-control`. What is here gives them sockets, time and
-//! chance: `udp` has batches of datagrams, `socket` the task that owns sockets and hosts for a client, a server or both,
+//! chance: `udp` has batches of datagrams, `socket` the task that owns sockets and stacks for a client, a server or both,
 //! `server::desk` what becomes of a request. The guide is docs/live.md.
 //!
 //! # Words
@@ -13,7 +13,7 @@
 //! | word | is |
 //! |---|---|
 //! | port | a UDP socket with batches of datagrams; an inbox and an outbox are those |
-//! | lane | a port with its host, and with sessions if it is one of DTLS |
+//! | lane | a port with its stack, and with sessions if it is one of DTLS |
 //! | desk | what becomes of requests: routes, handlers, answers |
 //! | place | what a handler takes that waits; admission gives it |
 //! | proof | a client has shown that it is where it says (Echo, RFC 9175) |

@@ -24,7 +24,7 @@ pub struct Response {
     payload: Bytes,
     exchange: Option<ExchangeReport>,
     stream: Option<Box<ResponseStream>>,
-    /// The payload as a server's hosts hold it.
+    /// The payload as a server's stacks hold it.
     shared: Option<SharedBody>,
     /// Its payload is a part of a representation: where it begins, and the bytes of all of it.
     part: Option<(u64, u64)>,
@@ -138,7 +138,7 @@ impl Response {
         self.options.weight() + self.payload.len()
     }
 
-    /// The same with its payload as hosts hold it.
+    /// The same with its payload as stacks hold it.
     #[cfg(feature = "server")]
     pub(crate) fn with_shared(mut self, shared: SharedBody) -> Self {
         if shared.as_ptr() != self.payload.as_ptr() {

@@ -1,10 +1,10 @@
-//! What the server stands on: the host that ships where there are bodies of several messages; its endpoint alone where there are
-//! none: of no use to single messages, a host would take 42 % more instructions for an event of the collapse run (747, not 526).
+//! What the server stands on: the stack that ships where there are bodies of several messages; its endpoint alone where there are
+//! none: of no use to single messages, a stack would take 42 % more instructions for an event of the collapse run (747, not 526).
 
 use millpond_coap::{
     Endpoint, Event, Output, RequestId, Transmit,
     message::Message,
-    transfer::{self, Config, Host, Limits},
+    transfer::{self, CoapStack, Config, Limits},
 };
 use millpond_control::{ChanceSeed, Instant};
 
@@ -13,7 +13,7 @@ use crate::{RunError, population::interleave, scenario::Scenario};
 #[expect(clippy::large_enum_variant, reason = "there is one, and an endpoint alone is at hand this way")]
 pub(crate) enum Below {
     Endpoint(Endpoint<u32>),
-    Host(Box<Host<Endpoint<u32>>>),
+    Stack(Box<CoapStack<Endpoint<u32>>>),
 }
 
 /// What it says.
@@ -58,20 +58,20 @@ impl Below {
             ..Config::DEFAULT
         };
         let refused = |why: transfer::ConfigError| RunError::Endpoint("the server", why.to_string());
-        let mut host = Host::new(endpoint, config, seed).map_err(refused)?;
+        let mut stack = CoapStack::new(endpoint, config, seed).map_err(refused)?;
         for (client, parameters) in interleave(groups).into_iter().map(parameters).enumerate() {
             if let Some(parameters) = parameters {
-                host.set_q_block(client as u32, parameters).map_err(refused)?;
+                stack.set_q_block(client as u32, parameters).map_err(refused)?;
             }
         }
-        Ok(Self::Host(Box::new(host)))
+        Ok(Self::Stack(Box::new(stack)))
     }
 
     #[inline]
     pub(crate) fn endpoint(&self) -> &Endpoint<u32> {
         match self {
             Self::Endpoint(endpoint) => endpoint,
-            Self::Host(host) => host.endpoint(),
+            Self::Stack(stack) => stack.endpoint(),
         }
     }
 
@@ -79,7 +79,7 @@ impl Below {
     pub(crate) fn endpoint_mut(&mut self) -> &mut Endpoint<u32> {
         match self {
             Self::Endpoint(endpoint) => endpoint,
-            Self::Host(host) => host.endpoint_mut(),
+            Self::Stack(stack) => stack.endpoint_mut(),
         }
     }
 
@@ -88,7 +88,7 @@ impl Below {
     pub(crate) fn receive(&mut self, now: Instant, from: u32, datagram: &[u8]) {
         match self {
             Self::Endpoint(endpoint) => endpoint.receive(now, from, datagram),
-            Self::Host(host) => host.receive(now, from, datagram),
+            Self::Stack(stack) => stack.receive(now, from, datagram),
         }
     }
 
@@ -97,7 +97,7 @@ impl Below {
     pub(crate) fn quiet_until(&mut self, now: Instant) -> Option<Instant> {
         match self {
             Self::Endpoint(endpoint) => endpoint.quiet_until(now),
-            Self::Host(_) => None,
+            Self::Stack(_) => None,
         }
     }
 
@@ -112,13 +112,13 @@ impl Below {
                 Output::Sleep(until, _) => Said::Sleep(until),
                 Output::Idle => Said::Sleep(Instant::NEVER),
             },
-            Self::Host(host) => Self::poll_host(host, now),
+            Self::Stack(stack) => Self::poll_stack(stack, now),
         }
     }
 
     #[inline(never)]
-    fn poll_host(host: &mut Host<Endpoint<u32>>, now: Instant) -> Said<'_> {
-        match host.poll(now) {
+    fn poll_stack(stack: &mut CoapStack<Endpoint<u32>>, now: Instant) -> Said<'_> {
+        match stack.poll(now) {
             Output::Transmit(transmit) => Said::Transmit(transmit),
             Output::Event(transfer::Event::Request { id, from, message, .. }) => Said::Request { id, from, message },
             Output::Event(_) => Said::Nothing,

@@ -1,11 +1,11 @@
-//! Clients whose bodies come in several messages, block by block (RFC 7959) or in bursts (RFC 9177): the host that ships asks
+//! Clients whose bodies come in several messages, block by block (RFC 7959) or in bursts (RFC 9177): the stack that ships asks
 //! for them and puts them together.
 
 use millpond_coap::{
     Cause, Endpoint, ExchangeId, Output, Transmit,
     block::{Block, robust::Q_BLOCK2},
     message::{Code, Message},
-    transfer::{Ask, AskId, Config, Event, Host},
+    transfer::{Ask, AskId, CoapStack, Config, Event},
 };
 use millpond_control::{ChanceSeed, Instant, Span};
 
@@ -24,7 +24,7 @@ use crate::{
 
 /// A client over UDP that fetches bodies, and what it has done so far.
 pub(crate) struct BodyDevice {
-    pub(crate) host: Host<Endpoint<u32>>,
+    pub(crate) stack: CoapStack<Endpoint<u32>>,
     pub(crate) application: Application,
     pub(crate) group: u32,
     /// The request under way.
@@ -81,20 +81,20 @@ fn block_of(bytes: &[u8]) -> Option<u32> {
     Block::read(value, false).ok().map(|block| block.number)
 }
 
-/// What the host told of an exchange.
+/// What the stack told of an exchange.
 enum Heard {
     Block(Answered),
     Lost(ExchangeId),
 }
 
-/// A host over this endpoint of a client whose bodies travel like this. It serves nobody, and asks for one body at a time.
-pub(crate) fn host(
+/// A stack over this endpoint of a client whose bodies travel like this. It serves nobody, and asks for one body at a time.
+pub(crate) fn stack(
     endpoint: Endpoint<u32>,
     transfer: &Transfer,
     seed: ChanceSeed,
-) -> Result<Host<Endpoint<u32>>, RunError> {
+) -> Result<CoapStack<Endpoint<u32>>, RunError> {
     let config = Config { q_block: transfer.burst_parameters(), ..Config::default() };
-    Host::new(endpoint, config, seed).map_err(|error| RunError::Endpoint("a client", error.to_string()))
+    CoapStack::new(endpoint, config, seed).map_err(|error| RunError::Endpoint("a client", error.to_string()))
 }
 
 impl BodyDevice {
@@ -105,9 +105,9 @@ impl BodyDevice {
         seed: ChanceSeed,
         group: u32,
     ) -> Result<Self, RunError> {
-        let host = host(endpoint, transfer, seed)?;
+        let stack = stack(endpoint, transfer, seed)?;
         let bursts = transfer.is_in_bursts().then(Bursts::default);
-        Ok(Self { host, application, group, fetch: None, exchanges: 0, late: 0, bursts })
+        Ok(Self { stack, application, group, fetch: None, exchanges: 0, late: 0, bursts })
     }
 
     /// Its bodies come in bursts.
@@ -121,11 +121,11 @@ impl BodyDevice {
         bursts.is_some_and(|bursts| block_of(bytes).is_some_and(|number| !bursts.offered.mark(number)))
     }
 
-    /// What is under way is lost; whatever the host still wants to say, it is off.
+    /// What is under way is lost; whatever the stack still wants to say, it is off.
     pub(crate) fn goes_down(&mut self, now: Instant) {
         if let Some(fetch) = self.fetch.take() {
-            self.host.forget(now, fetch.ask);
-            while !matches!(self.host.poll(now), Output::Sleep(..) | Output::Idle) {}
+            self.stack.forget(now, fetch.ask);
+            while !matches!(self.stack.poll(now), Output::Sleep(..) | Output::Idle) {}
         }
     }
 
@@ -137,7 +137,7 @@ impl BodyDevice {
 }
 
 impl Fetch {
-    /// The host asks for a block by this exchange: it goes on record, with a number within the client.
+    /// The stack asks for a block by this exchange: it goes on record, with a number within the client.
     fn is_under_way(&mut self, ledger: &mut Ledger, flow: u32, id: ExchangeId, exchanges: &mut u32, first_batch: bool) {
         if self.exchange == Some(id) {
             return;
@@ -188,7 +188,7 @@ impl World<'_> {
         let bytes = self.network.datagram();
         let is_first = |bursts: &mut Bursts| block_of(bytes).is_none_or(|number| bursts.arrived.mark(number));
         let is_first = device.bursts.as_mut().is_some_and(is_first);
-        device.host.receive(now, SERVER, bytes);
+        device.stack.receive(now, SERVER, bytes);
         if is_first {
             self.network.useful(SERVER, flow, arrival.length, &mut self.rec);
         }
@@ -209,7 +209,7 @@ impl World<'_> {
             q_block: device.is_burst(),
             ..Ask::new(Code::GET, profile.options())
         };
-        let ask = device.host.ask(now, SERVER, &ask).map_err(|why| RunError::Refused(flow, why.to_string()))?;
+        let ask = device.stack.ask(now, SERVER, &ask).map_err(|why| RunError::Refused(flow, why.to_string()))?;
         device.fetch = Some(Fetch { ask, request, exchange: None });
         device.application.leaves(now);
         if let Some(bursts) = &mut device.bursts {
@@ -220,15 +220,15 @@ impl World<'_> {
         Ok(())
     }
 
-    /// Drains a client's host; `arrived` is what was just handed to it.
+    /// Drains a client's stack; `arrived` is what was just handed to it.
     fn drain_fetching(&mut self, flow: u32, now: Instant, arrived: Option<&Arrival>) -> Result<(), RunError> {
         // Bytes of the body under way, if it became whole, or none if it never will.
         let mut ended = None;
         loop {
             let Client::Bodies(device) = &mut self.nodes.clients[flow as usize] else { return Ok(()) };
-            let BodyDevice { host, application, fetch, exchanges, late, bursts, .. } = &mut **device;
+            let BodyDevice { stack, application, fetch, exchanges, late, bursts, .. } = &mut **device;
             let first_batch = application.in_first_batch();
-            let heard = match host.poll(now) {
+            let heard = match stack.poll(now) {
                 Output::Transmit(Transmit { bytes, cause, .. }) => {
                     let mut tag = Tag::of(flow, self.network.length(bytes), now);
                     if let Some(bursts) = bursts {
@@ -280,7 +280,7 @@ impl World<'_> {
                     }
                     // A block that may not leave yet is asked for all the same.
                     if let Some(fetch) = fetch.as_mut().filter(|_| bursts.is_none())
-                        && let Some(id) = host.exchange_of(fetch.ask)
+                        && let Some(id) = stack.exchange_of(fetch.ask)
                     {
                         fetch.is_under_way(&mut self.ledger, flow, id, exchanges, first_batch);
                     }

@@ -1,7 +1,7 @@
 //! The laboratory: real endpoints and controllers in virtual time.
 //!
 //! A [`Scenario`] says what is simulated, [`run`] turns it and a seed into an [`Outcome`]: rows of plain numbers. Clients
-//! and server hold the same [`Endpoint`](millpond_coap::Endpoint)s that run live, in a [`Host`](millpond_coap::transfer::Host)
+//! and server hold the same [`Endpoint`](millpond_coap::Endpoint)s that run live, in a [`CoapStack`](millpond_coap::transfer::CoapStack)
 //! where bodies come in blocks, or over TCP. They exchange real bytes, and the links between them are the links of the emulator.
 //! This crate reads no clock and no file, and knows of no paper.
 //!

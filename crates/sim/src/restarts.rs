@@ -6,7 +6,7 @@ use millpond_control::Instant;
 use crate::{
     RunError,
     application::Moment,
-    bodies::host,
+    bodies::stack,
     network::SERVER,
     population::{datagram, restarted_endpoint},
     scenario::Memory,
@@ -81,13 +81,13 @@ impl World<'_> {
         match &mut self.nodes.clients[flow as usize] {
             Client::Device(device) => device.renew(endpoint),
             Client::Bodies(device) => {
-                if let Some(controller) = device.host.endpoint().controller(SERVER).filter(|_| !forgets) {
+                if let Some(controller) = device.stack.endpoint().controller(SERVER).filter(|_| !forgets) {
                     let set = endpoint.set_controller(now, SERVER, controller);
                     set.map_err(|why| RunError::Refused(flow, why.to_string()))?;
                 }
                 let transfer = &self.scenario.clients[device.group as usize].transfer;
                 // Tokens begin elsewhere as well.
-                device.host = host(endpoint, transfer, self.seed.part(u64::from(event)))?;
+                device.stack = stack(endpoint, transfer, self.seed.part(u64::from(event)))?;
             }
             Client::Stream(_) => {}
         }

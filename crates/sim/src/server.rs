@@ -239,10 +239,10 @@ impl Server {
                     answered => answered.map_err(refused),
                 }
             }
-            Below::Host(host) => {
+            Below::Stack(stack) => {
                 let size = self.sizes.get(asked.group as usize).copied().flatten();
                 let answer = Answer { block: size, is_piece: size.is_none(), ..Answer::new(code, options) };
-                host.answer(now, asked.id, &answer.with_shared_body(body)).map_err(refused)
+                stack.answer(now, asked.id, &answer.with_shared_body(body)).map_err(refused)
             }
         }
     }

@@ -1,10 +1,10 @@
-//! One end of a connection: TCP below, the host that ships above.
+//! One end of a connection: TCP below, the stack that ships above.
 
 use std::collections::VecDeque;
 
 use millpond_coap::{
     Output, RequestId, stream,
-    transfer::{self, AskId, Event, Host},
+    transfer::{self, AskId, CoapStack, Event},
 };
 use millpond_control::Instant;
 
@@ -19,7 +19,7 @@ use crate::{
 /// One end of a connection.
 pub(crate) struct StreamEnd {
     pub(crate) tcp: tcp::Connection,
-    pub(crate) coap: Host<stream::Connection>,
+    pub(crate) coap: CoapStack<stream::Connection>,
 }
 
 impl StreamEnd {
@@ -64,11 +64,11 @@ fn longest(bytes: u64) -> u32 {
 }
 
 /// CoAP at an end of a connection of this scenario: bodies travel whole.
-fn coap(scenario: &Scenario, serves: bool) -> Host<stream::Connection> {
+fn coap(scenario: &Scenario, serves: bool) -> CoapStack<stream::Connection> {
     let asks = scenario.clients.iter().map(|group| group.longest_request());
     let most = if serves { asks.max().unwrap_or(0) } else { scenario.longest_body().0 };
     let options = stream::Options { max_message_size: longest(most), block_wise: false, serves, ..Default::default() };
-    Host::over_stream(stream::Connection::new(options), transfer::Config::STREAM)
+    CoapStack::over_stream(stream::Connection::new(options), transfer::Config::STREAM)
 }
 
 /// A client over TCP and what it has done so far.

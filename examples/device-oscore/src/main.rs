@@ -15,7 +15,7 @@ use embedded_alloc::LlffHeap;
 use millpond_coap::{
     Config, Endpoint, Identities, Output,
     message::{Code, number},
-    transfer::{self, Ask, Event, Host},
+    transfer::{self, Ask, Event, CoapStack},
 };
 use millpond_control::{ChanceSeed, Preset};
 
@@ -48,23 +48,23 @@ fn main() -> ! {
         Some(context) => endpoint.protected_by(context),
         None => cortex_m::peripheral::SCB::sys_reset(),
     };
-    let Ok(mut host) = Host::new(endpoint, transfer::Config::SMALL, chance) else {
+    let Ok(mut stack) = CoapStack::new(endpoint, transfer::Config::SMALL, chance) else {
         cortex_m::peripheral::SCB::sys_reset()
     };
     let mut datagram = [0; 1_152];
     loop {
         let now = device::now();
         if let Some(length) = device::receive(&mut datagram) {
-            host.receive(now, SERVER, &datagram[..length]);
+            stack.receive(now, SERVER, &datagram[..length]);
         } else if device::is_time_to_report() {
             let reading = device::reading();
             let report = Ask::new(Code::PUT, &PATH).with_body(&reading);
-            if host.ask(now, SERVER, &report).is_err() {
+            if stack.ask(now, SERVER, &report).is_err() {
                 device::signal(false);
             }
         }
         loop {
-            match host.poll(now) {
+            match stack.poll(now) {
                 Output::Transmit(transmit) => device::send(transmit.bytes),
                 Output::Event(Event::Answer { message, .. }) => device::signal(message.code.is_success()),
                 Output::Event(Event::Failed { .. }) => device::signal(false),

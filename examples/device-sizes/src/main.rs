@@ -14,14 +14,14 @@ mod client;
 #[cfg(not(feature = "client"))]
 mod codec;
 #[cfg(feature = "client-blocks")]
-mod host;
+mod stack;
 
 #[cfg(all(feature = "client", not(feature = "client-blocks")))]
 use client::run;
 #[cfg(not(feature = "client"))]
 use codec::run;
 #[cfg(feature = "client-blocks")]
-use host::run;
+use stack::run;
 
 use millpond_control::Instant;
 

@@ -1,4 +1,4 @@
-//! An endpoint as what carries the messages of a host.
+//! An endpoint as what carries the messages of a stack.
 
 use core::{convert::Infallible, fmt::Debug, hash::Hash};
 
@@ -15,7 +15,7 @@ use crate::{
     output::{Output, Step},
     parts,
     protection::ProtectError,
-    transfer::{AskFailure, Exchanged, Host, HostOutput},
+    transfer::{AskFailure, CoapStack, Exchanged, StackOutput},
 };
 
 impl<A: Copy + Eq + Hash + Debug> MessageLayer for Endpoint<A> {
@@ -101,29 +101,29 @@ impl<A: Copy + Eq + Hash + Debug> MessageLayer for Endpoint<A> {
         entry.peer
     }
 
-    fn hear(host: &mut Host<Self>, now: Instant, entry: Entry<A>) {
-        if parts::OSCORE && !host.layer.unprotect(&entry).goes_on(now, host) {
+    fn hear(stack: &mut CoapStack<Self>, now: Instant, entry: Entry<A>) {
+        if parts::OSCORE && !stack.layer.unprotect(&entry).goes_on(now, stack) {
             return;
         }
-        if parts::Q_BLOCK && !matches!(entry.what, What::Request { .. }) && host.is_of_burst(now, &entry) {
+        if parts::Q_BLOCK && !matches!(entry.what, What::Request { .. }) && stack.is_of_burst(now, &entry) {
             return;
         }
         match entry.what {
-            What::Request { id } if parts::SERVER => host.request_came(now, entry, id),
+            What::Request { id } if parts::SERVER => stack.request_came(now, entry, id),
             What::Response { exchange, sample, copies } if parts::CLIENT => {
-                host.response_came(now, entry, exchange, Exchanged { sample, copies });
+                stack.response_came(now, entry, exchange, Exchanged { sample, copies });
             }
-            What::Further { exchange } if parts::FURTHER_COME => host.further_came(now, entry, exchange),
+            What::Further { exchange } if parts::FURTHER_COME => stack.further_came(now, entry, exchange),
             What::Failed { exchange, why, copies } if parts::CLIENT => {
-                host.request_failed(now, exchange, AskFailure::Exchange(why), copies)
+                stack.request_failed(now, exchange, AskFailure::Exchange(why), copies)
             }
-            What::Copy { id, copy: 0, .. } if parts::NOTIFY => host.notification_is_confirmable(id),
-            What::PlainFurther { exchange } => host.message_left(now, exchange),
-            What::Delivered { exchange, .. } => host.message_delivered(now, exchange),
+            What::Copy { id, copy: 0, .. } if parts::NOTIFY => stack.notification_is_confirmable(id),
+            What::PlainFurther { exchange } => stack.message_left(now, exchange),
+            What::Delivered { exchange, .. } => stack.message_delivered(now, exchange),
             What::Undelivered { exchange, why, .. } if parts::NOTIFY => {
-                host.notification_ended(now, exchange, Some(why));
+                stack.notification_ended(now, exchange, Some(why));
             }
-            What::Rejected { exchange } if parts::NOTIFY => host.notification_rejected(now, entry.peer, exchange),
+            What::Rejected { exchange } if parts::NOTIFY => stack.notification_rejected(now, entry.peer, exchange),
             _ => {}
         }
     }
@@ -132,7 +132,7 @@ impl<A: Copy + Eq + Hash + Debug> MessageLayer for Endpoint<A> {
         self.plain_message(entry)
     }
 
-    fn show(&self, entry: &Entry<A>) -> HostOutput<'_, Self> {
+    fn show(&self, entry: &Entry<A>) -> StackOutput<'_, Self> {
         match Self::show(self, entry) {
             Output::Transmit(transmit) => Output::Transmit(transmit),
             Output::Event(event) => Output::Trace(event),

@@ -208,7 +208,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     }
 
     /// Says which peers are in one network: those of which this gives the same. For [`Duplicates::Calm`], where all are on one
-    /// path unless it is said, and for what unvalidated peers in one network may take of a host. To be said before anything comes in.
+    /// path unless it is said, and for what unvalidated peers in one network may take of an endpoint. To be said before anything comes in.
     #[must_use]
     pub fn with_paths(mut self, path_of: fn(&A) -> u64) -> Self {
         self.setup = Arc::new(Setup { path_of: Some(path_of), ..(*self.setup).clone() });

@@ -12,7 +12,7 @@ use crate::protection::{Observer, ProtectError, Protection, Taken, check, observ
 
 impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// From now on all requests and responses are protected, and requests that are not are refused. What this endpoint is asked to send
-    /// by itself must be protected already: a [`Host`](crate::transfer::Host) above it does that. There are no groups and bursts then, and
+    /// by itself must be protected already: a [`CoapStack`](crate::transfer::CoapStack) above it does that. There are no groups and bursts then, and
     /// answers are stored where copies were to be taken [afresh](super::Duplicates::Afresh): as requests of their own they would be
     /// replays. To be said before anything is sent or comes in.
     #[cfg(feature = "oscore")]
@@ -156,7 +156,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         }
     }
 
-    /// Takes the protection off a message that came in for a host.
+    /// Takes the protection off a message that came in for a stack.
     pub(super) fn unprotect(&mut self, entry: &Entry<A>) -> Taken {
         if self.protection().is_none() {
             return Taken::Message;

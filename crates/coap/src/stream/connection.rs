@@ -211,7 +211,7 @@ impl Connection {
         connection
     }
 
-    /// The same with a secret: behind a proxy many clients share one connection, and who can guess how a host tells their
+    /// The same with a secret: behind a proxy many clients share one connection, and who can guess how a server tells their
     /// requests apart may get what is another's. A live server takes [`Identities::secret`].
     #[must_use]
     pub fn with_identities(self, identities: Identities) -> Self {

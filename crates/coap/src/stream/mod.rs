@@ -3,7 +3,7 @@
 //! There is no message layer: TCP delivers once and in order, so there are neither message IDs nor acknowledgements,
 //! and any number of requests may be under way. What is left is a frame with a length in front ([`Frame`],
 //! [`FrameReader`], [`write_frame`]), five signals of the connection itself ([`Signal`]) and the matching of responses
-//! by token ([`Connection`]). A [`Host`](crate::transfer::Host) carries bodies of any length and observations over it, as over an endpoint.
+//! by token ([`Connection`]). A [`CoapStack`](crate::transfer::CoapStack) carries bodies of any length and observations over it, as over an endpoint.
 //!
 //! ```
 //! use millpond_coap::message::{Code, number};

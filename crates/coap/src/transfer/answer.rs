@@ -8,11 +8,11 @@ use crate::message::{Code, Kind};
 #[derive(Clone, Copy, Debug)]
 pub struct Answer<'a> {
     /// How it leaves if it can no longer be piggybacked: with `None`, as its request came. Of notifications, with
-    /// `None`, the host makes those confirmable that must be.
+    /// `None`, the stack makes those confirmable that must be.
     pub kind: Option<Kind>,
     /// Response code.
     pub code: Code,
-    /// Options in ascending order of their numbers, without those that are the host's own: Observe, Block1, Block2,
+    /// Options in ascending order of their numbers, without those that are the stack's own: Observe, Block1, Block2,
     /// Size1, Size2, Q-Block1, Q-Block2, Request-Tag. An ETag is added if the body needs several blocks and none is
     /// given.
     pub options: &'a [(u16, &'a [u8])],
@@ -21,10 +21,10 @@ pub struct Answer<'a> {
     /// The same as the application and others hold it, if they do: then nothing costs by its length. Else what does not fit a
     /// message is hashed for its ETag each time, and copied for its later blocks.
     pub shared: Option<&'a SharedBody>,
-    /// The largest blocks for this one, if smaller than the host's.
+    /// The largest blocks for this one, if smaller than the stack's.
     pub block: Option<BlockSize>,
     /// The body is one block of a longer one that the application cuts by itself, as asked for by a request in
-    /// [pieces](super::Host::take_pieces): it leaves as it is, and `options` may have Block1, Block2, Size1 and Size2.
+    /// [pieces](super::CoapStack::take_pieces): it leaves as it is, and `options` may have Block1, Block2, Size1 and Size2.
     pub is_piece: bool,
     /// The application knows that who asked is where it says (RFC 9175 §2.4): what is kept of this for later blocks goes after
     /// what is kept for unvalidated peers, as what is kept for peers does that have answered something.
@@ -32,7 +32,7 @@ pub struct Answer<'a> {
 }
 
 impl<'a> Answer<'a> {
-    /// Without body, as the request came, in the host's blocks.
+    /// Without body, as the request came, in the stack's blocks.
     #[must_use]
     pub const fn new(code: Code, options: &'a [(u16, &'a [u8])]) -> Self {
         Self { kind: None, code, options, body: &[], shared: None, block: None, is_piece: false, is_proved: false }
@@ -63,7 +63,7 @@ impl<'a> Answer<'a> {
     }
 }
 
-/// Names one observer until it is gone. Never names another one of the same host within 2³¹ uses of its slot.
+/// Names one observer until it is gone. Never names another one of the same stack within 2³¹ uses of its slot.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObserverId {
     pub(super) slot: u32,

@@ -16,7 +16,7 @@ pub struct Ask<'a> {
     pub kind: Kind,
     /// Method.
     pub code: Code,
-    /// Options in ascending order of their numbers, without those that are the host's own: Observe, Block1, Block2,
+    /// Options in ascending order of their numbers, without those that are the stack's own: Observe, Block1, Block2,
     /// Size1, Size2, Q-Block1, Q-Block2, Request-Tag. With No-Response (RFC 7967) its body is one message, and it may end
     /// [unanswered](super::Event::Unanswered).
     pub options: &'a [(u16, &'a [u8])],
@@ -53,7 +53,7 @@ pub struct Ask<'a> {
 /// One block of a body that the application takes, or sends, block by block, so that it is never held whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// Block1 of the request, whose body is this block, or over a stream these [blocks](super::Host::blocks).
+    /// Block1 of the request, whose body is this block, or over a stream these [blocks](super::CoapStack::blocks).
     pub block1: Option<Block>,
     /// Block2: the block that is asked for. Over a stream it may be several (BERT, RFC 8323 §6): the other side's settings are
     /// awaited then, and where they allow one it is one.
@@ -115,7 +115,7 @@ impl<'a> Ask<'a> {
     }
 }
 
-/// Names one ask until its end has been told. Never names another one of the same host within 2³¹ uses of its slot.
+/// Names one ask until its end has been told. Never names another one of the same stack within 2³¹ uses of its slot.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AskId {
     pub(super) slot: u32,
@@ -164,8 +164,8 @@ pub enum AskFailure {
     /// The server sent something as Block1 or Block2 that is no block.
     #[error("the server sent a block option that is none")]
     BadBlock,
-    /// The host holds as many bytes as it may.
-    #[error("the host may not hold more (limits.bytes)")]
+    /// The stack holds as many bytes as it may.
+    #[error("the stack may not hold more (limits.bytes)")]
     OutOfBytes,
     /// Over a stream: one of its messages could not be sent.
     #[error(transparent)]

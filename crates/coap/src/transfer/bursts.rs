@@ -1,4 +1,4 @@
-//! Bodies in bursts (RFC 9177), as one way for the bodies of a host to travel: see [`Ask::q_block`](super::Ask::q_block).
+//! Bodies in bursts (RFC 9177), as one way for the bodies of a stack to travel: see [`Ask::q_block`](super::Ask::q_block).
 
 use alloc::boxed::Box;
 use core::{fmt::Debug, hash::Hash, num::NonZeroU32};
@@ -6,7 +6,7 @@ use core::{fmt::Debug, hash::Hash, num::NonZeroU32};
 use millpond_control::{ChanceSeed, Instant};
 
 use super::{
-    Answer, Ask, AskFailure, AskId, Config, Host, Progress, Refused, asked::Asked, options, told::Told,
+    Answer, Ask, AskFailure, AskId, CoapStack, Config, Progress, Refused, asked::Asked, options, told::Told,
     unvalidated::Sent,
 };
 use crate::block::robust::{
@@ -31,7 +31,7 @@ const MOST_PEERS: usize = 1_024;
 /// Requests that came in bursts have names of their own: no slot of an endpoint is that high.
 const OF_BURSTS: u32 = 1 << 31;
 
-/// Both sides of a host.
+/// Both sides of a stack.
 #[derive(Debug)]
 pub(super) struct Bursts<A> {
     /// Once somebody has asked.
@@ -154,7 +154,7 @@ impl RequestId {
     }
 }
 
-impl<A: Copy + Eq + Hash + Debug> Host<Endpoint<A>> {
+impl<A: Copy + Eq + Hash + Debug> CoapStack<Endpoint<A>> {
     /// Whether an output that is no request is of a body in bursts.
     pub(crate) fn is_of_burst(&mut self, now: Instant, entry: &Entry<A>) -> bool {
         let Self { bursts, layer, .. } = self;
@@ -163,7 +163,7 @@ impl<A: Copy + Eq + Hash + Debug> Host<Endpoint<A>> {
     }
 }
 
-impl<L: MessageLayer> Host<L> {
+impl<L: MessageLayer> CoapStack<L> {
     /// Whether a peer may take bursts, as far as is known. Over a stream nobody does.
     pub(super) fn may_burst(&mut self, to: L::Peer) -> bool {
         if self.layer.datagrams().is_none() || self.layer.is_protected() {

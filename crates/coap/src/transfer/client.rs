@@ -1,11 +1,11 @@
-//! The client's side of a host.
+//! The client's side of a stack.
 
 use alloc::{boxed::Box, vec::Vec};
 
 use millpond_control::{Instant, Purpose};
 
 use super::{
-    Ask, AskFailure, AskId, Host, Progress, Refused,
+    Ask, AskFailure, AskId, CoapStack, Progress, Refused,
     asked::{Aim, Asked, Then, Watch},
     asks::Exchanged,
     options::Read,
@@ -25,7 +25,7 @@ const MAX_AGE: u32 = 60;
 /// The third word of chance after node and peer: not that of any exchange.
 const RENEWAL: u32 = 0x103;
 
-impl<L: MessageLayer> Host<L> {
+impl<L: MessageLayer> CoapStack<L> {
     pub(super) fn begin(&mut self, now: Instant, to: L::Peer, ask: &Ask<'_>) -> Result<AskId, Refused> {
         parts::needed(parts::CLIENT, "client")?;
         parts::needed(parts::OBSERVE || !ask.observe, "observe")?;

@@ -5,7 +5,7 @@ use crate::block::{
     robust::{BurstParameters, BurstParametersError},
 };
 
-/// How a host behaves.
+/// How a stack behaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
     /// The largest blocks sent and asked for, at most 1024 bytes.
@@ -31,7 +31,7 @@ pub struct Config {
     /// Bytes of an ETag that is made for an answer of several messages that has none, at most 8; with 0 there is none, so that a
     /// client cannot report that the representation has changed meanwhile (RFC 7959 §2.4). Bodies in bursts have a byte at least.
     pub etag_length: u8,
-    /// What the host may hold.
+    /// What the stack may hold.
     pub limits: Limits,
 }
 
@@ -65,7 +65,7 @@ impl Default for Config {
     }
 }
 
-/// What a host may hold at most, beside its endpoint.
+/// What a stack may hold at most, beside its endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Asks under way.
@@ -132,7 +132,7 @@ impl Default for Limits {
     }
 }
 
-/// Why a host cannot be configured like this.
+/// Why a stack cannot be configured like this.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
@@ -170,13 +170,13 @@ pub enum ConfigError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Endpoint, Identities, transfer::Host};
+    use crate::{Endpoint, Identities, transfer::CoapStack};
     use millpond_control::{ChanceSeed, Preset};
 
     #[test]
-    fn a_small_host_fits_a_small_endpoint() {
+    fn a_small_stack_fits_a_small_endpoint() {
         let (controller, chance) = (Preset::RFC7252.build(), ChanceSeed::new(1));
         let endpoint = Endpoint::<u8>::new(crate::Config::SMALL, controller, chance, 0, Identities::counted()).unwrap();
-        assert!(Host::new(endpoint, Config::SMALL, chance).is_ok());
+        assert!(CoapStack::new(endpoint, Config::SMALL, chance).is_ok());
     }
 }

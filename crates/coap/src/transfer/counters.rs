@@ -1,4 +1,4 @@
-/// What a host has counted since it was made, beside what its endpoint counts.
+/// What a stack has counted since it was made, beside what its endpoint counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Counters {

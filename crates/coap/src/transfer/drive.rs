@@ -1,11 +1,11 @@
-//! What a host says, and what it does between.
+//! What a stack says, and what it does between.
 
 use alloc::borrow::Cow;
 use core::ops::ControlFlow;
 
 use millpond_control::Instant;
 
-use super::{AskFailure, Event, Host, HostOutput, asks::Exchanged, kept::Shelf, told::Told};
+use super::{AskFailure, CoapStack, Event, StackOutput, asks::Exchanged, kept::Shelf, told::Told};
 use crate::block::{Assemblies, AssemblyLimits};
 use crate::endpoint::Failure;
 use crate::endpoint::beside::Beside;
@@ -15,9 +15,9 @@ use crate::message::Message;
 use crate::output::{Output, SleepReason};
 use crate::parts;
 
-impl<L: MessageLayer> Host<L> {
+impl<L: MessageLayer> CoapStack<L> {
     /// The next output. Also does what is due.
-    pub fn poll(&mut self, now: Instant) -> HostOutput<'_, L> {
+    pub fn poll(&mut self, now: Instant) -> StackOutput<'_, L> {
         loop {
             if let Some(told) = self.told.pop_front() {
                 if parts::Q_BLOCK
@@ -94,7 +94,7 @@ impl<L: MessageLayer> Host<L> {
         ControlFlow::Continue(())
     }
 
-    /// What of the host's own is due first.
+    /// What of the stack's own is due first.
     fn next(&self) -> Option<(Instant, SleepReason)> {
         let mut first: Option<(Instant, SleepReason)> = None;
         let mut consider = |at: Option<Instant>, why| {
@@ -124,7 +124,7 @@ impl<L: MessageLayer> Host<L> {
     }
 
     /// An event for the application.
-    fn show(&self, told: Told<L::Entry, L::Peer>) -> HostOutput<'_, L> {
+    fn show(&self, told: Told<L::Entry, L::Peer>) -> StackOutput<'_, L> {
         let message = |entry: &L::Entry| self.layer.message(entry);
         let event = match told {
             // What no part of this build can have told.

@@ -7,7 +7,7 @@ use core::{fmt, fmt::Debug, hash::Hash};
 use millpond_control::{Instant, Span};
 
 use super::{
-    Ask, AskFailure, Host, Refused,
+    Ask, AskFailure, CoapStack, Refused,
     asked::{Asked, Then},
     options::{self, Read},
     told::Told,
@@ -23,11 +23,11 @@ use crate::message::{Code, OptionList, number};
 const REST: Span = Span::from_secs(20);
 /// Answers of one group whose rest is fetched at a time.
 const MOST_FETCHED: u32 = 1_024;
-/// What the answers of groups that are being fetched may take of the bytes that a host holds: a peer that hears the group sends as
+/// What the answers of groups that are being fetched may take of the bytes that a stack holds: a peer that hears the group sends as
 /// many as it has ports.
 const SHARE: usize = 4;
 
-/// Names one request to a group until its end has been told. Never names another one of the same host within 2³² such
+/// Names one request to a group until its end has been told. Never names another one of the same stack within 2³² such
 /// requests.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GroupId(u32);
@@ -105,7 +105,7 @@ impl Gatherings {
     }
 }
 
-impl<A: Copy + Eq + Hash + Debug> Host<Endpoint<A>> {
+impl<A: Copy + Eq + Hash + Debug> CoapStack<Endpoint<A>> {
     /// Input: a request is to be sent to a group, as [`Endpoint::request_group`](crate::Endpoint::request_group) does,
     /// and the whole answers of its members are wanted that begin to come within `period` after it left:
     /// [`Event::GroupAnswer`](super::Event::GroupAnswer), then [`Event::GroupOver`](super::Event::GroupOver), 20 s after that period
@@ -142,7 +142,7 @@ impl<A: Copy + Eq + Hash + Debug> Host<Endpoint<A>> {
     }
 }
 
-impl<L: MessageLayer> Host<L> {
+impl<L: MessageLayer> CoapStack<L> {
     /// Input: the answers of a group are no longer wanted. Nothing more is reported of them. False if all was over before.
     pub fn forget_group(&mut self, now: Instant, group: GroupId) -> bool {
         self.input(now);

@@ -1,20 +1,20 @@
 //! Whole bodies and observations above a [`MessageLayer`](crate::layer::MessageLayer): block-wise transfer (RFC 7959) and
 //! Observe (RFC 7641), both ways.
 //!
-//! A [`Host`] owns an [`Endpoint`](crate::Endpoint), or a [`Connection`](crate::stream::Connection), and is driven as that is: *one input, then drain*. Of its outputs the datagrams are to be
+//! A [`CoapStack`] owns an [`Endpoint`](crate::Endpoint), or a [`Connection`](crate::stream::Connection), and is driven as that is: *one input, then drain*. Of its outputs the datagrams are to be
 //! sent, the [`Event`]s are for the application, and what is merely traced can be passed over:
 //!
 //! ```
 //! use millpond_coap::message::{Code, number};
-//! use millpond_coap::transfer::{Answer, Ask, Config, Event, Host};
+//! use millpond_coap::transfer::{Answer, Ask, Config, Event, CoapStack};
 //! use millpond_coap::{Endpoint, Identities, Output};
 //! use millpond_control::{ChanceSeed, Instant, Preset};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let make = |node| -> Result<Host<Endpoint<&str>>, Box<dyn std::error::Error>> {
+//! let make = |node| -> Result<CoapStack<Endpoint<&str>>, Box<dyn std::error::Error>> {
 //!     let (controller, chance) = (Preset::RFC7252.build(), ChanceSeed::new(1));
 //!     let endpoint = Endpoint::new(Default::default(), controller, chance, node, Identities::counted())?;
-//!     Ok(Host::new(endpoint, Config::default(), chance)?)
+//!     Ok(CoapStack::new(endpoint, Config::default(), chance)?)
 //! };
 //! let (mut client, mut server) = (make(0)?, make(1)?);
 //! let (now, body) = (Instant::ORIGIN, vec![b'.'; 5_000]);
@@ -81,18 +81,18 @@
 //!
 //! # Over a stream
 //!
-//! [`Host::over_stream`] does the same over a connection (RFC 8323); what else there is to a connection, its settings and
+//! [`CoapStack::over_stream`] does the same over a connection (RFC 8323); what else there is to a connection, its settings and
 //! pongs, is told as a [trace](crate::Output::Trace), and its end as [`Output::Close`](crate::Output::Close):
 //!
 //! ```
 //! use millpond_coap::message::{Code, number};
 //! use millpond_coap::Output;
 //! use millpond_coap::stream::{Connection, Options};
-//! use millpond_coap::transfer::{Answer, Ask, Config, Event, Host};
+//! use millpond_coap::transfer::{Answer, Ask, Config, Event, CoapStack};
 //! use millpond_control::Instant;
 //!
 //! let now = Instant::ORIGIN;
-//! let of = |options| Host::over_stream(Connection::new(options), Config::STREAM);
+//! let of = |options| CoapStack::over_stream(Connection::new(options), Config::STREAM);
 //! let mut client = of(Options { max_message_size: 1_152, ..Options::default() });
 //! let mut server = of(Options::default());
 //! client.ask(now, (), &Ask::new(Code::GET, &[(number::URI_PATH, b"firmware")]))?;
@@ -128,7 +128,7 @@
 //!   begin an upload anew in blocks of 1024 bytes.
 //! * **Requests beyond those that the connection takes**, or with a token that is in use, wait for others to end.
 //! * **Observe** (RFC 7641, RFC 8323 §7): the order is the stream's, so sequence numbers are not looked at, and registrations
-//!   last. [`Host::cancel`] deregisters, and who is dismissed is told so.
+//!   last. [`CoapStack::cancel`] deregisters, and who is dismissed is told so.
 //! * **Back pressure** is the driver's: while the stream takes no bytes, do not poll, and read nothing. Notifications wait
 //!   inside, of each observer the newest; what came is answered before the next is looked at. Any input
 //!   may come at any time, bytes once the events before them were taken.
@@ -145,7 +145,6 @@ mod config;
 mod counters;
 mod drive;
 mod groups;
-mod host;
 mod kept;
 mod notifying;
 mod observers;
@@ -156,6 +155,7 @@ mod pieces;
 mod refusal;
 mod representation;
 mod server;
+mod stack;
 mod stream;
 mod told;
 mod unanswered;
@@ -168,12 +168,12 @@ pub(crate) use asks::Exchanged;
 pub use config::{Config, ConfigError, Limits};
 pub use counters::Counters;
 pub use groups::GroupId;
-pub use host::Host;
 pub use options::Read;
-pub use output::{Event, HostOutput, Refused};
+pub use output::{Event, Refused, StackOutput};
 pub(crate) use pieces::InPieces;
 pub use pieces::TakesPieces;
 pub use refusal::Refusal;
+pub use stack::CoapStack;
 pub use unvalidated::{
     ALWAYS, AROUND_IPV4, AROUND_IPV6, ECHO_LENGTH, FACTOR, Limit, NOTIFICATION, Sent, Standing, Validation,
 };

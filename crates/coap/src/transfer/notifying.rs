@@ -5,7 +5,7 @@ use alloc::boxed::Box;
 use millpond_control::Instant;
 
 use super::{
-    Answer, Gone, Host, ObserverId, Refused,
+    Answer, CoapStack, Gone, ObserverId, Refused,
     observers::{Observer, Waiting},
     options,
     owner::Owner,
@@ -22,7 +22,7 @@ use crate::parts;
 /// Sequence numbers have 24 bits (RFC 7641 §2).
 const SEQUENCE: u32 = (1 << 24) - 1;
 
-impl<L: MessageLayer> Host<L> {
+impl<L: MessageLayer> CoapStack<L> {
     pub(super) fn accept(
         &mut self,
         now: Instant,

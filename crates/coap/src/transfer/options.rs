@@ -1,4 +1,4 @@
-//! Options of messages: those of the application, and those that are the host's own.
+//! Options of messages: those of the application, and those that are the stack's own.
 
 use alloc::vec::Vec;
 use core::hash::{Hash, Hasher};
@@ -8,7 +8,7 @@ use crate::block::{BadBlock, Block};
 use crate::layer::Room;
 use crate::message::{Message, Opt, OptionList, Uint, is_of_transfer, number, sort};
 
-/// Refuses options that are the host's own.
+/// Refuses options that are the stack's own.
 pub(super) fn check(options: &[(u16, &[u8])]) -> Result<(), Refused> {
     match options.iter().find(|(number, _)| is_of_transfer(*number)) {
         Some((number, _)) => Err(Refused::OwnOption { number: *number }),
@@ -22,7 +22,7 @@ pub(super) fn keep(options: &[(u16, &[u8])]) -> Result<OptionList, Refused> {
     Ok(OptionList::of(options)?)
 }
 
-/// Options of the application and of the host's own in one ascending list.
+/// Options of the application and of the stack's own in one ascending list.
 pub(super) fn merge<'o>(
     theirs: impl IntoIterator<Item = (u16, &'o [u8])>,
     own: &[(u16, Option<&'o [u8]>)],

@@ -9,8 +9,8 @@ use crate::message::{Code, Message, WriteError};
 use crate::output::Output;
 use crate::stream::StreamRefused;
 
-/// What a host wants next, by what carries its messages.
-pub type HostOutput<'h, L> = Output<
+/// What a stack wants next, by what carries its messages.
+pub type StackOutput<'h, L> = Output<
     <L as MessageLayer>::Transmit<'h>,
     Event<'h, <L as MessageLayer>::Peer>,
     <L as MessageLayer>::Event<'h>,
@@ -21,7 +21,7 @@ pub type HostOutput<'h, L> = Output<
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Event<'h, A> {
-    /// A whole request came. Answer it with [`answer`](super::Host::answer).
+    /// A whole request came. Answer it with [`answer`](super::CoapStack::answer).
     Request {
         /// From whom.
         from: A,
@@ -32,13 +32,13 @@ pub enum Event<'h, A> {
         /// Its body.
         body: Cow<'h, [u8]>,
         /// It asks for every new representation. Answer it with
-        /// [`accept_observer`](super::Host::accept_observer) to grant that.
+        /// [`accept_observer`](super::CoapStack::accept_observer) to grant that.
         wants_to_observe: bool,
         /// It came to a group. Its answer leaves after a while, or not at all: see
         /// [`Endpoint::receive_by_group`](crate::Endpoint::receive_by_group).
         by_group: bool,
     },
-    /// A request is answered with an error by the host itself, for logs: there is nothing to do.
+    /// A request is answered with an error by the stack itself, for logs: there is nothing to do.
     Refused {
         /// From whom.
         from: A,
@@ -123,7 +123,7 @@ pub enum Event<'h, A> {
     },
 }
 
-/// Why the host does not do what it was asked for. Nothing was sent, and nothing waits.
+/// Why the stack does not do what it was asked for. Nothing was sent, and nothing waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refused {
@@ -136,8 +136,8 @@ pub enum Refused {
     /// The options cannot be written.
     #[error(transparent)]
     Options(#[from] WriteError),
-    /// An option that the host sets by itself.
-    #[error("option {number} is the host's own: it follows from the other fields")]
+    /// An option that the stack sets by itself.
+    #[error("option {number} is the stack's own: it follows from the other fields")]
     OwnOption {
         /// Its number.
         number: u16,
@@ -166,13 +166,13 @@ pub enum Refused {
         /// How many may.
         limit: u32,
     },
-    /// The host holds as many bytes as it may.
-    #[error("the host may not hold more than {limit} bytes (limits.bytes)")]
+    /// The stack holds as many bytes as it may.
+    #[error("the stack may not hold more than {limit} bytes (limits.bytes)")]
     OutOfBytes {
         /// How many it may hold.
         limit: usize,
     },
-    /// An answer to a request in bursts that is longer than the host may hold.
+    /// An answer to a request in bursts that is longer than the stack may hold.
     #[error("an answer of {length} bytes to a request in bursts, but at most {limit} are kept (limits.bodies)")]
     LongAnswer {
         /// Bytes of its body.

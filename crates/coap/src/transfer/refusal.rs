@@ -2,7 +2,7 @@ use core::fmt;
 
 use crate::message::{Code, number};
 
-/// Why a [`Host`](super::Host) answers a request by itself with an error. Displayed it is one line.
+/// Why a [`CoapStack`](super::CoapStack) answers a request by itself with an error. Displayed it is one line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Refusal {

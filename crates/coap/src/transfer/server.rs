@@ -1,4 +1,4 @@
-//! The server's side of a host: requests that come, in one message or many, and their answers.
+//! The server's side of a stack: requests that come, in one message or many, and their answers.
 
 use alloc::{
     string::{String, ToString},
@@ -9,7 +9,7 @@ use core::num::NonZeroU32;
 use millpond_control::Instant;
 
 use super::{
-    Answer, Gone, Host, Refusal, Refused,
+    Answer, CoapStack, Gone, Refusal, Refused,
     bursts::is_of_burst,
     kept::{Kept, Key},
     options::{self, Read},
@@ -42,7 +42,7 @@ pub(super) struct Pending<A> {
     pub(super) standing: Standing,
 }
 
-impl<L: MessageLayer> Host<L> {
+impl<L: MessageLayer> CoapStack<L> {
     /// A request came in one message.
     pub(crate) fn request_came(&mut self, now: Instant, entry: L::Entry, id: RequestId) {
         let from = self.layer.peer(&entry);
@@ -52,7 +52,7 @@ impl<L: MessageLayer> Host<L> {
         let standing = self.validation.as_mut().map_or(Standing::Shown, |validation| {
             validation.standing(now, from, message.option(number::ECHO), message.length())
         });
-        // What is critical and not the host's own is for the application to know.
+        // What is critical and not the stack's own is for the application to know.
         let by_group = self.layer.came_by_group(id);
         let in_pieces = parts::BLOCK
             && (read.block1.is_some() || is_of_burst(&message))

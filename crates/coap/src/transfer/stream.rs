@@ -1,16 +1,16 @@
-//! What a host over a stream has beside what all hosts have.
+//! What a stack over a stream has beside what all stacks have.
 
 use millpond_control::{ChanceSeed, Instant};
 
-use super::{Config, Host, Refused};
+use super::{CoapStack, Config, Refused};
 use crate::{
     block::BlockSize,
     layer::MessageLayer,
     stream::{Connection, Settings},
 };
 
-impl Host<Connection> {
-    /// A host that owns this connection, which is to have [a secret](Connection::with_identities) if it serves. Of the
+impl CoapStack<Connection> {
+    /// A stack that owns this connection, which is to have [a secret](Connection::with_identities) if it serves. Of the
     /// configuration `block`, what is said about the pace of notifications and of renewals, and bursts are not looked at.
     #[must_use]
     pub fn over_stream(connection: Connection, config: Config) -> Self {

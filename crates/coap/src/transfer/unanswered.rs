@@ -2,13 +2,13 @@
 
 use millpond_control::Instant;
 
-use super::{AskId, Host, asked::Asked, owner::Owner, told::Told};
+use super::{AskId, CoapStack, asked::Asked, owner::Owner, told::Told};
 use crate::endpoint::ExchangeId;
 use crate::invariant::Sure;
 use crate::layer::MessageLayer;
 use crate::parts;
 
-impl<L: MessageLayer> Host<L> {
+impl<L: MessageLayer> CoapStack<L> {
     /// Input: an ask that does not want all responses (No-Response, RFC 7967) awaits none any more. It ends
     /// [unanswered](super::Event::Unanswered) if its request was acknowledged, or has left where nothing acknowledges it. False
     /// if not, or if it wants all; then nothing has happened.

@@ -11,7 +11,7 @@ use core::fmt::Debug;
 use millpond_control::Instant;
 
 use super::{
-    Answer, Host, Refused, options,
+    Answer, CoapStack, Refused, options,
     representation::{Cut, Representation},
     server::Pending,
 };
@@ -177,7 +177,7 @@ fn beginning(words: &[u8], most: usize) -> &[u8] {
     }
 }
 
-impl<L: MessageLayer> Host<L> {
+impl<L: MessageLayer> CoapStack<L> {
     /// Setting: who gets how much. Without it everybody gets everything. A [sibling](Self::sibling) does not have this by itself.
     pub fn validate_by(&mut self, validation: impl Validation<L::Peer> + 'static) {
         self.validation = Some(Box::new(validation));

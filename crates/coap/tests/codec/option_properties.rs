@@ -107,7 +107,7 @@ fn a_cache_key_has_what_tells_representations_apart() {
 }
 
 #[test]
-fn options_of_the_transfer_are_those_that_hosts_set() {
+fn options_of_the_transfer_are_those_that_stacks_set() {
     let all: Vec<u16> = (0..=u16::MAX).filter(|number| is_of_transfer(*number)).collect();
     assert_eq!(all, [6, 19, 23, 27, 28, 31, 60, number::REQUEST_TAG]);
 }

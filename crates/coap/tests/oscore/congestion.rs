@@ -2,12 +2,12 @@
 
 use millpond_coap::message::{Code, Message, number};
 use millpond_coap::oscore::ResponseFault;
-use millpond_coap::transfer::{Answer, Ask, AskFailure, Config as HostConfig, Event, Host};
+use millpond_coap::transfer::{Answer, Ask, AskFailure, CoapStack, Config as StackConfig, Event};
 use millpond_coap::{CalmGate, Config, Duplicates, Endpoint, Event as Told, Identities, Output};
 use millpond_control::{ChanceSeed, Instant, Named, Preset, Sample, Span};
 
-use super::hosts::{One, stored};
 use super::messages::CLIENT;
+use super::stacks::{One, stored};
 
 const SECOND: u32 = 1_000_000;
 
@@ -16,14 +16,14 @@ fn made(preset: Preset, duplicates: Duplicates, node: u32) -> Endpoint<u8> {
     Endpoint::new(config, preset.build(), ChanceSeed::new(1), node, Identities::counted()).unwrap()
 }
 
-fn host(endpoint: Endpoint<u8>) -> One {
-    Host::new(endpoint, HostConfig::default(), ChanceSeed::new(2)).unwrap()
+fn stack(endpoint: Endpoint<u8>) -> One {
+    CoapStack::new(endpoint, StackConfig::default(), ChanceSeed::new(2)).unwrap()
 }
 
 /// A client and a server with a path between them on which everything takes its time.
 struct Path {
     now: Instant,
-    hosts: [One; 2],
+    stacks: [One; 2],
     one_way: u32,
     /// Of datagrams that left so far, these are lost.
     lost: Vec<usize>,
@@ -36,10 +36,10 @@ struct Path {
 }
 
 impl Path {
-    fn new(hosts: [Endpoint<u8>; 2], one_way: u32) -> Self {
+    fn new(stacks: [Endpoint<u8>; 2], one_way: u32) -> Self {
         Self {
             now: Instant::ORIGIN,
-            hosts: hosts.map(host),
+            stacks: stacks.map(stack),
             one_way,
             lost: Vec::new(),
             flying: Vec::new(),
@@ -59,11 +59,11 @@ impl Path {
         Self::new([made(preset, Duplicates::Stored, 0), made(preset, duplicates, 1)], one_way)
     }
 
-    /// What a host says until it was drained, and when it wants to be asked again.
+    /// What a stack says until it was drained, and when it wants to be asked again.
     fn drain(&mut self, side: usize) -> Instant {
         let mut asked = None;
         loop {
-            match self.hosts[side].poll(self.now) {
+            match self.stacks[side].poll(self.now) {
                 Output::Transmit(transmit) => {
                     let count = self.left[0].len() + self.left[1].len();
                     let datagram = transmit.bytes.to_vec();
@@ -83,7 +83,7 @@ impl Path {
                 Output::Sleep(..) | Output::Idle => {
                     self.carried_out += 1;
                     let answer = Answer::new(Code::CHANGED, &[]);
-                    self.hosts[side].answer(self.now, asked.take().unwrap(), &answer).unwrap();
+                    self.stacks[side].answer(self.now, asked.take().unwrap(), &answer).unwrap();
                 }
             }
         }
@@ -93,7 +93,7 @@ impl Path {
         const PATH: [(u16, &[u8]); 1] = [(number::URI_PATH, b"reading")];
         for _ in 0..count {
             let (answered, begun) = (self.answers.len(), self.now);
-            self.hosts[0].ask(self.now, 2, &Ask::new(Code::PUT, &PATH).with_body(b"21.5")).unwrap();
+            self.stacks[0].ask(self.now, 2, &Ask::new(Code::PUT, &PATH).with_body(b"21.5")).unwrap();
             // And until the last copy has come through.
             while self.answers.len() == answered || !self.flying.is_empty() {
                 let woken = self.drain(0).min(self.drain(1));
@@ -105,7 +105,7 @@ impl Path {
                 if first <= woken {
                     let place = self.flying.iter().position(|(at, ..)| *at == first).unwrap();
                     let (_, side, datagram) = self.flying.remove(place);
-                    self.hosts[side].receive(self.now, 2 - side as u8, &datagram);
+                    self.stacks[side].receive(self.now, 2 - side as u8, &datagram);
                     self.drain(side);
                 }
             }
@@ -219,7 +219,7 @@ fn a_copy_that_comes_from_another_address_is_refused_and_not_carried_out_again()
     let mut path = Path::protected(Preset::RFC7252, Duplicates::Stored, SECOND / 10);
     path.ask(1);
     let copy = path.left[0][0].clone();
-    path.hosts[1].receive(path.now, 77, &copy);
+    path.stacks[1].receive(path.now, 77, &copy);
     path.drain(1);
     assert_eq!(path.carried_out, 1);
     let answer = Message::parse(path.left[1].last().unwrap()).unwrap();
@@ -232,14 +232,14 @@ fn a_forged_answer_is_learned_from_and_ends_its_request_but_never_as_an_answer()
     let mut path = Path::protected(Preset::CALM, Duplicates::Stored, SECOND / 10);
     path.lost = vec![0];
     let reading: [(u16, &[u8]); 1] = [(number::URI_PATH, b"reading")];
-    path.hosts[0].ask(path.now, 2, &Ask::new(Code::GET, &reading)).unwrap();
+    path.stacks[0].ask(path.now, 2, &Ask::new(Code::GET, &reading)).unwrap();
     path.drain(0);
     let request = Message::parse(&path.left[0][0]).unwrap();
     let mut forged = vec![0x60 | request.token.len() as u8, Code::CONTENT.to_byte()];
     forged.extend(request.id.0.to_be_bytes());
     forged.extend(request.token.as_bytes());
     path.now = Instant::from_micros(SECOND.into());
-    path.hosts[0].receive(path.now, 2, &forged);
+    path.stacks[0].receive(path.now, 2, &forged);
     path.drain(0);
     assert_eq!(path.named(), [Named::Copy(0)]);
     assert_eq!(path.answers, [Err(AskFailure::Protection(ResponseFault::NotProtected(Code::CONTENT)))]);

@@ -12,7 +12,6 @@
 mod congestion;
 mod corpus;
 mod hostile;
-mod hosts;
 mod messages;
 mod nonces;
 mod notifications;
@@ -23,4 +22,5 @@ mod properties;
 mod refusals;
 mod replay;
 mod restarts;
+mod stacks;
 mod streams;

@@ -1,4 +1,4 @@
-//! Observation between two hosts all of whose messages are protected.
+//! Observation between two stacks all of whose messages are protected.
 
 use millpond_coap::message::{Code, Kind, Message, MessageId, Token, Writer, number};
 use millpond_coap::oscore::{Context, OscoreOption, Parameters, PartialIv, Start};
@@ -6,8 +6,8 @@ use millpond_coap::transfer::{Answer, Ask, AskId, Event, Gone, ObserverId};
 use millpond_coap::{Config, Endpoint, Identities, Output, RequestId, Transmission};
 use millpond_control::{ChanceSeed, Instant, Preset};
 
-use super::hosts::{Contexts, One, all, host, stored};
 use super::messages::CLIENT;
+use super::stacks::{Contexts, One, all, stack, stored};
 
 const CLIENT_AT: u8 = 1;
 const SERVER_AT: u8 = 2;
@@ -26,7 +26,7 @@ fn quick(node: u32) -> Endpoint<u8> {
         .unwrap()
 }
 
-/// What a host said until it was drained.
+/// What a stack said until it was drained.
 #[derive(Debug, Default)]
 struct Said {
     datagrams: Vec<Vec<u8>>,
@@ -39,10 +39,10 @@ struct Said {
     until: Option<Instant>,
 }
 
-fn drain(host: &mut One, now: Instant) -> Said {
+fn drain(stack: &mut One, now: Instant) -> Said {
     let mut said = Said::default();
     loop {
-        match host.poll(now) {
+        match stack.poll(now) {
             Output::Transmit(transmit) => said.datagrams.push(transmit.bytes.to_vec()),
             Output::Event(Event::Answer { message, body, goes_on, .. }) => {
                 said.echo = message.option(number::ECHO).map(<[u8]>::to_vec);
@@ -75,9 +75,9 @@ struct World {
 impl World {
     /// A client that has asked to observe, and its request.
     fn new() -> (Self, Vec<u8>) {
-        let mut client = host(quick(0).protected_by(stored(&CLIENT, 0)));
+        let mut client = stack(quick(0).protected_by(stored(&CLIENT, 0)));
         let contexts = all(&[CLIENT.mirrored(), OTHER.mirrored()], 0);
-        let server = host(quick(1).protected_by(contexts));
+        let server = stack(quick(1).protected_by(contexts));
         let now = Instant::ORIGIN;
         let ask = client.ask(now, SERVER_AT, &Ask::new(Code::GET, &PATH).observing()).unwrap();
         let mut world = Self { now, client, server, ask, token: Token::EMPTY, observer: None };
@@ -345,7 +345,7 @@ fn without_observe(datagram: &[u8]) -> Vec<u8> {
 #[test]
 fn a_server_that_was_restarted_challenges_a_renewal_and_takes_the_registration_that_proves_itself() {
     let mut world = World::observing();
-    world.server = host(quick(1).protected_by(stored(&CLIENT.mirrored(), 70)));
+    world.server = stack(quick(1).protected_by(stored(&CLIENT.mirrored(), 70)));
     let renewal = world.renewal();
     let said = world.server_hears(&renewal);
     assert!(said.requests.is_empty());
@@ -366,7 +366,7 @@ fn an_observer_for_whom_no_sequence_numbers_are_left_is_forgotten() {
     let mut context = Context::derive(&CLIENT.mirrored(), Start::Stored(PartialIv::LIMIT - 2)).unwrap();
     context.bound_is_stored(PartialIv::LIMIT);
     let (mut world, registration) = World::new();
-    world.server = host(quick(1).protected_by(Contexts::of_one(context)));
+    world.server = stack(quick(1).protected_by(Contexts::of_one(context)));
     // The answer that proves the client costs one, and the first notification the other.
     let said = world.server_hears(&registration);
     let echo = world.client_hears(&said.datagrams[0]).echo.unwrap();

@@ -1,21 +1,21 @@
-//! Two hosts over a stream all of whose messages are protected.
+//! Two stacks over a stream all of whose messages are protected.
 
 use millpond_coap::message::{Code, number};
 use millpond_coap::oscore::{Parameters, ResponseFault};
 use millpond_coap::stream::{Connection, Options};
-use millpond_coap::transfer::{Answer, Ask, AskFailure, Config, Event, Gone, Host, ObserverId};
+use millpond_coap::transfer::{Answer, Ask, AskFailure, CoapStack, Config, Event, Gone, ObserverId};
 use millpond_coap::{Output, RequestId};
 use millpond_control::Instant;
 
-use super::hosts::stored;
 use super::messages::CLIENT;
+use super::stacks::stored;
 
 const NOW: Instant = Instant::ORIGIN;
 const PATH: [(u16, &[u8]); 1] = [(number::URI_PATH, b"secret-path")];
 
 /// A client and a server, and all bytes that went between them.
 struct Pair {
-    hosts: [Host<Connection>; 2],
+    stacks: [CoapStack<Connection>; 2],
     bytes: Vec<u8>,
     answers: Vec<(Code, Vec<u8>, bool)>,
     failed: Vec<AskFailure>,
@@ -25,13 +25,13 @@ struct Pair {
 
 impl Pair {
     fn of(connections: [Connection; 2]) -> Self {
-        let host = |connection| {
+        let stack = |connection| {
             let limits = millpond_coap::transfer::Limits { body: 1 << 20, ..Config::STREAM.limits };
-            Host::over_stream(connection, Config { limits, ..Config::STREAM })
+            CoapStack::over_stream(connection, Config { limits, ..Config::STREAM })
         };
-        let hosts = connections.map(host);
+        let stacks = connections.map(stack);
         let (answers, failed, requests, gone) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        let mut pair = Self { hosts, bytes: Vec::new(), answers, failed, requests, gone };
+        let mut pair = Self { stacks, bytes: Vec::new(), answers, failed, requests, gone };
         // Their settings.
         pair.run();
         pair
@@ -54,7 +54,7 @@ impl Pair {
             for side in 0..2 {
                 let mut left = Vec::new();
                 loop {
-                    match self.hosts[side].poll(NOW) {
+                    match self.stacks[side].poll(NOW) {
                         Output::Transmit(bytes) => left.extend_from_slice(bytes),
                         Output::Event(Event::Answer { message, body, goes_on, .. }) => {
                             self.answers.push((message.code, body.into_owned(), goes_on));
@@ -72,7 +72,7 @@ impl Pair {
                 }
                 if !left.is_empty() {
                     self.bytes.extend_from_slice(&left);
-                    self.hosts[1 - side].receive(NOW, &left);
+                    self.stacks[1 - side].receive(NOW, &left);
                     is_quiet = false;
                 }
             }
@@ -80,13 +80,13 @@ impl Pair {
     }
 
     fn ask(&mut self, ask: &Ask<'_>) {
-        self.hosts[0].ask(NOW, (), ask).unwrap();
+        self.stacks[0].ask(NOW, (), ask).unwrap();
         self.run();
     }
 
     fn answer(&mut self, body: &[u8]) {
         let (request, ..) = self.requests.pop().unwrap();
-        self.hosts[1].answer(NOW, request, &Answer::new(Code::CONTENT, &[]).with_body(body)).unwrap();
+        self.stacks[1].answer(NOW, request, &Answer::new(Code::CONTENT, &[]).with_body(body)).unwrap();
         self.run();
     }
 
@@ -118,18 +118,18 @@ fn notifications_go_on_until_the_client_ends_them() {
     let (request, _, wants_to_observe) = pair.requests.pop().unwrap();
     assert!(wants_to_observe);
     let answer = |body| Answer::new(Code::CONTENT, &[]).with_body(body);
-    let observer: ObserverId = pair.hosts[1].accept_observer(NOW, request, &answer(b"0")).unwrap().unwrap();
+    let observer: ObserverId = pair.stacks[1].accept_observer(NOW, request, &answer(b"0")).unwrap().unwrap();
     pair.run();
     for body in [b"1", b"2", b"3"] {
-        pair.hosts[1].notify(NOW, observer, &answer(body)).unwrap();
+        pair.stacks[1].notify(NOW, observer, &answer(body)).unwrap();
         pair.run();
     }
     let taken: Vec<_> = pair.answers.iter().map(|(_, body, goes_on)| (&body[..], *goes_on)).collect();
     assert_eq!(taken, [(&b"0"[..], true), (b"1", true), (b"2", true), (b"3", true)]);
-    pair.hosts[1].notify(NOW, observer, &Answer::new(Code::NOT_FOUND, &[])).unwrap();
+    pair.stacks[1].notify(NOW, observer, &Answer::new(Code::NOT_FOUND, &[])).unwrap();
     pair.run();
     assert_eq!(pair.answers.last(), Some(&(Code::NOT_FOUND, Vec::new(), false)));
-    assert_eq!(pair.hosts[1].observers(), 0);
+    assert_eq!(pair.stacks[1].observers(), 0);
 }
 
 #[test]

@@ -1,15 +1,15 @@
 //! Critical options that may not stand where they stand (RFC 7252 §5.4.1), over a stream.
 
-use crate::owned::{Event, Host, Output, host, poll};
+use crate::owned::{CoapStack, Event, Output, poll, stack};
 use millpond_coap::message::{Code, number};
 use millpond_coap::stream::Options;
 use millpond_coap::transfer::{Answer, Ask, AskFailure, Config};
 use millpond_control::Instant;
 
-fn drain(host: &mut Host) -> (Vec<u8>, Vec<Event>) {
+fn drain(stack: &mut CoapStack) -> (Vec<u8>, Vec<Event>) {
     let (mut sent, mut events) = (Vec::new(), Vec::new());
     loop {
-        match poll(host, Instant::ORIGIN) {
+        match poll(stack, Instant::ORIGIN) {
             Output::Transmit(bytes) => sent.extend_from_slice(&bytes),
             Output::Event(event) => events.push(event),
             Output::Close(_) | Output::Sleep(_) | Output::Idle => return (sent, events),
@@ -19,7 +19,7 @@ fn drain(host: &mut Host) -> (Vec<u8>, Vec<Event>) {
 
 /// The code of the answer to a request of these bytes, and whether the application was asked.
 fn answered(request: &[u8]) -> (u8, bool) {
-    let mut server = host(Options::default(), Config::STREAM);
+    let mut server = stack(Options::default(), Config::STREAM);
     server.receive(Instant::ORIGIN, b"\x00\xe1");
     drain(&mut server);
     server.receive(Instant::ORIGIN, request);
@@ -48,7 +48,7 @@ fn a_request_with_one_is_answered_with_bad_option() {
 
 #[test]
 fn a_response_with_one_fails_its_ask() {
-    let mut client = host(Options::default(), Config::STREAM);
+    let mut client = stack(Options::default(), Config::STREAM);
     client.receive(Instant::ORIGIN, b"\x00\xe1");
     drain(&mut client);
     let ask = client.ask(Instant::ORIGIN, (), &Ask::new(Code::GET, &[])).unwrap();

@@ -1,6 +1,6 @@
 //! Peers that take more than they need: what a connection holds is bounded, and all of it is told.
 
-use crate::owned::{Event, Host, Output, host, limited, poll};
+use crate::owned::{CoapStack, Event, Output, limited, poll, stack};
 use millpond_coap::message::{Code, Token};
 use millpond_coap::stream::{Closing, Options, write_frame};
 use millpond_coap::transfer::{Answer, Config, ObserverId};
@@ -15,10 +15,10 @@ struct Said {
     closed: Option<Closing>,
 }
 
-fn drain(host: &mut Host) -> Said {
+fn drain(stack: &mut CoapStack) -> Said {
     let mut said = Said::default();
     loop {
-        match poll(host, NOW) {
+        match poll(stack, NOW) {
             Output::Transmit(bytes) => said.bytes.extend_from_slice(&bytes),
             Output::Event(event) => said.events.push(event),
             Output::Close(why) => said.closed = Some(why),
@@ -27,8 +27,8 @@ fn drain(host: &mut Host) -> Said {
     }
 }
 
-fn server(config: Config) -> Host {
-    let mut server = host(Options::default(), config);
+fn server(config: Config) -> CoapStack {
+    let mut server = stack(Options::default(), config);
     // Settings with block-wise transfer.
     server.receive(NOW, b"\x10\xe1\x40");
     drain(&mut server);
@@ -42,7 +42,7 @@ fn request(token: u8, options: &[(u16, &[u8])]) -> Vec<u8> {
 }
 
 /// Accepts every observer that is reported.
-fn accept(server: &mut Host, said: &Said) -> Vec<ObserverId> {
+fn accept(server: &mut CoapStack, said: &Said) -> Vec<ObserverId> {
     let mut observers = Vec::new();
     for event in &said.events {
         if let Event::Request { id, wants_to_observe: true, .. } = event {

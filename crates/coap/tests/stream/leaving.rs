@@ -6,9 +6,9 @@ use millpond_coap::stream::{Closing, Options, Signal, write_frame};
 use millpond_coap::transfer::{self, Answer, Ask, AskFailure, Config};
 use millpond_control::Instant;
 
-use crate::hosts::{Hosts, body, taking};
-use crate::owned::{Event, Output, host, poll};
+use crate::owned::{Event, Output, poll, stack};
 use crate::side::{Both, Told, drain};
+use crate::stacks::{Stacks, body, taking};
 
 const PATH: [(u16, &[u8]); 1] = [(11, b"r")];
 
@@ -60,16 +60,16 @@ fn a_release_that_crosses_ours_takes_none_of_its_time_away() {
 /// An observation is never done: it does not keep a connection that the server wants to end.
 #[test]
 fn an_observation_does_not_outlast_the_release_of_its_server() {
-    let mut hosts = Hosts::new(Options::default(), Options::default()).serving(b"state".to_vec());
-    hosts.run();
-    let observes = hosts.ask(&Ask::new(Code::GET, &PATH).observing());
-    hosts.run();
-    assert_eq!(hosts.answers().len(), 1);
-    hosts.client.receive(hosts.now, &signal(RELEASE));
-    hosts.drain_client();
-    assert_eq!(hosts.closed[0], Some(Closing::Released));
+    let mut stacks = Stacks::new(Options::default(), Options::default()).serving(b"state".to_vec());
+    stacks.run();
+    let observes = stacks.ask(&Ask::new(Code::GET, &PATH).observing());
+    stacks.run();
+    assert_eq!(stacks.answers().len(), 1);
+    stacks.client.receive(stacks.now, &signal(RELEASE));
+    stacks.drain_client();
+    assert_eq!(stacks.closed[0], Some(Closing::Released));
     let lost = AskFailure::Exchange(Failure::ConnectionClosed);
-    assert!(hosts.told.contains(&Event::Failed { ask: observes, why: lost }), "{:?}", hosts.told);
+    assert!(stacks.told.contains(&Event::Failed { ask: observes, why: lost }), "{:?}", stacks.told);
 }
 
 /// A server may release and then not answer: who gives up what it asked has nothing left to wait for.
@@ -86,25 +86,25 @@ fn what_is_given_up_after_a_release_holds_the_connection_no_longer() {
 
 #[test]
 fn a_release_in_the_middle_of_an_upload_ends_it_and_is_answered_by_the_end() {
-    let mut hosts = Hosts::new(Options::default(), taking(1_152));
-    hosts.run();
+    let mut stacks = Stacks::new(Options::default(), taking(1_152));
+    stacks.run();
     let bytes = body(8_000);
-    let ask = hosts.ask(&Ask::new(Code::PUT, &PATH).with_body(&bytes));
-    let up = hosts.drain_client();
-    hosts.server.receive(hosts.now, &up);
-    let down = hosts.drain_server();
+    let ask = stacks.ask(&Ask::new(Code::PUT, &PATH).with_body(&bytes));
+    let up = stacks.drain_client();
+    stacks.server.receive(stacks.now, &up);
+    let down = stacks.drain_server();
     // Before the 2.31 that the next block waits for.
-    hosts.client.receive(hosts.now, &[signal(RELEASE), down].concat());
-    hosts.drain_client();
-    assert!(matches!(hosts.failure(), AskFailure::Connection(_)), "{:?}", hosts.told);
-    assert_eq!((hosts.client.progress(ask), hosts.closed[0]), (None, Some(Closing::Released)));
+    stacks.client.receive(stacks.now, &[signal(RELEASE), down].concat());
+    stacks.drain_client();
+    assert!(matches!(stacks.failure(), AskFailure::Connection(_)), "{:?}", stacks.told);
+    assert_eq!((stacks.client.progress(ask), stacks.closed[0]), (None, Some(Closing::Released)));
 }
 
 /// How many copies had left of the only ask that fails.
-fn left(hosts: &mut Hosts) -> u8 {
+fn left(stacks: &mut Stacks) -> u8 {
     let mut failed = Vec::new();
     loop {
-        match hosts.client.poll(hosts.now) {
+        match stacks.client.poll(stacks.now) {
             millpond_coap::Output::Event(transfer::Event::Failed { copies, .. }) => failed.push(copies),
             millpond_coap::Output::Sleep(..) | millpond_coap::Output::Idle => break,
             _ => {}
@@ -117,54 +117,54 @@ fn left(hosts: &mut Hosts) -> u8 {
 /// What has not left may be asked elsewhere, whatever it does.
 #[test]
 fn of_what_a_release_ends_it_is_told_whether_anything_has_left() {
-    let mut hosts = Hosts::new(Options::default(), Options::default());
-    hosts.run();
+    let mut stacks = Stacks::new(Options::default(), Options::default());
+    stacks.run();
     let ask = Ask { token: Token::new(b"mine"), ..Ask::new(Code::POST, &PATH) };
-    hosts.ask(&ask);
-    hosts.ask(&ask);
-    let up = hosts.drain_client();
-    hosts.server.receive(hosts.now, &up);
-    let down = hosts.drain_server();
-    hosts.client.receive(hosts.now, &[signal(RELEASE), down].concat());
-    assert_eq!(left(&mut hosts), 0, "the second waits for the token of the first");
+    stacks.ask(&ask);
+    stacks.ask(&ask);
+    let up = stacks.drain_client();
+    stacks.server.receive(stacks.now, &up);
+    let down = stacks.drain_server();
+    stacks.client.receive(stacks.now, &[signal(RELEASE), down].concat());
+    assert_eq!(left(&mut stacks), 0, "the second waits for the token of the first");
 
-    let mut hosts = Hosts::new(Options::default(), taking(1_152));
-    hosts.run();
-    hosts.ask(&Ask::new(Code::PUT, &PATH).with_body(&body(8_000)));
-    let up = hosts.drain_client();
-    hosts.server.receive(hosts.now, &up);
-    let down = hosts.drain_server();
-    hosts.client.receive(hosts.now, &[signal(RELEASE), down].concat());
-    assert_eq!(left(&mut hosts), 1, "its first block");
+    let mut stacks = Stacks::new(Options::default(), taking(1_152));
+    stacks.run();
+    stacks.ask(&Ask::new(Code::PUT, &PATH).with_body(&body(8_000)));
+    let up = stacks.drain_client();
+    stacks.server.receive(stacks.now, &up);
+    let down = stacks.drain_server();
+    stacks.client.receive(stacks.now, &[signal(RELEASE), down].concat());
+    assert_eq!(left(&mut stacks), 1, "its first block");
 }
 
 /// Settings may change at any time (RFC 8323 §5.3): what leaves keeps to the newest.
 #[test]
 fn an_upload_goes_on_in_messages_as_long_as_the_newest_settings_allow() {
-    let mut hosts = Hosts::new(Options::default(), taking(4_000));
-    hosts.run();
+    let mut stacks = Stacks::new(Options::default(), taking(4_000));
+    stacks.run();
     let bytes = body(20_000);
-    let ask = hosts.ask(&Ask::new(Code::PUT, &PATH).with_body(&bytes));
+    let ask = stacks.ask(&Ask::new(Code::PUT, &PATH).with_body(&bytes));
     let mut answer = Vec::new();
     // Fewer blocks of 1024 in a message; then none, so that it begins anew; then smaller ones, and never larger ones again.
     for (size, payload) in [(4_000, 3_072), (2_500, 2_048), (600, 512), (300, 128), (4_000, 128)] {
         let settings = signal(Signal::Csm { max_message_size: Some(size), block_wise: true, longest_token: None });
-        hosts.client.receive(hosts.now, &[settings, answer].concat());
-        let up = hosts.drain_client();
-        assert_eq!(hosts.up.last().map(|sent| (sent.code, sent.payload)), Some((Code::PUT, payload)), "{size}");
-        hosts.server.receive(hosts.now, &up);
-        answer = hosts.drain_server();
+        stacks.client.receive(stacks.now, &[settings, answer].concat());
+        let up = stacks.drain_client();
+        assert_eq!(stacks.up.last().map(|sent| (sent.code, sent.payload)), Some((Code::PUT, payload)), "{size}");
+        stacks.server.receive(stacks.now, &up);
+        answer = stacks.drain_server();
     }
-    hosts.client.receive(hosts.now, &answer);
-    hosts.run();
+    stacks.client.receive(stacks.now, &answer);
+    stacks.run();
     let whole = Event::Answer { ask, code: Code::CHANGED, body: bytes, goes_on: false };
-    assert!(hosts.told.contains(&whole));
+    assert!(stacks.told.contains(&whole));
 }
 
 /// Whose settings leave no room for anything gets codes alone, and what it asked is over all the same.
 #[test]
 fn who_takes_messages_of_no_length_keeps_nothing_open() {
-    let mut server = host(Options::default(), Config::STREAM);
+    let mut server = stack(Options::default(), Config::STREAM);
     let settings =
         |size, block_wise| signal(Signal::Csm { max_message_size: Some(size), block_wise, longest_token: None });
     let request = |token: u8, options: &[(u16, &[u8])]| {
@@ -174,7 +174,7 @@ fn who_takes_messages_of_no_length_keeps_nothing_open() {
     };
     let now = Instant::ORIGIN;
     let mut codes = Vec::new();
-    let mut turn = |server: &mut crate::owned::Host, bytes: &[u8]| {
+    let mut turn = |server: &mut crate::owned::CoapStack, bytes: &[u8]| {
         server.receive(now, bytes);
         let mut observers = Vec::new();
         loop {

@@ -1,4 +1,4 @@
-//! What a host over a stream says, so that it can be kept.
+//! What a stack over a stream says, so that it can be kept.
 
 use millpond_coap::RequestId;
 use millpond_coap::message::Code;
@@ -6,10 +6,10 @@ use millpond_coap::stream::{self, Closing, Connection, Options, Settings};
 use millpond_coap::transfer::{self, AskFailure, AskId, Config, Gone, Limits, ObserverId};
 use millpond_control::Instant;
 
-pub(crate) type Host = transfer::Host<Connection>;
+pub(crate) type CoapStack = transfer::CoapStack<Connection>;
 
-pub(crate) fn host(options: Options, config: Config) -> Host {
-    Host::over_stream(Connection::new(options), config)
+pub(crate) fn stack(options: Options, config: Config) -> CoapStack {
+    CoapStack::over_stream(Connection::new(options), config)
 }
 
 /// The configuration of a stream with these limits.
@@ -40,9 +40,9 @@ pub(crate) enum Event {
 }
 
 /// The next output but for what is merely traced.
-pub(crate) fn poll(host: &mut Host, now: Instant) -> Output {
+pub(crate) fn poll(stack: &mut CoapStack, now: Instant) -> Output {
     loop {
-        let event = match host.poll(now) {
+        let event = match stack.poll(now) {
             millpond_coap::Output::Transmit(bytes) => return Output::Transmit(bytes.to_vec()),
             millpond_coap::Output::Close(why) => return Output::Close(why),
             millpond_coap::Output::Sleep(until, _) => return Output::Sleep(until),

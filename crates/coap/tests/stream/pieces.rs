@@ -8,8 +8,8 @@ use millpond_coap::{
 };
 
 use crate::{
-    hosts::{Hosts, body, taking},
     owned::Event,
+    stacks::{Stacks, body, taking},
 };
 
 const PATH: [(u16, &[u8]); 1] = [(number::URI_PATH, b"hello")];
@@ -29,17 +29,17 @@ fn several_blocks_are_asked_for_in_a_message_where_both_sides_allow_it() {
         (taking(1_152), "0.01 B2:0/0/6", "2.05 B2:0/1/6", 1 << 10),
         (no_blocks, "0.01", "2.05 B2:0/1/6", 1 << 10),
     ] {
-        let mut hosts = Hosts::new(taking(10_000), server).serving(body(100_000));
-        assert_eq!(hosts.client.blocks(0), None);
-        hosts.ask(&asking(FIRST));
-        let settings = hosts.drain_client();
-        assert_eq!(hosts.up.len(), 1, "nothing but the settings");
-        hosts.drain_client_into(settings);
-        hosts.run();
-        assert_eq!((&*hosts.up[1].summary(), &*hosts.down[1].summary()), (asked, came));
-        assert_eq!(hosts.down[1].payload, length);
+        let mut stacks = Stacks::new(taking(10_000), server).serving(body(100_000));
+        assert_eq!(stacks.client.blocks(0), None);
+        stacks.ask(&asking(FIRST));
+        let settings = stacks.drain_client();
+        assert_eq!(stacks.up.len(), 1, "nothing but the settings");
+        stacks.drain_client_into(settings);
+        stacks.run();
+        assert_eq!((&*stacks.up[1].summary(), &*stacks.down[1].summary()), (asked, came));
+        assert_eq!(stacks.down[1].payload, length);
         assert!(
-            hosts.told.iter().any(|event| matches!(event, Event::Answer { goes_on: false, .. })),
+            stacks.told.iter().any(|event| matches!(event, Event::Answer { goes_on: false, .. })),
             "it is told as it came"
         );
     }
@@ -47,12 +47,15 @@ fn several_blocks_are_asked_for_in_a_message_where_both_sides_allow_it() {
 
 #[test]
 fn a_single_block_does_not_wait_and_another_message_goes_on_behind_several() {
-    let mut hosts = Hosts::new(taking(10_000), Options::default()).serving(body(100_000));
-    hosts.ask(&asking(Block { size: BlockSize::B64, ..FIRST }));
-    hosts.ask(&asking(Block { number: 9, ..FIRST }));
-    hosts.run();
-    assert_eq!(hosts.up.iter().map(|sent| sent.summary()).collect::<Vec<_>>()[1..], ["0.01 B2:0/0/2", "0.01 B2:9/0/7"]);
-    let mut answers = hosts.answers();
+    let mut stacks = Stacks::new(taking(10_000), Options::default()).serving(body(100_000));
+    stacks.ask(&asking(Block { size: BlockSize::B64, ..FIRST }));
+    stacks.ask(&asking(Block { number: 9, ..FIRST }));
+    stacks.run();
+    assert_eq!(
+        stacks.up.iter().map(|sent| sent.summary()).collect::<Vec<_>>()[1..],
+        ["0.01 B2:0/0/2", "0.01 B2:9/0/7"]
+    );
+    let mut answers = stacks.answers();
     answers.sort_by_key(|(_, part, _)| part.len());
     assert!(answers[0].1 == body(100_000)[..64] && answers[1].1 == body(100_000)[9 << 10..18 << 10]);
 }
@@ -64,22 +67,22 @@ fn how_much_fits_a_message_is_told_once_it_is_known() {
         (taking(1_152), (BlockSize::B1024, 1)),
         (taking(200), (BlockSize::B128, 1)),
     ] {
-        let mut hosts = Hosts::new(Options::default(), server);
-        hosts.run();
-        assert_eq!(hosts.client.blocks(10), Some(expected));
+        let mut stacks = Stacks::new(Options::default(), server);
+        stacks.run();
+        assert_eq!(stacks.client.blocks(10), Some(expected));
     }
 }
 
 /// Two bodies to one resource at a time are distinguished, and so is what is kept of the answers to them.
 #[test]
 fn the_rest_of_an_answer_is_asked_for_as_the_body_that_it_answers_was_sent() {
-    let mut hosts = Hosts::new(taking(1_152), taking(1_152));
+    let mut stacks = Stacks::new(taking(1_152), taking(1_152));
     let bodies = [body(5_000), body(9_000)];
     for body in &bodies {
-        hosts.ask(&Ask::new(Code::PUT, &PATH).with_body(body));
+        stacks.ask(&Ask::new(Code::PUT, &PATH).with_body(body));
     }
-    hosts.run();
-    let mut answers = hosts.answers();
+    stacks.run();
+    let mut answers = stacks.answers();
     answers.sort_by_key(|(_, answer, _)| answer.len());
     let lengths: Vec<_> = answers.iter().map(|(_, answer, _)| answer.len()).collect();
     assert!(answers.iter().map(|(_, answer, _)| answer).eq(&bodies), "{lengths:?}");

@@ -5,7 +5,7 @@ use millpond_coap::Output;
 use millpond_coap::RequestId;
 use millpond_coap::message::Code;
 use millpond_coap::stream::{Connection, Event, Options};
-use millpond_coap::transfer::{self, Answer, Ask, Config, Host, Limits};
+use millpond_coap::transfer::{self, Answer, Ask, CoapStack, Config, Limits};
 use millpond_control::{Instant, Span};
 
 /// A connection that may hold so much: a frame, as much again for what came in behind it, and what it sends.
@@ -15,7 +15,7 @@ const MOST_BYTES: usize = 64 * 1_024;
 /// releases and cancels.
 pub(crate) fn check(bytes: &[u8]) {
     check_connection(bytes);
-    check_host(bytes);
+    check_stack(bytes);
 }
 
 fn check_connection(bytes: &[u8]) {
@@ -100,15 +100,15 @@ impl State {
     }
 }
 
-/// The same for a host with whole bodies: what comes in is frames of these bytes behind settings, in pieces.
-fn check_host(bytes: &[u8]) {
+/// The same for a stack with whole bodies: what comes in is frames of these bytes behind settings, in pieces.
+fn check_stack(bytes: &[u8]) {
     let options = Options { max_message_size: 2_048, requests: 8, ..Options::default() };
     let limits =
         Limits { asks: 4, bytes: 32_768, body: 4_096, bodies: 8_192, kept: 8_192, observers: 2, ..Limits::DEFAULT };
-    let mut host = Host::over_stream(Connection::new(options), Config { limits, ..Config::STREAM });
-    let (mut now, mut state) = (Instant::ORIGIN, HostState::default());
-    host.receive(now, &[0x40, 0xe1, 0x22, 0x04, 0x80, 0x20]);
-    state.drain(&mut host, now);
+    let mut stack = CoapStack::over_stream(Connection::new(options), Config { limits, ..Config::STREAM });
+    let (mut now, mut state) = (Instant::ORIGIN, StackState::default());
+    stack.receive(now, &[0x40, 0xe1, 0x22, 0x04, 0x80, 0x20]);
+    state.drain(&mut stack, now);
     let mut rest = bytes;
     while let Some((&step, after)) = rest.split_first() {
         let piece = after.len().min(usize::from(step >> 3) + 1);
@@ -117,40 +117,40 @@ fn check_host(bytes: &[u8]) {
             0 => {
                 let body = vec![step; usize::from(step) * 16];
                 let ask = Ask { longest: 4_096, observe: step > 127, ..Ask::new(Code::FETCH, &[]).with_body(&body) };
-                state.open += u32::from(host.ask(now, (), &ask).is_ok());
+                state.open += u32::from(stack.ask(now, (), &ask).is_ok());
             }
             1 => {
                 let body = vec![step; usize::from(step) * 16];
                 for observer in &state.observers {
-                    host.notify(now, *observer, &Answer::new(Code::CONTENT, &[]).with_body(&body)).unwrap();
+                    stack.notify(now, *observer, &Answer::new(Code::CONTENT, &[]).with_body(&body)).unwrap();
                 }
             }
             2 => now = now.after(Span::from_secs(u32::from(step >> 3))),
             _ => {
-                host.receive(now, &after[..piece]);
+                stack.receive(now, &after[..piece]);
                 rest = &after[piece..];
             }
         }
-        state.drain(&mut host, now);
-        assert!(host.memory() <= 2 * MOST_BYTES, "{} bytes", host.memory());
+        state.drain(&mut stack, now);
+        assert!(stack.memory() <= 2 * MOST_BYTES, "{} bytes", stack.memory());
     }
-    host.stream_ended();
-    state.drain(&mut host, now);
+    stack.stream_ended();
+    state.drain(&mut stack, now);
     assert!(state.closed && state.observers.is_empty(), "the end is told, to all");
-    assert_eq!((state.open, host.asks(), host.observers()), (0, 0, 0), "every ask ends once");
+    assert_eq!((state.open, stack.asks(), stack.observers()), (0, 0, 0), "every ask ends once");
 }
 
 #[derive(Default)]
-struct HostState {
+struct StackState {
     open: u32,
     observers: Vec<transfer::ObserverId>,
     closed: bool,
 }
 
-impl HostState {
-    fn drain(&mut self, host: &mut Host<Connection>, now: Instant) {
+impl StackState {
+    fn drain(&mut self, stack: &mut CoapStack<Connection>, now: Instant) {
         for _ in 0..8_192 {
-            match host.poll(now) {
+            match stack.poll(now) {
                 Output::Idle => return,
                 Output::Sleep(until, _) => return assert!(until > now, "a sleep lies ahead"),
                 Output::Close(_) => {
@@ -161,10 +161,10 @@ impl HostState {
                 Output::Event(event) => match event {
                     transfer::Event::Request { id, .. } => {
                         let answer = Answer::new(Code::CONTENT, &[]).with_body(&[7; 3_000]);
-                        match host.accept_observer(now, id, &answer) {
+                        match stack.accept_observer(now, id, &answer) {
                             Ok(observer) => self.observers.extend(observer),
                             // It takes neither frames so long nor blocks, or not even this.
-                            Err(_) => drop(host.answer(now, id, &Answer::new(Code::INTERNAL_SERVER_ERROR, &[]))),
+                            Err(_) => drop(stack.answer(now, id, &Answer::new(Code::INTERNAL_SERVER_ERROR, &[]))),
                         }
                     }
                     transfer::Event::Answer { goes_on: false, .. } | transfer::Event::Failed { .. } => {

@@ -5,9 +5,9 @@ use millpond_coap::stream::{Options, StreamRefused};
 use millpond_coap::transfer::{Ask, AskFailure};
 use millpond_coap::{Failure, Outgoing};
 
-use crate::hosts::{Hosts, body, taking};
 use crate::owned::Event;
 use crate::side::{Both, Told, asked, drain};
+use crate::stacks::{Stacks, body, taking};
 
 const NOTHING: &[(u16, &[u8])] = &[(number::NO_RESPONSE, &[NoResponse::ALL.value()])];
 const ERRORS: &[(u16, &[u8])] = &[(number::NO_RESPONSE, &[NoResponse::SUCCESS.value()])];
@@ -87,74 +87,74 @@ fn of_tokens_that_rest_so_many_are_remembered_and_none_is_made_again() {
 }
 
 #[test]
-fn a_host_holds_a_request_back_whose_token_rests() {
-    let mut hosts = Hosts::new(Options::default(), Options::default());
-    hosts.application =
+fn a_stack_holds_a_request_back_whose_token_rests() {
+    let mut stacks = Stacks::new(Options::default(), Options::default());
+    stacks.application =
         Box::new(
             |code, _| {
                 if code == Code::GET { (Code::CONTENT, vec![], body(9)) } else { (Code::CHANGED, vec![], body(1)) }
             },
         );
-    hosts.run();
-    hosts.told.clear();
+    stacks.run();
+    stacks.told.clear();
     let token = Token::new(b"mine");
-    let put = hosts.ask(&Ask { token, ..Ask::new(Code::PUT, NOTHING) });
-    let get = hosts.ask(&Ask { token, ..Ask::new(Code::GET, &[]) });
-    hosts.run();
-    let [Event::Unanswered { ask, .. }, Event::Answer { ask: answered, code, body: got, .. }] = &hosts.told[..] else {
-        panic!("{:?}", hosts.told)
+    let put = stacks.ask(&Ask { token, ..Ask::new(Code::PUT, NOTHING) });
+    let get = stacks.ask(&Ask { token, ..Ask::new(Code::GET, &[]) });
+    stacks.run();
+    let [Event::Unanswered { ask, .. }, Event::Answer { ask: answered, code, body: got, .. }] = &stacks.told[..] else {
+        panic!("{:?}", stacks.told)
     };
     assert_eq!((*ask, *answered, *code, got), (put, get, Code::CONTENT, &body(9)));
     // From a server that knows the option nothing comes, and it leaves when nothing can come any more.
-    hosts.told.clear();
-    hosts.ask(&Ask { token, ..Ask::new(Code::PUT, NOTHING) });
-    hosts.ask(&Ask { token, ..Ask::new(Code::GET, &[]) });
-    let before = hosts.now;
-    hosts.drain_client();
-    assert_eq!(hosts.up.last().map(|sent| sent.code), Some(Code::PUT));
-    hosts.later(250);
-    assert_eq!((hosts.sleep, hosts.now > before), (Some(hosts.now), true));
-    hosts.drain_client();
-    assert_eq!(hosts.up.last().map(|sent| sent.code), Some(Code::GET));
+    stacks.told.clear();
+    stacks.ask(&Ask { token, ..Ask::new(Code::PUT, NOTHING) });
+    stacks.ask(&Ask { token, ..Ask::new(Code::GET, &[]) });
+    let before = stacks.now;
+    stacks.drain_client();
+    assert_eq!(stacks.up.last().map(|sent| sent.code), Some(Code::PUT));
+    stacks.later(250);
+    assert_eq!((stacks.sleep, stacks.now > before), (Some(stacks.now), true));
+    stacks.drain_client();
+    assert_eq!(stacks.up.last().map(|sent| sent.code), Some(Code::GET));
 }
 
 #[test]
-fn a_host_tells_that_it_left_whatever_the_length_of_the_body_that_fits_a_message() {
-    let mut hosts = Hosts::new(Options::default(), taking(1 << 20));
-    hosts.run();
-    hosts.told.clear();
+fn a_stack_tells_that_it_left_whatever_the_length_of_the_body_that_fits_a_message() {
+    let mut stacks = Stacks::new(Options::default(), taking(1 << 20));
+    stacks.run();
+    stacks.told.clear();
     let long = body(50_000);
-    let ask = hosts.ask(&Ask::new(Code::PUT, NOTHING).with_body(&long));
-    hosts.run();
-    assert_eq!(hosts.told, [Event::Unanswered { ask, is_acknowledged: false }]);
-    assert_eq!(hosts.client.asks(), 0);
+    let ask = stacks.ask(&Ask::new(Code::PUT, NOTHING).with_body(&long));
+    stacks.run();
+    assert_eq!(stacks.told, [Event::Unanswered { ask, is_acknowledged: false }]);
+    assert_eq!(stacks.client.asks(), 0);
 }
 
 /// Each block would need its response.
 #[test]
 fn a_body_that_does_not_fit_a_message_is_not_cut() {
-    let mut hosts = Hosts::new(Options::default(), taking(2_000));
-    hosts.run();
-    hosts.told.clear();
+    let mut stacks = Stacks::new(Options::default(), taking(2_000));
+    stacks.run();
+    stacks.told.clear();
     let long = body(50_000);
-    assert!(hosts.client.ask(hosts.now, (), &Ask::new(Code::PUT, NOTHING).with_body(&long)).is_err());
-    assert_eq!(hosts.client.asks(), 0);
+    assert!(stacks.client.ask(stacks.now, (), &Ask::new(Code::PUT, NOTHING).with_body(&long)).is_err());
+    assert_eq!(stacks.client.asks(), 0);
 }
 
 #[test]
 fn one_that_wants_some_is_let_go_and_fails_with_its_connection() {
-    let mut hosts = Hosts::new(Options::default(), Options::default());
-    let ask = hosts.ask(&Ask::new(Code::PUT, ERRORS));
-    let _up = hosts.drain_client();
-    assert!(hosts.client.let_go(hosts.now, ask) && !hosts.client.let_go(hosts.now, ask));
-    hosts.drain_client();
-    assert_eq!(hosts.told, [Event::Unanswered { ask, is_acknowledged: false }]);
-    hosts.told.clear();
-    let ask = hosts.ask(&Ask::new(Code::PUT, ERRORS));
-    hosts.drain_client();
-    hosts.client.stream_ended();
-    hosts.drain_client();
+    let mut stacks = Stacks::new(Options::default(), Options::default());
+    let ask = stacks.ask(&Ask::new(Code::PUT, ERRORS));
+    let _up = stacks.drain_client();
+    assert!(stacks.client.let_go(stacks.now, ask) && !stacks.client.let_go(stacks.now, ask));
+    stacks.drain_client();
+    assert_eq!(stacks.told, [Event::Unanswered { ask, is_acknowledged: false }]);
+    stacks.told.clear();
+    let ask = stacks.ask(&Ask::new(Code::PUT, ERRORS));
+    stacks.drain_client();
+    stacks.client.stream_ended();
+    stacks.drain_client();
     assert!(
-        matches!(hosts.told[..], [Event::Failed { ask: lost, why: AskFailure::Exchange(Failure::ConnectionClosed) }] if lost == ask)
+        matches!(stacks.told[..], [Event::Failed { ask: lost, why: AskFailure::Exchange(Failure::ConnectionClosed) }] if lost == ask)
     );
 }

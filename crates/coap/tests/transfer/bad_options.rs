@@ -60,7 +60,7 @@ fn what_is_elective_is_ignored_where_it_may_not_stand() {
 
 /// RFC 9177 §3: who does not know Q-Block1 and Q-Block2 says so, so that a client goes on block by block.
 #[test]
-fn a_host_without_bursts_answers_those_who_try_with_bad_option() {
+fn a_stack_without_bursts_answers_those_who_try_with_bad_option() {
     for number in [number::Q_BLOCK1, number::Q_BLOCK2] {
         for is_confirmable in [true, false] {
             assert_eq!(answer(&[(number, &[0x08])], is_confirmable), (Code::BAD_OPTION, false));

@@ -1,17 +1,17 @@
-//! Bodies in bursts (RFC 9177) between two hosts.
+//! Bodies in bursts (RFC 9177) between two stacks.
 
 use millpond_coap::Output;
 use millpond_coap::block::BlockSize;
 use millpond_coap::block::robust::BurstParameters;
 use millpond_coap::message::{Code, Kind, Message, MessageId, Token, Writer, number};
-use millpond_coap::transfer::{Answer, Ask, AskFailure, Config, Host};
+use millpond_coap::transfer::{Answer, Ask, AskFailure, CoapStack, Config};
 use millpond_coap::{Endpoint, Identities};
 use millpond_control::{ChanceSeed, Instant, Preset};
 use proptest::prelude::*;
 
 use crate::pair::{CLIENT, DELAY, Pair, SECOND, SERVER, Told, body, get, put};
 
-/// Two hosts that both take bursts, in blocks of 64 bytes.
+/// Two stacks that both take bursts, in blocks of 64 bytes.
 fn both(length: usize) -> Pair {
     let mut pair = Pair::new(|node, _, config| {
         config.q_block = (node == SERVER).then_some(BurstParameters::RFC9177);
@@ -44,7 +44,7 @@ fn a_download_travels_in_sets() {
     assert_eq!((with(&pair, SERVER, number::Q_BLOCK2), with(&pair, SERVER, number::BLOCK2)), (40, 0));
     // The first block, the rest, and a word after each set.
     assert_eq!(with(&pair, CLIENT, number::Q_BLOCK2), 5);
-    assert_eq!(pair.hosts[0].asks(), 0);
+    assert_eq!(pair.stacks[0].asks(), 0);
     assert!(pair.now < SECOND, "{}", pair.now);
 }
 
@@ -55,8 +55,8 @@ fn an_ask_that_is_cancelled_once_its_last_block_has_come_ends_once() {
     let ask = pair.ask(&down());
     pair.run_for(DELAY);
     let (now, (.., answer)) = (pair.now(), pair.datagrams[1].clone());
-    pair.hosts[0].receive(now, SERVER, &answer);
-    while !matches!(pair.hosts[0].poll(now), Output::Trace(_)) {}
+    pair.stacks[0].receive(now, SERVER, &answer);
+    while !matches!(pair.stacks[0].poll(now), Output::Trace(_)) {}
     assert!(pair.cancel(ask));
     assert_eq!(pair.take_told(CLIENT), [Told::Failed { ask, why: AskFailure::Cancelled }]);
 }
@@ -83,7 +83,7 @@ fn a_peer_may_have_parameters_of_its_own() {
     let most_at_once = |agreed: Option<BurstParameters>| {
         let mut pair = both(64 * 40);
         if let Some(parameters) = agreed {
-            pair.hosts[1].set_q_block(CLIENT, parameters).unwrap();
+            pair.stacks[1].set_q_block(CLIENT, parameters).unwrap();
         }
         pair.ask(&down());
         pair.settle();
@@ -93,7 +93,7 @@ fn a_peer_may_have_parameters_of_its_own() {
     };
     assert_eq!([most_at_once(None), most_at_once(Some(five))], [Some(10), Some(5)]);
     let nothing = BurstParameters { set: 0, ..five };
-    assert!(both(0).hosts[1].set_q_block(CLIENT, nothing).is_err());
+    assert!(both(0).stacks[1].set_q_block(CLIENT, nothing).is_err());
 }
 
 /// Each datagram in turn is lost: the body arrives all the same.
@@ -162,12 +162,12 @@ fn what_fits_one_message_is_one() {
 fn a_set_leaves_at_once_where_the_controller_is_not_asked() {
     let took = |admits_pieces| {
         let mut pair = both(64 * 40);
-        pair.hosts = [CLIENT, SERVER].map(|node| {
+        pair.stacks = [CLIENT, SERVER].map(|node| {
             let endpoint = millpond_coap::Config { admits_pieces, ..Default::default() };
             let (controller, chance) = (Preset::COCOA_03.build(), ChanceSeed::new(1));
             let endpoint = Endpoint::new(endpoint, controller, chance, node.into(), Identities::counted()).unwrap();
             let config = Config { q_block: Some(BurstParameters::RFC9177), block: BlockSize::B64, ..Config::DEFAULT };
-            Host::new(endpoint, config, chance).unwrap()
+            CoapStack::new(endpoint, config, chance).unwrap()
         });
         pair.ask(&down());
         pair.settle();
@@ -190,7 +190,7 @@ fn an_observation_goes_block_by_block() {
 #[test]
 fn a_body_that_is_cancelled_or_late_leaves_nothing_behind() {
     let mut pair = both(64 * 40);
-    let empty = pair.hosts[0].memory();
+    let empty = pair.stacks[0].memory();
     let ask = pair.ask(&down());
     assert!(pair.cancel(ask) && !pair.cancel(ask));
     assert!(matches!(&pair.take_told(CLIENT)[..], [Told::Failed { why: AskFailure::Cancelled, .. }]));
@@ -200,8 +200,8 @@ fn a_body_that_is_cancelled_or_late_leaves_nothing_behind() {
     pair.settle();
     assert!(matches!(&pair.take_told(CLIENT)[..], [Told::Failed { why: AskFailure::Deadline, .. }]));
     pair.run();
-    assert_eq!(pair.hosts[0].endpoint().exchanges(), 0);
-    assert!(pair.hosts[0].memory() < empty + 8_192, "{}", pair.hosts[0].memory() - empty);
+    assert_eq!(pair.stacks[0].endpoint().exchanges(), 0);
+    assert!(pair.stacks[0].memory() < empty + 8_192, "{}", pair.stacks[0].memory() - empty);
 }
 
 #[test]
@@ -222,10 +222,10 @@ fn progress_is_told() {
     let mut pair = both(64 * 40);
     let ask = pair.ask(&down());
     pair.run_for(SECOND / 4);
-    let progress = pair.hosts[0].progress(ask).unwrap();
+    let progress = pair.stacks[0].progress(ask).unwrap();
     assert!(progress.received > 0 && progress.total == Some(64 * 40), "{progress:?}");
     pair.settle();
-    assert_eq!(pair.hosts[0].progress(ask), None);
+    assert_eq!(pair.stacks[0].progress(ask), None);
 }
 
 /// A payload of a body of 1 MiB in blocks of 16 bytes, of which only this one ever comes.
@@ -255,11 +255,11 @@ fn code_of_last(pair: &Pair) -> Option<Code> {
 #[test]
 fn claimed_lengths_are_not_held() {
     let mut pair = both(0);
-    let empty = pair.hosts[1].memory();
+    let empty = pair.stacks[1].memory();
     for from in 2..=255 {
         pair.inject_from(from, SERVER, &claim(1, 1, 0));
     }
-    let held = pair.hosts[1].memory() - empty;
+    let held = pair.stacks[1].memory() - empty;
     assert!(held < 600_000, "{held} bytes for 254 claims of 1 MiB");
 }
 
@@ -289,12 +289,12 @@ fn a_flood_of_beginnings_keeps_no_upload_from_its_end() {
     let bytes = body(64 * 60);
     pair.ask(&up(&bytes));
     let mut round = 0_u16;
-    while pair.hosts[0].asks() > 0 {
+    while pair.stacks[0].asks() > 0 {
         for _ in 0..300 {
             round = round.wrapping_add(1);
             pair.inject_from(2 | round as u8, SERVER, &claim(round, round, u32::from(round % 50)));
-            let endpoint = pair.hosts[1].endpoint().memory();
-            let held = pair.hosts[1].memory() - endpoint;
+            let endpoint = pair.stacks[1].endpoint().memory();
+            let held = pair.stacks[1].memory() - endpoint;
             assert!(held < 400_000, "{held}");
         }
         pair.take_told(SERVER);
@@ -316,7 +316,7 @@ fn a_flood_of_beginnings_keeps_no_download_from_its_end() {
     (pair.application.body, pair.application.knows) = (body(64 * 60), true);
     pair.ask(&down());
     let (mut round, mut asked) = (0_u16, 0);
-    while pair.hosts[0].asks() > 0 {
+    while pair.stacks[0].asks() > 0 {
         for _ in 0..600 {
             round = round.wrapping_add(1);
             pair.inject_from(2 | round as u8, SERVER, &claim(round, round, u32::from(round % 50)));
@@ -356,7 +356,7 @@ fn a_flood_of_gaps_from_forged_addresses_keeps_no_newcomer_from_its_body() {
     for (ask, answer) in [(down(), &bytes[..]), (up(&bytes), &[])] {
         pair.ask(&ask);
         let latest = pair.now + 60 * SECOND;
-        while pair.hosts[0].asks() > 0 {
+        while pair.stacks[0].asks() > 0 {
             flood(&mut pair);
             pair.run_for(SECOND / 20);
             assert!(pair.now < latest, "it never ends");
@@ -380,7 +380,7 @@ fn downloads_of_one_network_leave_those_of_another() {
             pair.inject_from(128 | round as u8, SERVER, &whole);
         }
     };
-    while pair.hosts[0].asks() > 0 {
+    while pair.stacks[0].asks() > 0 {
         flood(&mut pair);
         let told = pair.take_told(SERVER);
         asked += told.len();
@@ -444,9 +444,9 @@ fn requests_that_are_never_answered_are_forgotten() {
     let now = pair.now();
     let answer = Answer::new(Code::CONTENT, &[]).with_body(b"late");
     for id in pair.application.handed.clone() {
-        let _ = pair.hosts[1].reject(now, id);
+        let _ = pair.stacks[1].reject(now, id);
         pair.drain(SERVER);
-        assert!(pair.hosts[1].answer(now, id, &answer).is_err());
+        assert!(pair.stacks[1].answer(now, id, &answer).is_err());
     }
 }
 
@@ -456,22 +456,22 @@ fn who_wishes_no_response_to_a_body_in_bursts_takes_no_place() {
     for (first, code_of_empty) in [(0x51, None), (0x41, Some(Code::EMPTY))] {
         let mut pair = both(64 * 40);
         pair.application.answers = false;
-        let empty = pair.hosts[1].memory();
+        let empty = pair.stacks[1].memory();
         for id in 0..5_000_u16 {
             let [high, low] = id.to_be_bytes();
             let options = [&b"\xd1\x12\x0a\xd1\xd6\x1a"[..]].concat();
             pair.inject_from(2 | low, SERVER, &[&[first, 1, high, low, low][..], &options].concat());
             let now = pair.now();
             for id in std::mem::take(&mut pair.application.handed) {
-                pair.hosts[1].hush(now, id).unwrap();
+                pair.stacks[1].hush(now, id).unwrap();
                 pair.drain(SERVER);
-                assert!(pair.hosts[1].hush(now, id).is_err());
+                assert!(pair.stacks[1].hush(now, id).is_err());
             }
             assert_eq!(code_of_last(&pair), code_of_empty, "{id}");
             pair.now += SECOND / 20;
         }
         assert_eq!(pair.asked(), 5_000, "none is refused");
-        let held = pair.hosts[1].memory() - empty;
+        let held = pair.stacks[1].memory() - empty;
         assert!(held < 400_000, "{held} bytes");
     }
 }
@@ -479,14 +479,14 @@ fn who_wishes_no_response_to_a_body_in_bursts_takes_no_place() {
 #[test]
 fn of_a_peer_that_is_no_more_no_body_in_bursts_is_kept() {
     let mut pair = both(64 * 40);
-    let kept = pair.hosts[1].memory();
+    let kept = pair.stacks[1].memory();
     pair.inject(SERVER, &claim(1, 1, 0));
     pair.ask(&down());
     pair.run_for(SECOND / 2);
-    assert!(pair.hosts[1].memory() > kept + 64 * 40);
+    assert!(pair.stacks[1].memory() > kept + 64 * 40);
     let sent = pair.datagrams.len();
     let now = pair.now();
-    pair.hosts[1].forget_peer(now, CLIENT);
+    pair.stacks[1].forget_peer(now, CLIENT);
     pair.drain(SERVER);
     pair.lose = (0..10_000).collect();
     pair.run_for(10 * SECOND);
@@ -518,6 +518,6 @@ proptest! {
             other => prop_assert!(false, "{other:?}"),
         }
         pair.run();
-        prop_assert_eq!(pair.hosts[0].endpoint().exchanges(), 0);
+        prop_assert_eq!(pair.stacks[0].endpoint().exchanges(), 0);
     }
 }

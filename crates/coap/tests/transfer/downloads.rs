@@ -42,7 +42,7 @@ fn the_firmware_of_the_study_takes_400_exchanges() {
     assert_eq!(pair.answers(), [(body(102_400), false)]);
     assert_eq!(pair.datagrams.len(), 800);
     assert_eq!(block_of(&pair.datagrams[799].2, number::BLOCK2), Some((399, false, 256)));
-    assert_eq!(pair.hosts[0].endpoint().counters().answered, 400);
+    assert_eq!(pair.stacks[0].endpoint().counters().answered, 400);
 }
 
 /// An ETag that is made has as many bytes as the configuration says; without one there is none.
@@ -79,7 +79,7 @@ fn a_body_that_is_long_for_the_client_alone_is_kept() {
     pair.ask(&Ask { early: Some(BlockSize::B32), ..get() });
     pair.settle();
     assert_eq!(pair.answers(), [(body(100), false)]);
-    assert_eq!((pair.asked(), pair.hosts[1].kept()), (1, 1));
+    assert_eq!((pair.asked(), pair.stacks[1].kept()), (1, 1));
     assert!(Message::parse(&pair.datagrams[1].2).unwrap().option(number::ETAG).is_some());
 }
 
@@ -139,7 +139,7 @@ fn a_changed_body_is_fetched_anew() {
     pair.get();
     pair.run_until(SECOND / 8);
     // The representation that is kept goes when another client's does; here the server starts anew.
-    pair.hosts[1] = crate::pair::host(
+    pair.stacks[1] = crate::pair::stack(
         7,
         millpond_coap::Config::default(),
         millpond_coap::transfer::Config { block: BlockSize::B256, ..Default::default() },
@@ -156,7 +156,7 @@ fn a_server_that_was_restarted_goes_on_with_the_same_body() {
     pair.get();
     pair.run_until(SECOND / 8);
     let config = millpond_coap::transfer::Config { block: BlockSize::B256, ..Default::default() };
-    pair.hosts[1] = crate::pair::host(7, millpond_coap::Config::default(), config);
+    pair.stacks[1] = crate::pair::stack(7, millpond_coap::Config::default(), config);
     pair.settle();
     assert_eq!(pair.answers(), [(body(1_000), false)]);
     // The tag is the body's: no block was fetched twice.
@@ -172,7 +172,7 @@ fn a_body_that_became_shorter_is_fetched_anew() {
         pair.get();
         pair.run_until(SECOND / 3);
         let config = millpond_coap::transfer::Config { block: BlockSize::B256, ..Default::default() };
-        pair.hosts[1] = crate::pair::host(7, millpond_coap::Config::default(), config);
+        pair.stacks[1] = crate::pair::stack(7, millpond_coap::Config::default(), config);
         pair.application.body = body(length);
         let before = pair.datagrams.len();
         pair.settle();
@@ -192,7 +192,7 @@ fn when_nothing_is_kept_the_application_is_asked_for_each_block() {
     pair.get();
     pair.settle();
     assert_eq!(pair.answers(), [(body(1_000), false)]);
-    assert_eq!((pair.asked(), pair.hosts[1].kept()), (4, 0));
+    assert_eq!((pair.asked(), pair.stacks[1].kept()), (4, 0));
 }
 
 #[test]
@@ -224,7 +224,7 @@ fn a_client_that_wants_to_know_the_length_asks_with_the_beginning_alone() {
         let mut pair = Pair::serving(600, BlockSize::B64);
         let ask = pair.ask(&Ask { wants_total: true, early, ..get() });
         pair.run_until(3 * SECOND / 10);
-        let progress = pair.hosts[0].progress(ask).unwrap();
+        let progress = pair.stacks[0].progress(ask).unwrap();
         assert!(progress.received < 600 && progress.total == Some(600), "{progress:?}");
         pair.settle();
         assert_eq!(pair.answers(), [(body(600), false)]);
@@ -286,7 +286,7 @@ fn an_ask_fails_at_its_deadline_and_not_before() {
     let ask = pair.ask(&Ask { deadline, ..get() });
     pair.run_until(5 * SECOND - 1);
     assert_eq!(pair.take_told(CLIENT), []);
-    let progress = pair.hosts[0].progress(ask).unwrap();
+    let progress = pair.stacks[0].progress(ask).unwrap();
     assert_eq!(progress, Progress { sent: 0, received: 49 * 16, total: None });
     pair.run_until(5 * SECOND);
     assert_eq!(pair.take_told(CLIENT), [Told::Failed { ask, why: AskFailure::Deadline }]);
@@ -303,7 +303,7 @@ fn a_cancelled_ask_leaves_nothing_under_way() {
     assert!(pair.cancel(ask) && !pair.cancel(ask));
     pair.run_for(10 * SECOND);
     assert_eq!(pair.take_told(CLIENT), [Told::Failed { ask, why: AskFailure::Cancelled }]);
-    assert_eq!((pair.hosts[0].asks(), pair.hosts[0].endpoint().exchanges()), (0, 0));
+    assert_eq!((pair.stacks[0].asks(), pair.stacks[0].endpoint().exchanges()), (0, 0));
 }
 
 #[test]

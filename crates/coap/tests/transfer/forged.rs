@@ -38,7 +38,7 @@ fn whatever_an_unvalidated_peer_rejects_or_acknowledges_observations_of_others_g
         pair.run_for(SECOND);
         assert_eq!(pair.answers(), [(b"first".to_vec(), true)]);
         goes_on(&mut pair, b"second");
-        assert_eq!(pair.hosts[1].observers(), 1);
+        assert_eq!(pair.stacks[1].observers(), 1);
     }
 }
 
@@ -97,7 +97,7 @@ fn what_is_no_registration_observes_nothing_and_ends_nothing() {
         pair.run_for(SECOND);
         pair.take_told(CLIENT);
     }
-    assert_eq!(pair.hosts[1].observers(), 1);
+    assert_eq!(pair.stacks[1].observers(), 1);
     goes_on(&mut pair, b"still");
 }
 
@@ -108,7 +108,7 @@ fn states_whose_rest_is_never_told_take_no_more_than_one() {
     let mut pair = observed();
     let token = Message::parse(&pair.datagrams[0].2).unwrap().token;
     pair.lose = (0..1_000_000).collect();
-    let before = pair.hosts[0].memory();
+    let before = pair.stacks[0].memory();
     let asked = |pair: &Pair| pair.datagrams.iter().filter(|(_, from, _)| *from == CLIENT).count();
     let begun = asked(&pair);
     for state in 1..20_000_u16 {
@@ -119,11 +119,11 @@ fn states_whose_rest_is_never_told_take_no_more_than_one() {
         pair.run_for(SECOND / 100);
     }
     assert_eq!(pair.take_told(CLIENT), []);
-    let (held, asked) = (pair.hosts[0].memory() - before, asked(&pair) - begun);
+    let (held, asked) = (pair.stacks[0].memory() - before, asked(&pair) - begun);
     // What tells copies of 20,000 messages apart is the endpoint's, and bounded there.
-    let endpoint = pair.hosts[0].endpoint().memory();
+    let endpoint = pair.stacks[0].endpoint().memory();
     assert!(held < endpoint + 16_384 && asked <= 2 * 20_000, "{held} bytes, {asked} messages");
-    assert!(pair.hosts[0].endpoint().exchanges() <= 2 && endpoint < 4 << 20, "{endpoint}");
+    assert!(pair.stacks[0].endpoint().exchanges() <= 2 && endpoint < 4 << 20, "{endpoint}");
     let fetched = Code::GET;
     let last = pair.datagrams.iter().rev().find(|(_, from, _)| *from == CLIENT).unwrap();
     assert_eq!(Message::parse(&last.2).unwrap().code, fetched);

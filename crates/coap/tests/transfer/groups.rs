@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use millpond_coap::Output;
 use millpond_coap::block::BlockSize;
 use millpond_coap::message::{Code, Kind, Message, number};
-use millpond_coap::transfer::{Answer, Ask, AskFailure, Config, Event, Host, Refused};
+use millpond_coap::transfer::{Answer, Ask, AskFailure, CoapStack, Config, Event, Refused};
 use millpond_coap::{Endpoint, Identities};
 use millpond_control::{ChanceSeed, Instant, Span};
 
@@ -28,7 +28,7 @@ type Datagram = (u8, u8, bool, Vec<u8>);
 /// A client, 0, and members of a group that answer with a body of a length of their own.
 struct Link {
     now: u64,
-    hosts: Vec<Host<Endpoint<u8>>>,
+    stacks: Vec<CoapStack<Endpoint<u8>>>,
     lengths: Vec<usize>,
     block: Option<BlockSize>,
     /// Whose datagrams after the first are lost.
@@ -43,18 +43,18 @@ struct Link {
 impl Link {
     fn new(lengths: &[usize]) -> Self {
         // First message IDs as a real client has them: that of a request to a member is not that of one to its group.
-        let host = |node| {
+        let stack = |node| {
             let secret = Identities::secret(*b"sixteen of bytes");
             let endpoint = Endpoint::new(Default::default(), steady(), ChanceSeed::new(1), node, secret).unwrap();
-            Host::new(endpoint, Config::default(), ChanceSeed::new(1)).unwrap()
+            CoapStack::new(endpoint, Config::default(), ChanceSeed::new(1)).unwrap()
         };
-        let hosts: Vec<_> = (0..=lengths.len()).map(|node| host(node as u32)).collect();
+        let stacks: Vec<_> = (0..=lengths.len()).map(|node| stack(node as u32)).collect();
         let mut all = vec![0];
         all.extend(lengths);
         Self {
             now: 0,
-            sleeps: vec![u64::MAX; hosts.len()],
-            hosts,
+            sleeps: vec![u64::MAX; stacks.len()],
+            stacks,
             lengths: all,
             block: None,
             cut_off: None,
@@ -68,7 +68,7 @@ impl Link {
         let now = Instant::from_micros(self.now);
         let mut asked = Vec::new();
         loop {
-            match self.hosts[who].poll(now) {
+            match self.stacks[who].poll(now) {
                 Output::Transmit(transmit) => {
                     let (to, bytes) = (transmit.to, transmit.bytes.to_vec());
                     let has_left = self.sent.iter().any(|(from, _)| usize::from(*from) == who);
@@ -99,7 +99,7 @@ impl Link {
                     let Some(id) = asked.pop() else { return };
                     let whole = body(self.lengths[who]);
                     let answer = Answer { block: self.block, ..Answer::new(Code::CONTENT, &[]).with_body(&whole) };
-                    self.hosts[who].answer(now, id, &answer).unwrap();
+                    self.stacks[who].answer(now, id, &answer).unwrap();
                 }
             }
         }
@@ -116,11 +116,11 @@ impl Link {
             self.now = arrival.min(timer);
             if arrival <= timer {
                 let (_, (from, to, by_group, bytes)) = self.wire.pop_first().unwrap();
-                let (now, host) = (Instant::from_micros(self.now), &mut self.hosts[usize::from(to)]);
+                let (now, stack) = (Instant::from_micros(self.now), &mut self.stacks[usize::from(to)]);
                 if by_group {
-                    host.receive_by_group(now, from, &bytes)
+                    stack.receive_by_group(now, from, &bytes)
                 } else {
-                    host.receive(now, from, &bytes)
+                    stack.receive(now, from, &bytes)
                 }
                 self.drain(to.into());
             } else {
@@ -131,7 +131,7 @@ impl Link {
     }
 
     fn ask(&mut self, ask: &Ask<'_>) -> millpond_coap::transfer::GroupId {
-        let asked = self.hosts[0].ask_group(Instant::from_micros(self.now), GROUP, ask, PERIOD).unwrap();
+        let asked = self.stacks[0].ask_group(Instant::from_micros(self.now), GROUP, ask, PERIOD).unwrap();
         self.drain(0);
         asked
     }
@@ -198,7 +198,7 @@ fn thousands_of_forged_answers_are_not_fetched_for_ever_and_not_all_at_once() {
     let mut client = {
         let secret = Identities::secret(*b"sixteen of bytes");
         let endpoint = Endpoint::new(Default::default(), steady(), ChanceSeed::new(1), 0, secret).unwrap();
-        Host::new(endpoint, Config::default(), ChanceSeed::new(1)).unwrap()
+        CoapStack::new(endpoint, Config::default(), ChanceSeed::new(1)).unwrap()
     };
     client.ask_group(Instant::ORIGIN, 0_u16, &get(), PERIOD).unwrap();
     let (mut request, mut now, mut lost, mut fetched) = (None, 0, 0, 0);
@@ -242,7 +242,7 @@ fn long_answers_of_a_group_without_their_ends_leave_room_for_other_asks() {
     let mut client = {
         let secret = Identities::secret(*b"sixteen of bytes");
         let endpoint = Endpoint::new(Default::default(), steady(), ChanceSeed::new(1), 0, secret).unwrap();
-        Host::new(endpoint, Config::default(), ChanceSeed::new(1)).unwrap()
+        CoapStack::new(endpoint, Config::default(), ChanceSeed::new(1)).unwrap()
     };
     let now = Instant::ORIGIN;
     client.ask_group(now, 0_u16, &get(), PERIOD).unwrap();
@@ -283,9 +283,9 @@ fn long_answers_of_a_group_without_their_ends_leave_room_for_other_asks() {
 fn nothing_is_told_of_a_group_that_is_forgotten() {
     let mut link = Link::new(&[10, 5_000]);
     let asked = link.ask(&get());
-    assert!(link.hosts[0].forget_group(Instant::from_micros(link.now), asked));
+    assert!(link.stacks[0].forget_group(Instant::from_micros(link.now), asked));
     link.drain(0);
-    assert!(!link.hosts[0].forget_group(Instant::from_micros(link.now), asked));
+    assert!(!link.stacks[0].forget_group(Instant::from_micros(link.now), asked));
     link.drain(0);
     link.run();
     assert_eq!(link.told, []);
@@ -296,10 +296,10 @@ fn what_no_group_can_be_asked_is_refused() {
     let mut link = Link::new(&[]);
     let long = body(1_025);
     let ask = Ask::new(Code::FETCH, HERE).with_body(&long);
-    let refused = link.hosts[0].ask_group(Instant::ORIGIN, GROUP, &ask, PERIOD);
+    let refused = link.stacks[0].ask_group(Instant::ORIGIN, GROUP, &ask, PERIOD);
     assert_eq!(refused, Err(Refused::LongGroupRequest { length: 1_025 }));
     let own = [(number::BLOCK2, &b"\x06"[..])];
-    let refused = link.hosts[0].ask_group(Instant::ORIGIN, GROUP, &Ask::new(Code::GET, &own), PERIOD);
+    let refused = link.stacks[0].ask_group(Instant::ORIGIN, GROUP, &Ask::new(Code::GET, &own), PERIOD);
     assert_eq!(refused, Err(Refused::OwnOption { number: number::BLOCK2 }));
 }
 
@@ -311,12 +311,12 @@ fn neither_blocks_nor_observers_come_by_a_group() {
         // Observe 0, or Block1 0 of 16 bytes with more to come.
         let request: &[u8] =
             if option == number::OBSERVE { &[0x51, 1, 0, id, 7, 0x60] } else { &[0x51, 1, 0, id, 7, 0xd1, 14, 8] };
-        link.hosts[1].receive_by_group(Instant::ORIGIN, 0, request);
+        link.stacks[1].receive_by_group(Instant::ORIGIN, 0, request);
         link.drain(1);
     }
     link.run();
     let sent: Vec<_> = link.sent.iter().filter(|(from, _)| *from == 1).collect();
     assert_eq!(sent.len(), 1);
     assert_eq!(Message::parse(&sent[0].1).unwrap().option(number::OBSERVE), None);
-    assert_eq!(link.hosts[1].observers(), 0);
+    assert_eq!(link.stacks[1].observers(), 0);
 }

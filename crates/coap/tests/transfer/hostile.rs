@@ -39,7 +39,7 @@ fn a_server_that_sends_blocks_as_it_likes_is_left() {
         let second = reply(&pair, 0x45, second);
         pair.inject(CLIENT, &second);
         assert_eq!(pair.take_told(CLIENT), [Told::Failed { ask, why }]);
-        assert_eq!((pair.hosts[0].asks(), pair.hosts[0].endpoint().exchanges()), (0, 0));
+        assert_eq!((pair.stacks[0].asks(), pair.stacks[0].endpoint().exchanges()), (0, 0));
     }
 }
 
@@ -142,14 +142,14 @@ fn a_continue_to_a_request_without_body_is_an_answer() {
 #[test]
 fn notifications_that_nobody_asked_for_change_nothing() {
     let mut pair = alone();
-    let before = pair.hosts[0].memory();
+    let before = pair.stacks[0].memory();
     for id in 0..2_000_u16 {
         let [high, low] = id.to_be_bytes();
         pair.inject(CLIENT, &[0x52, 0x45, high, low, high, low, 0x61, low, 0xff, b'x']);
         pair.datagrams.clear();
     }
     assert_eq!(pair.take_told(CLIENT), []);
-    assert!(pair.hosts[0].memory() < before + 1_024, "{}", pair.hosts[0].memory());
+    assert!(pair.stacks[0].memory() < before + 1_024, "{}", pair.stacks[0].memory());
 }
 
 #[test]
@@ -163,5 +163,5 @@ fn further_responses_without_observe_end_an_observation() {
     pair.inject(CLIENT, &last);
     assert_eq!(pair.answers(), [(b"one".to_vec(), true), (b"two".to_vec(), false)]);
     pair.run_for(SECOND);
-    assert_eq!(pair.hosts[0].endpoint().subscriptions(), 0);
+    assert_eq!(pair.stacks[0].endpoint().subscriptions(), 0);
 }

@@ -45,7 +45,7 @@ fn after_an_hour_an_observation_is_renewed_once() {
     pair.run_for(SECOND);
     assert_eq!(jump(&mut pair, HOUR), 1);
     pair.run_for(SECOND);
-    assert_eq!(pair.hosts[1].observers(), 1);
+    assert_eq!(pair.stacks[1].observers(), 1);
     assert_eq!(pair.answers(), [(body(10), true), (body(10), true)]);
     // And the next time as late as ever.
     assert_eq!(jump(&mut pair, HOUR + 60 * SECOND), 0);

@@ -5,11 +5,11 @@ use millpond_coap::block::{Block, BlockSize};
 use millpond_coap::layer::MessageLayer;
 use millpond_coap::message::{Code, number};
 use millpond_coap::stream::{Connection, Options};
-use millpond_coap::transfer::{Answer, Ask, AskId, Config, Event, Host, ObserverId, Piece};
+use millpond_coap::transfer::{Answer, Ask, AskId, CoapStack, Config, Event, ObserverId, Piece};
 use millpond_coap::{Endpoint, RequestId};
 use millpond_control::{Instant, Span};
 
-use crate::pair::{PATH, body, host};
+use crate::pair::{PATH, body, stack};
 
 /// For a day: only registrations over datagrams are renewed.
 const FRESH: (u16, &[u8]) = (number::MAX_AGE, &[0x01, 0x51, 0x80]);
@@ -17,10 +17,10 @@ const FRESH: (u16, &[u8]) = (number::MAX_AGE, &[0x01, 0x51, 0x80]);
 /// A layer that a trial can make and feed.
 trait Carried: MessageLayer {
     const PEER: Self::Peer;
-    fn make(node: u32) -> Host<Self>
+    fn make(node: u32) -> CoapStack<Self>
     where
         Self: Sized;
-    fn hand(host: &mut Host<Self>, now: Instant, bytes: &[u8])
+    fn hand(stack: &mut CoapStack<Self>, now: Instant, bytes: &[u8])
     where
         Self: Sized;
     fn bytes(transmit: Self::Transmit<'_>) -> Vec<u8>;
@@ -28,11 +28,11 @@ trait Carried: MessageLayer {
 
 impl Carried for Endpoint<u8> {
     const PEER: u8 = 1;
-    fn make(node: u32) -> Host<Self> {
-        host(node, millpond_coap::Config::default(), Config::default())
+    fn make(node: u32) -> CoapStack<Self> {
+        stack(node, millpond_coap::Config::default(), Config::default())
     }
-    fn hand(host: &mut Host<Self>, now: Instant, bytes: &[u8]) {
-        host.receive(now, 1, bytes);
+    fn hand(stack: &mut CoapStack<Self>, now: Instant, bytes: &[u8]) {
+        stack.receive(now, 1, bytes);
     }
     fn bytes(transmit: Self::Transmit<'_>) -> Vec<u8> {
         transmit.bytes.to_vec()
@@ -42,11 +42,14 @@ impl Carried for Endpoint<u8> {
 /// Which takes no more than a datagram holds, so that bodies are cut alike.
 impl Carried for Connection {
     const PEER: () = ();
-    fn make(_node: u32) -> Host<Self> {
-        Host::over_stream(Connection::new(Options { max_message_size: 1_152, ..Options::default() }), Config::STREAM)
+    fn make(_node: u32) -> CoapStack<Self> {
+        CoapStack::over_stream(
+            Connection::new(Options { max_message_size: 1_152, ..Options::default() }),
+            Config::STREAM,
+        )
     }
-    fn hand(host: &mut Host<Self>, now: Instant, bytes: &[u8]) {
-        host.receive(now, bytes);
+    fn hand(stack: &mut CoapStack<Self>, now: Instant, bytes: &[u8]) {
+        stack.receive(now, bytes);
     }
     fn bytes(transmit: Self::Transmit<'_>) -> Vec<u8> {
         transmit.to_vec()
@@ -56,7 +59,7 @@ impl Carried for Connection {
 /// A client and a server, and what their applications are told.
 struct Story<L: MessageLayer> {
     now: Instant,
-    hosts: [Host<L>; 2],
+    stacks: [CoapStack<L>; 2],
     told: Vec<String>,
     observers: Vec<ObserverId>,
     /// The lengths of what the server answers with next, the last again and again.
@@ -65,12 +68,12 @@ struct Story<L: MessageLayer> {
 
 impl<L: Carried> Story<L> {
     fn new() -> Self {
-        let hosts = [L::make(0), L::make(1)];
-        Self { now: Instant::ORIGIN, hosts, told: Vec::new(), observers: Vec::new(), lengths: vec![0] }
+        let stacks = [L::make(0), L::make(1)];
+        Self { now: Instant::ORIGIN, stacks, told: Vec::new(), observers: Vec::new(), lengths: vec![0] }
     }
 
     fn ask(&mut self, ask: &Ask<'_>) -> AskId {
-        let id = self.hosts[0].ask(self.now, L::PEER, ask).unwrap();
+        let id = self.stacks[0].ask(self.now, L::PEER, ask).unwrap();
         self.settle();
         id
     }
@@ -78,7 +81,7 @@ impl<L: Carried> Story<L> {
     fn notify(&mut self, length: usize) {
         let observer = *self.observers.last().unwrap();
         let state = body(length);
-        self.hosts[1].notify(self.now, observer, &Answer::new(Code::CONTENT, &[FRESH]).with_body(&state)).unwrap();
+        self.stacks[1].notify(self.now, observer, &Answer::new(Code::CONTENT, &[FRESH]).with_body(&state)).unwrap();
         self.settle();
     }
 
@@ -94,7 +97,7 @@ impl<L: Carried> Story<L> {
     fn drain(&mut self, side: usize) -> bool {
         let (mut sent, mut asked) = (Vec::new(), Vec::new());
         loop {
-            match self.hosts[side].poll(self.now) {
+            match self.stacks[side].poll(self.now) {
                 Output::Transmit(transmit) => sent.push(L::bytes(transmit)),
                 Output::Event(event) => {
                     self.told.push(Self::words(&event));
@@ -110,11 +113,11 @@ impl<L: Carried> Story<L> {
         for (id, code, wants_to_observe) in asked {
             self.answer(side, id, code, wants_to_observe);
         }
-        while let Output::Transmit(transmit) = self.hosts[side].poll(self.now) {
+        while let Output::Transmit(transmit) = self.stacks[side].poll(self.now) {
             sent.push(L::bytes(transmit));
         }
         for bytes in &sent {
-            L::hand(&mut self.hosts[1 - side], self.now, bytes);
+            L::hand(&mut self.stacks[1 - side], self.now, bytes);
             self.drain(1 - side);
         }
         !sent.is_empty()
@@ -128,9 +131,9 @@ impl<L: Carried> Story<L> {
         let code = if code == Code::PUT { Code::CHANGED } else { Code::CONTENT };
         let answer = Answer::new(code, &options).with_body(&whole);
         if observe {
-            self.observers.extend(self.hosts[side].accept_observer(self.now, id, &answer).unwrap());
+            self.observers.extend(self.stacks[side].accept_observer(self.now, id, &answer).unwrap());
         } else {
-            self.hosts[side].answer(self.now, id, &answer).unwrap();
+            self.stacks[side].answer(self.now, id, &answer).unwrap();
         }
     }
 
@@ -169,14 +172,14 @@ fn story<L: Carried>() -> Vec<String> {
         story.notify(length);
     }
     let observation = story.ask(&Ask { token: millpond_coap::message::Token::new(b"mine"), ..get.observing() });
-    assert!(story.hosts[0].cancel(story.now, observation));
+    assert!(story.stacks[0].cancel(story.now, observation));
     story.settle();
     // Single blocks that the application puts together by itself.
     for number in 0..3 {
         let block2 = Some(Block { number, more: false, size: BlockSize::B1024 });
         story.ask(&Ask { piece: Some(Piece { block1: None, block2, tag: None }), ..get });
     }
-    assert_eq!(story.hosts[0].asks(), 1, "the first observation");
+    assert_eq!(story.stacks[0].asks(), 1, "the first observation");
     story.told
 }
 

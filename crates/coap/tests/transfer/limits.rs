@@ -2,7 +2,7 @@
 
 use millpond_coap::block::{BlockSize, robust::BurstParameters};
 use millpond_coap::message::{Code, Message};
-use millpond_coap::transfer::{Answer, Ask, Config, ConfigError, Host, Refused};
+use millpond_coap::transfer::{Answer, Ask, CoapStack, Config, ConfigError, Refused};
 use millpond_coap::{Endpoint, Identities};
 use millpond_control::{ChanceSeed, Span};
 
@@ -16,17 +16,17 @@ fn beginning(path: &[u8; 2]) -> Vec<u8> {
 #[test]
 fn bodies_that_do_not_go_on_are_dropped_after_their_lifetime() {
     let mut pair = Pair::serving(0, BlockSize::B256);
-    let before = pair.hosts[1].memory();
+    let before = pair.stacks[1].memory();
     for path in 0..100_u16 {
         pair.inject_from(path as u8 + 2, SERVER, &beginning(&path.to_be_bytes()));
     }
-    assert!(pair.hosts[1].memory() > before + 100 * 16);
+    assert!(pair.stacks[1].memory() > before + 100 * 16);
     pair.run();
     assert!(pair.now >= 247 * SECOND);
     pair.inject(SERVER, b"\x40\x00\x00\x01");
     // Nothing of theirs but what the endpoint remembers of their messages.
-    let endpoint = pair.hosts[1].endpoint().memory();
-    assert!(pair.hosts[1].memory() - endpoint < 20 << 10, "{} bytes", pair.hosts[1].memory() - endpoint);
+    let endpoint = pair.stacks[1].endpoint().memory();
+    assert!(pair.stacks[1].memory() - endpoint < 20 << 10, "{} bytes", pair.stacks[1].memory() - endpoint);
 }
 
 #[test]
@@ -41,7 +41,7 @@ fn beginnings_from_everywhere_do_not_fill_the_memory() {
         let path = (round as u16).to_be_bytes();
         pair.inject_from((round >> 4) as u8, SERVER, &beginning(&path));
         pair.datagrams.clear();
-        most = most.max(pair.hosts[1].memory());
+        most = most.max(pair.stacks[1].memory());
     }
     assert!(most < 512 << 10, "{most} bytes");
 }
@@ -57,9 +57,9 @@ fn what_is_kept_is_bounded_and_dropped_after_its_lifetime() {
         // Each gets one of its own: equal ones would be kept once.
         pair.application.body[5_000] = from;
         pair.inject_from(from, SERVER, b"\x40\x01\x00\x01\xb5large");
-        assert!(pair.hosts[1].kept() <= 9);
+        assert!(pair.stacks[1].kept() <= 9);
     }
-    assert_eq!(pair.hosts[1].kept(), 9);
+    assert_eq!(pair.stacks[1].kept(), 9);
     // The last ones are still there, the first are not.
     pair.take_told(SERVER);
     pair.inject_from(255, SERVER, b"\x40\x01\x00\x02\xb5large\xc1\x10");
@@ -67,7 +67,7 @@ fn what_is_kept_is_bounded_and_dropped_after_its_lifetime() {
     pair.inject_from(2, SERVER, b"\x40\x01\x00\x02\xb5large\xc1\x10");
     assert_eq!(pair.asked(), 1);
     pair.run();
-    assert_eq!((pair.hosts[1].kept(), pair.now), (0, 247 * SECOND));
+    assert_eq!((pair.stacks[1].kept(), pair.now), (0, 247 * SECOND));
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn a_representation_that_is_asked_for_stays() {
     }
     assert_eq!(pair.asked(), 1);
     pair.run();
-    assert_eq!(pair.hosts[1].kept(), 0);
+    assert_eq!(pair.stacks[1].kept(), 0);
 }
 
 /// A client that asks for more of it need not be who proved where it is: after an hour the application is asked, and may want to know.
@@ -129,10 +129,10 @@ fn asks_are_bounded_in_number_and_in_bytes() {
     let now = pair.now();
     let long = body(6_000);
     pair.ask(&put(&long));
-    assert_eq!(pair.hosts[0].ask(now, SERVER, &put(&long)), Err(Refused::OutOfBytes { limit: 10_000 }));
+    assert_eq!(pair.stacks[0].ask(now, SERVER, &put(&long)), Err(Refused::OutOfBytes { limit: 10_000 }));
     pair.get();
     pair.get();
-    assert_eq!(pair.hosts[0].ask(now, SERVER, &get()), Err(Refused::TooManyAsks { limit: 3 }));
+    assert_eq!(pair.stacks[0].ask(now, SERVER, &get()), Err(Refused::TooManyAsks { limit: 3 }));
     pair.settle();
     pair.take_told(CLIENT);
     // A response that grows beyond it fails.
@@ -140,7 +140,7 @@ fn asks_are_bounded_in_number_and_in_bytes() {
     pair.get();
     pair.settle();
     assert!(format!("{:?}", pair.take_told(CLIENT)).contains("OutOfBytes"));
-    assert_eq!(pair.hosts[0].asks(), 0);
+    assert_eq!(pair.stacks[0].asks(), 0);
 }
 
 #[test]
@@ -156,7 +156,7 @@ fn notifications_that_wait_are_bounded() {
     let id = pair.application.observers[0];
     let (now, long) = (pair.now(), body(2_000));
     let answer = Answer::new(Code::CONTENT, &[]).with_body(&long);
-    assert_eq!(pair.hosts[1].notify(now, id, &answer), Err(Refused::OutOfBytes { limit: 1_000 }));
+    assert_eq!(pair.stacks[1].notify(now, id, &answer), Err(Refused::OutOfBytes { limit: 1_000 }));
     pair.notify(&long[..500]);
     pair.notify(&long[..600]);
 }
@@ -177,8 +177,8 @@ fn what_is_over_leaves_nothing() {
         pair.datagrams.clear();
         pair.told.clear();
         pair.application.handed.clear();
-        memory.push(pair.hosts[0].memory() + pair.hosts[1].memory());
-        assert_eq!((pair.hosts[0].asks(), pair.hosts[1].observers(), pair.hosts[1].kept()), (0, 0, 0));
+        memory.push(pair.stacks[0].memory() + pair.stacks[1].memory());
+        assert_eq!((pair.stacks[0].asks(), pair.stacks[1].observers(), pair.stacks[1].kept()), (0, 0, 0));
     }
     assert!(memory[59] <= memory[9] + 512, "{memory:?}");
 }
@@ -191,7 +191,7 @@ fn what_cannot_work_is_refused() {
         let endpoint = Endpoint::<u8>::new(settings, steady(), ChanceSeed::new(1), 0, Identities::counted()).unwrap();
         let mut config = Config::default();
         change(&mut config);
-        Host::new(endpoint, config, ChanceSeed::new(1)).err()
+        CoapStack::new(endpoint, config, ChanceSeed::new(1)).err()
     };
     assert_eq!(make(1_152, |_| {}), None);
     assert_eq!(make(500, |_| {}), Some(ConfigError::Block { block: 1_024, datagram: 500 }));
@@ -206,7 +206,7 @@ fn a_sibling_knows_nobody() {
     let mut pair = Pair::serving(600, BlockSize::B256);
     pair.get();
     pair.settle();
-    let sibling = pair.hosts[1].sibling(9);
+    let sibling = pair.stacks[1].sibling(9);
     assert_eq!((sibling.kept(), sibling.endpoint().peers(), sibling.counters()), (0, 0, Default::default()));
     assert_eq!(Message::parse(&pair.datagrams[1].2).unwrap().payload().len(), 256);
 }

@@ -52,6 +52,6 @@ fn an_observation_holds_its_token_whatever_comes_after_it() {
     assert_eq!(pair.answers().last(), Some(&(b"news".to_vec(), true)));
     assert!(pair.cancel(ask));
     pair.run_for(10 * SECOND);
-    assert_eq!(pair.hosts[1].observers(), 0);
+    assert_eq!(pair.stacks[1].observers(), 0);
     check(&pair);
 }

@@ -1,4 +1,4 @@
-//! Whole bodies and observations, one file for each behaviour: two hosts in invented time with a path between them whose
+//! Whole bodies and observations, one file for each behaviour: two stacks in invented time with a path between them whose
 //! every datagram can be lost.
 
 #![allow(

@@ -31,7 +31,7 @@ fn every_new_state_is_told() {
         pair.run_for(5 * SECOND);
         assert_eq!(pair.answers(), [(vec![state; 20], true)]);
     }
-    assert_eq!((pair.hosts[0].asks(), pair.hosts[1].observers()), (1, 1));
+    assert_eq!((pair.stacks[0].asks(), pair.stacks[1].observers()), (1, 1));
     let sequence: Vec<_> =
         pair.datagrams.iter().filter(|sent| sent.1 == SERVER).filter_map(|sent| observe_of(&sent.2)).collect();
     assert!(sequence.windows(2).all(|pair| pair[0] < pair[1]), "{sequence:?}");
@@ -102,7 +102,7 @@ fn a_notification_that_was_overtaken_is_dropped() {
     assert_eq!(notify(&mut pair, 3), 0);
     pair.now += 1;
     assert_eq!(notify(&mut pair, 3), 1);
-    assert_eq!(pair.hosts[0].counters().stale, 4);
+    assert_eq!(pair.stacks[0].counters().stale, 4);
 }
 
 /// RFC 7641 §3.4 holds for the answer to a renewed registration too: the server's stored reply may be older than what was
@@ -121,12 +121,12 @@ fn the_answer_to_a_renewal_that_was_overtaken_is_dropped() {
     pair.notify(b"newer");
     pair.run_for(20 * SECOND);
     assert_eq!(pair.answers(), [(b"newer".to_vec(), true)]);
-    assert_eq!(pair.hosts[0].counters().stale, 1);
+    assert_eq!(pair.stacks[0].counters().stale, 1);
     // It goes on with what was registered last.
     pair.notify(b"newest");
     pair.run_for(SECOND);
     assert_eq!(pair.answers(), [(b"newest".to_vec(), true)]);
-    assert_eq!((pair.hosts[0].asks(), pair.hosts[1].observers()), (1, 1));
+    assert_eq!((pair.stacks[0].asks(), pair.stacks[1].observers()), (1, 1));
 }
 
 #[test]
@@ -137,8 +137,8 @@ fn an_error_ends_the_observation() {
     pair.run_for(SECOND);
     let last = Told::Answer { ask, code: Code::NOT_FOUND, body: b"gone".to_vec(), goes_on: false };
     assert_eq!(pair.take_told(CLIENT), [last]);
-    assert_eq!((pair.hosts[0].asks(), pair.hosts[1].observers()), (0, 0));
-    assert_eq!(pair.hosts[0].endpoint().subscriptions(), 0);
+    assert_eq!((pair.stacks[0].asks(), pair.stacks[1].observers()), (0, 0));
+    assert_eq!(pair.stacks[0].endpoint().subscriptions(), 0);
     assert_eq!(observe_of(&pair.datagrams[2].2), None);
 }
 
@@ -149,7 +149,7 @@ fn a_server_that_does_not_observe_answers_once() {
     pair.ask(&get().observing());
     pair.run_for(SECOND);
     assert_eq!(pair.answers(), [(body(600), false)]);
-    assert_eq!((pair.hosts[0].asks(), pair.hosts[0].endpoint().subscriptions()), (0, 0));
+    assert_eq!((pair.stacks[0].asks(), pair.stacks[0].endpoint().subscriptions()), (0, 0));
 }
 
 /// RFC 7641 §3.6.
@@ -166,7 +166,7 @@ fn a_cancelled_observation_is_deregistered() {
     assert_eq!(observe_of(farewell), Some(1));
     let token = |at: usize| Message::parse(&pair.datagrams[at].2).unwrap().token;
     assert_eq!(token(2), token(0));
-    assert_eq!((pair.hosts[0].endpoint().exchanges(), pair.hosts[0].endpoint().subscriptions()), (0, 0));
+    assert_eq!((pair.stacks[0].endpoint().exchanges(), pair.stacks[0].endpoint().subscriptions()), (0, 0));
 }
 
 #[test]
@@ -174,14 +174,14 @@ fn what_comes_after_forgetting_is_rejected_and_the_observer_gone() {
     for kind in [Kind::Confirmable, Kind::NonConfirmable] {
         let (mut pair, ask) = observing(10);
         let now = pair.now();
-        assert!(pair.hosts[0].forget(now, ask));
+        assert!(pair.stacks[0].forget(now, ask));
         pair.drain(CLIENT);
         pair.application.kind = Some(kind);
         pair.notify(b"late");
         pair.run_for(SECOND);
         let told = pair.take_told(SERVER);
         assert!(matches!(told[..], [Told::Gone { why: Gone::Rejected, .. }]), "{told:?}");
-        assert_eq!(pair.hosts[1].observers(), 0);
+        assert_eq!(pair.stacks[1].observers(), 0);
     }
 }
 
@@ -190,7 +190,7 @@ fn what_comes_after_forgetting_is_rejected_and_the_observer_gone() {
 fn td_coap_obs_04_a_client_whose_registration_was_lost_registers_again() {
     let (mut pair, _) = observing(10);
     let config = millpond_coap::transfer::Config { block: BlockSize::B256, ..Default::default() };
-    pair.hosts[1] = crate::pair::host(7, millpond_coap::Config::default(), config);
+    pair.stacks[1] = crate::pair::stack(7, millpond_coap::Config::default(), config);
     pair.application.observers.clear();
     pair.run_until(64 * SECOND);
     assert_eq!(pair.datagrams.len(), 2);
@@ -203,7 +203,7 @@ fn td_coap_obs_04_a_client_whose_registration_was_lost_registers_again() {
     pair.notify(b"news");
     pair.run_for(SECOND);
     assert_eq!(pair.answers(), [(b"news".to_vec(), true)]);
-    assert_eq!((pair.hosts[0].endpoint().subscriptions(), pair.hosts[1].observers()), (1, 1));
+    assert_eq!((pair.stacks[0].endpoint().subscriptions(), pair.stacks[1].observers()), (1, 1));
 }
 
 #[test]
@@ -219,7 +219,7 @@ fn what_is_still_fresh_is_not_registered_again() {
     // On the server it has taken the place of the first.
     let told = pair.take_told(SERVER);
     assert!(told.iter().any(|told| matches!(told, Told::Gone { why: Gone::Replaced, .. })), "{told:?}");
-    assert_eq!(pair.hosts[1].observers(), 1);
+    assert_eq!(pair.stacks[1].observers(), 1);
 }
 
 #[test]
@@ -228,7 +228,7 @@ fn an_observation_whose_server_is_gone_fails() {
     pair.lose = (2..100).collect();
     pair.settle();
     assert_eq!(pair.take_told(CLIENT), [Told::Failed { ask, why: AskFailure::Exchange(Failure::GaveUp) }]);
-    assert_eq!(pair.hosts[0].endpoint().subscriptions(), 0);
+    assert_eq!(pair.stacks[0].endpoint().subscriptions(), 0);
 }
 
 #[test]
@@ -265,10 +265,10 @@ fn only_get_and_fetch_observe() {
     let mut pair = Pair::serving(10, BlockSize::B256);
     let now = pair.now();
     let put = Ask::new(Code::PUT, PATH).observing();
-    assert!(pair.hosts[0].ask(now, SERVER, &put).unwrap_err().to_string().contains("only GET and FETCH"));
+    assert!(pair.stacks[0].ask(now, SERVER, &put).unwrap_err().to_string().contains("only GET and FETCH"));
     let long = body(2_000);
     let fetch = Ask::new(Code::FETCH, PATH).observing().with_body(&long);
-    assert!(pair.hosts[0].ask(now, SERVER, &fetch).unwrap_err().to_string().contains("must fit one block"));
+    assert!(pair.stacks[0].ask(now, SERVER, &fetch).unwrap_err().to_string().contains("must fit one block"));
     pair.ask(&Ask::new(Code::FETCH, PATH).observing().with_body(b"short"));
     pair.run_for(SECOND);
     pair.notify(&body(600));
@@ -278,13 +278,16 @@ fn only_get_and_fetch_observe() {
 }
 
 #[test]
-fn options_of_the_hosts_own_are_refused() {
+fn options_of_the_stacks_own_are_refused() {
     let mut pair = Pair::serving(10, BlockSize::B256);
     let now = pair.now();
     for number in [number::OBSERVE, number::BLOCK1, number::BLOCK2, number::SIZE1, number::SIZE2, number::REQUEST_TAG] {
         let options: &[(u16, &[u8])] = &[(number, b"")];
-        let refused = pair.hosts[0].ask(now, SERVER, &Ask::new(Code::GET, options)).unwrap_err();
-        assert_eq!(refused.to_string(), format!("option {number} is the host's own: it follows from the other fields"));
+        let refused = pair.stacks[0].ask(now, SERVER, &Ask::new(Code::GET, options)).unwrap_err();
+        assert_eq!(
+            refused.to_string(),
+            format!("option {number} is the stack's own: it follows from the other fields")
+        );
     }
     pair.application.answers = false;
     pair.get();
@@ -292,6 +295,6 @@ fn options_of_the_hosts_own_are_refused() {
     let now = pair.now();
     let id = pair.application.handed[0];
     let options: &[(u16, &[u8])] = &[(number::OBSERVE, b"")];
-    assert!(pair.hosts[1].answer(now, id, &Answer::new(Code::CONTENT, options)).is_err());
-    pair.hosts[1].answer(now, id, &Answer::new(Code::CONTENT, &[])).unwrap();
+    assert!(pair.stacks[1].answer(now, id, &Answer::new(Code::CONTENT, options)).is_err());
+    pair.stacks[1].answer(now, id, &Answer::new(Code::CONTENT, &[])).unwrap();
 }

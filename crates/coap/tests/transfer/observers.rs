@@ -77,7 +77,7 @@ fn non_confirmable_ones_are_paced_by_the_round_trip_time() {
     for (preset, pause) in [(Preset::RFC7252, 3 * SECOND), (Preset::LINUX_RTO, SECOND / 10)] {
         let mut pair = observed(|_, _, _| {});
         let now = pair.now();
-        pair.hosts[1].set_controller(now, CLIENT, preset.build()).unwrap();
+        pair.stacks[1].set_controller(now, CLIENT, preset.build()).unwrap();
         pair.drain(SERVER);
         pair.notify(b"confirmed");
         pair.run_for(10 * SECOND);
@@ -119,11 +119,11 @@ fn td_coap_obs_05_an_observer_that_does_not_acknowledge_is_given_up() {
     pair.run_for(SECOND);
     pair.notify(b"1");
     pair.run_for(60 * SECOND);
-    assert_eq!(pair.hosts[1].observers(), 1);
+    assert_eq!(pair.stacks[1].observers(), 1);
     pair.run_for(60 * SECOND);
     let told = pair.take_told(SERVER);
     assert!(matches!(told[..], [Told::Gone { why: Gone::Unreachable, .. }]), "{told:?}");
-    assert_eq!(pair.hosts[1].observers(), 0);
+    assert_eq!(pair.stacks[1].observers(), 0);
     assert_eq!(notifications(&pair, 2).len(), 5, "nothing follows");
 }
 
@@ -134,16 +134,16 @@ fn an_observer_can_be_dismissed_and_then_is_unknown() {
     let now = pair.now();
     pair.notify(b"under way");
     assert!(
-        pair.hosts[1].dismiss(now, id)
+        pair.stacks[1].dismiss(now, id)
             && !{
                 pair.drain(SERVER);
-                pair.hosts[1].dismiss(now, id)
+                pair.stacks[1].dismiss(now, id)
             }
     );
     pair.drain(SERVER);
-    assert_eq!(pair.hosts[1].notify(now, id, &Answer::new(Code::CONTENT, &[])), Err(Refused::UnknownObserver));
+    assert_eq!(pair.stacks[1].notify(now, id, &Answer::new(Code::CONTENT, &[])), Err(Refused::UnknownObserver));
     pair.run_for(60 * SECOND);
-    assert_eq!(pair.hosts[1].endpoint().exchanges(), 0);
+    assert_eq!(pair.stacks[1].endpoint().exchanges(), 0);
     assert_eq!(pair.take_told(SERVER), []);
 }
 
@@ -165,10 +165,10 @@ fn as_many_observers_as_may_be_and_then_plain_answers() {
     for token in 0..4_u8 {
         pair.inject_from(8, SERVER, &register(token.into(), &[token]));
     }
-    assert_eq!(pair.hosts[1].observers(), 5);
+    assert_eq!(pair.stacks[1].observers(), 5);
     // One that registers again takes its own place.
     pair.inject_from(7, SERVER, &register(100, &[0]));
-    assert_eq!(pair.hosts[1].observers(), 5);
+    assert_eq!(pair.stacks[1].observers(), 5);
     let told = pair.take_told(SERVER);
     assert_eq!(told.iter().filter(|told| matches!(told, Told::Gone { why: Gone::Replaced, .. })).count(), 1);
 }
@@ -188,7 +188,7 @@ fn observers_of_one_resource_are_told_apart_by_their_tokens() {
     // It is rejected: that one is gone and no other.
     let [_, _, high, low] = pair.datagrams[from].2[..4] else { panic!("too short") };
     pair.inject_from(7, SERVER, &[0x70, 0, high, low]);
-    assert_eq!(pair.hosts[1].observers(), 3);
+    assert_eq!(pair.stacks[1].observers(), 3);
     assert!(pair.take_told(SERVER).contains(&Told::Gone { observer: ids[2], why: Gone::Rejected }));
 }
 
@@ -202,14 +202,14 @@ fn a_last_notification_is_confirmable_and_nothing_follows_it() {
     pair.notify(b"");
     pair.run_for(SECOND);
     assert_eq!(notifications(&pair, from).iter().map(|sent| sent.1).collect::<Vec<_>>(), [Kind::Confirmable]);
-    assert_eq!(pair.hosts[1].observers(), 0);
+    assert_eq!(pair.stacks[1].observers(), 0);
     assert_eq!(pair.take_told(SERVER), []);
 }
 
 #[test]
 fn a_registration_answered_late_is_a_registration() {
     let mut pair = observed(|_, endpoint, _| endpoint.ack_delay = Span::ZERO);
-    assert_eq!(pair.hosts[1].observers(), 1);
+    assert_eq!(pair.stacks[1].observers(), 1);
     pair.notify(b"news");
     pair.run_for(5 * SECOND);
     assert_eq!(pair.answers(), [(b"news".to_vec(), true)]);
@@ -224,7 +224,7 @@ fn sequence_numbers_go_round_after_24_bits() {
         pair.run_for(SECOND / 2);
     }
     assert_eq!(pair.answers().len(), 300);
-    assert_eq!(pair.hosts[0].counters().stale, 0);
+    assert_eq!(pair.stacks[0].counters().stale, 0);
 }
 
 /// Whatever the application wishes for, a notification is confirmable every hour: who has vanished is forgotten.
@@ -238,7 +238,7 @@ fn an_observer_that_has_vanished_is_forgotten_within_little_more_than_an_hour() 
     // From now on nothing arrives.
     pair.lose = (pair.datagrams.len()..10_000).collect();
     let mut minutes = 0;
-    while pair.hosts[1].observers() > 0 {
+    while pair.stacks[1].observers() > 0 {
         pair.notify(&[minutes as u8]);
         pair.run_for(60 * SECOND);
         minutes += 1;
@@ -260,7 +260,7 @@ fn who_never_answered_anything_is_sent_one_notification_and_not_one_for_each_of_
     for observer in pair.application.observers.clone() {
         let answer = Answer::new(Code::CONTENT, &[]).with_body(b"x");
         let now = pair.now();
-        pair.hosts[1].notify(now, observer, &answer).unwrap();
+        pair.stacks[1].notify(now, observer, &answer).unwrap();
         pair.drain(SERVER);
     }
     pair.run();

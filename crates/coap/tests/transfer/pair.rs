@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use millpond_coap::Output;
 use millpond_coap::block::BlockSize;
 use millpond_coap::message::{Code, Kind, Message, number};
-use millpond_coap::transfer::{Answer, Ask, AskFailure, AskId, Config, Event, Gone, Host, ObserverId, SharedBody};
+use millpond_coap::transfer::{Answer, Ask, AskFailure, AskId, CoapStack, Config, Event, Gone, ObserverId, SharedBody};
 use millpond_coap::{Endpoint, Identities, RequestId};
 use millpond_control::{AnyController, ChanceSeed, Instant, Preset, SettingValue, Span};
 
@@ -25,7 +25,7 @@ pub(crate) fn steady() -> AnyController {
     controller
 }
 
-pub(crate) fn host(node: u32, endpoint: millpond_coap::Config, config: Config) -> Host<Endpoint<u8>> {
+pub(crate) fn stack(node: u32, endpoint: millpond_coap::Config, config: Config) -> CoapStack<Endpoint<u8>> {
     known_by(node, endpoint, config, Identities::counted())
 }
 
@@ -34,11 +34,11 @@ pub(crate) fn known_by(
     endpoint: millpond_coap::Config,
     config: Config,
     identities: Identities,
-) -> Host<Endpoint<u8>> {
+) -> CoapStack<Endpoint<u8>> {
     let endpoint = Endpoint::new(endpoint, steady(), ChanceSeed::new(1), node, identities).unwrap();
     // Unvalidated peers from 128 on are in a network of their own.
     let endpoint = endpoint.with_paths(|address| u64::from(address >> 7));
-    Host::new(endpoint, config, ChanceSeed::new(1)).unwrap()
+    CoapStack::new(endpoint, config, ChanceSeed::new(1)).unwrap()
 }
 
 /// Bytes none of whose blocks are alike.
@@ -98,7 +98,7 @@ pub(crate) struct Application {
 
 pub(crate) struct Pair {
     pub(crate) now: u64,
-    pub(crate) hosts: [Host<Endpoint<u8>>; 2],
+    pub(crate) stacks: [CoapStack<Endpoint<u8>>; 2],
     /// Numbers of the datagrams that get lost, in the order of sending, both ways counted together.
     pub(crate) lose: BTreeSet<usize>,
     /// Delays of datagrams that take longer or less long than usual.
@@ -115,11 +115,11 @@ impl Pair {
         let make = |node: u8| {
             let (mut endpoint, mut config) = (millpond_coap::Config::default(), Config::default());
             change(node, &mut endpoint, &mut config);
-            host(node.into(), endpoint, config)
+            stack(node.into(), endpoint, config)
         };
         Self {
             now: 0,
-            hosts: [make(CLIENT), make(SERVER)],
+            stacks: [make(CLIENT), make(SERVER)],
             lose: BTreeSet::new(),
             delays: BTreeMap::new(),
             datagrams: Vec::new(),
@@ -165,7 +165,7 @@ impl Pair {
 
     pub(crate) fn ask(&mut self, ask: &Ask<'_>) -> AskId {
         let now = self.now();
-        let id = self.hosts[0].ask(now, SERVER, ask).unwrap();
+        let id = self.stacks[0].ask(now, SERVER, ask).unwrap();
         self.drain(CLIENT);
         id
     }
@@ -176,7 +176,7 @@ impl Pair {
 
     pub(crate) fn cancel(&mut self, ask: AskId) -> bool {
         let now = self.now();
-        let was_open = self.hosts[0].cancel(now, ask);
+        let was_open = self.stacks[0].cancel(now, ask);
         self.drain(CLIENT);
         was_open
     }
@@ -199,7 +199,7 @@ impl Pair {
                 None => Answer::new(*code, &options).with_body(body),
             };
             let answer = Answer { kind: *kind, block: *block, ..form };
-            self.hosts[1].notify(now, id, &answer).unwrap();
+            self.stacks[1].notify(now, id, &answer).unwrap();
             self.drain(SERVER);
         }
     }
@@ -211,7 +211,7 @@ impl Pair {
 
     pub(crate) fn inject_from(&mut self, from: u8, to: u8, datagram: &[u8]) {
         let now = self.now();
-        self.hosts[usize::from(to)].receive(now, from, datagram);
+        self.stacks[usize::from(to)].receive(now, from, datagram);
         self.drain(to);
     }
 
@@ -269,7 +269,7 @@ impl Pair {
 
     /// Runs until nothing is under way and no ask is open; what is kept may still be kept.
     pub(crate) fn settle(&mut self) {
-        while self.hosts[0].asks() > 0 || !self.wire.is_empty() {
+        while self.stacks[0].asks() > 0 || !self.wire.is_empty() {
             let next = self.wire.first().map_or(u64::MAX, |first| first.0).min(self.sleeps[0]).min(self.sleeps[1]);
             assert!(next < u64::MAX, "nothing will ever happen");
             self.run_until(next);
@@ -281,7 +281,7 @@ impl Pair {
         let mut asked = Vec::new();
         for step in 0.. {
             assert!(step < 2_000, "draining does not end");
-            match self.hosts[usize::from(side)].poll(now) {
+            match self.stacks[usize::from(side)].poll(now) {
                 Output::Transmit(transmit) => {
                     let number = self.datagrams.len();
                     if !self.lose.contains(&number) && transmit.to < 2 {
@@ -350,10 +350,10 @@ impl Pair {
         let answer = Answer { kind: *kind, block: *block, is_proved: *knows, ..form };
         let now = Instant::from_micros(self.now);
         if wants_to_observe && self.application.accepts {
-            let observer = self.hosts[1].accept_observer(now, id, &answer).unwrap();
+            let observer = self.stacks[1].accept_observer(now, id, &answer).unwrap();
             self.application.observers.extend(observer);
         } else {
-            self.hosts[1].answer(now, id, &answer).unwrap();
+            self.stacks[1].answer(now, id, &answer).unwrap();
         }
         true
     }

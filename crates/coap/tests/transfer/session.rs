@@ -1,4 +1,4 @@
-//! What must hold of two hosts whatever they are asked to do and whatever their path does. Also the body of the fuzz
+//! What must hold of two stacks whatever they are asked to do and whatever their path does. Also the body of the fuzz
 //! target `transfers`.
 //!
 //! A session is read from bytes: first the configuration, then one operation after the other. Datagrams may be lost,
@@ -10,7 +10,7 @@ use millpond_coap::Output;
 use millpond_coap::block::BlockSize;
 use millpond_coap::block::robust::BurstParameters;
 use millpond_coap::message::{Code, Kind, number};
-use millpond_coap::transfer::{Answer, Ask, AskId, Config, Event, Host, ObserverId};
+use millpond_coap::transfer::{Answer, Ask, AskId, CoapStack, Config, Event, ObserverId};
 use millpond_coap::{Duplicates, Endpoint, Identities, RequestId};
 use millpond_control::{ChanceSeed, Instant, Preset};
 
@@ -48,7 +48,7 @@ impl<'b> Source<'b> {
 }
 
 struct Actor {
-    host: Host<Endpoint<u8>>,
+    stack: CoapStack<Endpoint<u8>>,
     open: BTreeSet<AskId>,
     asked: Vec<(RequestId, bool, usize)>,
     observers: Vec<ObserverId>,
@@ -97,7 +97,7 @@ impl Session {
             let endpoint =
                 Endpoint::new(settings, controller, ChanceSeed::new(3), node, Identities::counted()).unwrap();
             Actor {
-                host: Host::new(endpoint, config, ChanceSeed::new(4)).unwrap(),
+                stack: CoapStack::new(endpoint, config, ChanceSeed::new(4)).unwrap(),
                 open: BTreeSet::new(),
                 asked: Vec::new(),
                 observers: Vec::new(),
@@ -150,15 +150,15 @@ impl Session {
                 let some = source.some();
                 if let Some(ask) = actor.open.iter().nth(some % actor.open.len().max(1)).copied() {
                     let over = match some & 128 {
-                        0 => actor.host.cancel(self.now, ask),
-                        _ => actor.host.forget(self.now, ask),
+                        0 => actor.stack.cancel(self.now, ask),
+                        _ => actor.stack.forget(self.now, ask),
                     };
                     assert!(over);
                     self.drain(who);
                     assert!(!self.actors[who].open.contains(&ask));
                 } else if let Some(observer) = actor.observers.pop() {
                     // Gone already, if it was told the last that there is to tell.
-                    let _ = actor.host.dismiss(self.now, observer);
+                    let _ = actor.stack.dismiss(self.now, observer);
                     self.drain(who);
                 }
             }
@@ -181,7 +181,7 @@ impl Session {
             ..Ask::new(code, &[(number::URI_PATH, b"state")]).with_body(&body)
         };
         let to = if shape & 24 == 24 { 5 } else { 1 - who as u8 };
-        if let Ok(id) = self.actors[who].host.ask(self.now, to, &ask) {
+        if let Ok(id) = self.actors[who].stack.ask(self.now, to, &ask) {
             assert!(self.actors[who].open.insert(id), "a name is given once");
         }
         self.drain(who);
@@ -198,7 +198,7 @@ impl Session {
         let code = if some & 64 == 0 { Code::CONTENT } else { Code::NOT_FOUND };
         let answer = Answer::new(code, &[]).with_body(if some & 64 == 0 { &body } else { b"no" });
         let refused = if wants_to_observe && some & 128 == 0 {
-            match actor.host.accept_observer(self.now, id, &answer) {
+            match actor.stack.accept_observer(self.now, id, &answer) {
                 Ok(observer) => {
                     actor.observers.extend(observer);
                     None
@@ -206,12 +206,12 @@ impl Session {
                 Err(refused) => Some(refused),
             }
         } else {
-            actor.host.answer(self.now, id, &answer).err()
+            actor.stack.answer(self.now, id, &answer).err()
         };
         self.drain(who);
         if refused.is_some() {
             // For want of room, or it lay for too long: nothing more is said.
-            let _ = self.actors[who].host.reject(self.now, id);
+            let _ = self.actors[who].stack.reject(self.now, id);
             self.drain(who);
         }
     }
@@ -227,7 +227,7 @@ impl Session {
         let kind = [None, None, Some(Kind::Confirmable), Some(Kind::NonConfirmable)][some >> 4 & 3];
         let answer = Answer { kind, ..Answer::new(code, &[]).with_body(if is_last { b"no" } else { &body }) };
         // Once it has left the observer is gone; until then it may yet be told to be.
-        let _ = actor.host.notify(self.now, observer, &answer);
+        let _ = actor.stack.notify(self.now, observer, &answer);
         self.drain(who);
     }
 
@@ -264,7 +264,7 @@ impl Session {
 
     fn deliver(&mut self, (from, to, bytes): &(u8, u8, Vec<u8>)) {
         let Some(actor) = self.actors.get_mut(usize::from(*to)) else { return };
-        actor.host.receive(self.now, *from, bytes);
+        actor.stack.receive(self.now, *from, bytes);
         self.drain(usize::from(*to));
     }
 
@@ -273,7 +273,7 @@ impl Session {
         let (now, actor) = (*now, &mut actors[who]);
         let mut outputs = 0;
         loop {
-            match actor.host.poll(now) {
+            match actor.stack.poll(now) {
                 Output::Transmit(transmit) => wire.push((who as u8, transmit.to, transmit.bytes.to_vec())),
                 Output::Trace(_) | Output::Event(Event::Refused { .. }) => {}
                 Output::Event(Event::Request { id, body, wants_to_observe, .. }) => {
@@ -308,9 +308,9 @@ impl Session {
             outputs += 1;
             assert!(outputs < 10_000, "draining does not end");
         }
-        assert_eq!(actor.host.asks() as usize, actor.open.len());
-        assert!(actor.host.observers() <= 4 && actor.host.asks() <= 6);
-        assert!(actor.host.memory() <= self.most, "{} bytes of {}", actor.host.memory(), self.most);
+        assert_eq!(actor.stack.asks() as usize, actor.open.len());
+        assert!(actor.stack.observers() <= 4 && actor.stack.asks() <= 6);
+        assert!(actor.stack.memory() <= self.most, "{} bytes of {}", actor.stack.memory(), self.most);
     }
 
     /// Nothing more comes in: everything must end, in bounded time.
@@ -325,7 +325,7 @@ impl Session {
         }
         for actor in &self.actors {
             assert!(actor.open.is_empty(), "an ask has no end");
-            assert_eq!((actor.host.kept(), actor.host.endpoint().exchanges()), (0, 0));
+            assert_eq!((actor.stack.kept(), actor.stack.endpoint().exchanges()), (0, 0));
         }
     }
 }

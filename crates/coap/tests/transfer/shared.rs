@@ -37,7 +37,7 @@ fn the_first_block_of_a_long_body_is_neither_hashed_nor_copied_anew_for_anybody(
         }
     });
     assert!(allocated.bytes_total < 2 * LENGTH as u64, "{} bytes for 200 of them", allocated.bytes_total);
-    assert_eq!(pair.hosts[1].kept(), 200);
+    assert_eq!(pair.stacks[1].kept(), 200);
     let tag = shared.tag().to_be_bytes();
     for (_, _, datagram) in &pair.datagrams[..] {
         let answer = Message::parse(datagram).unwrap();
@@ -58,11 +58,11 @@ fn states_that_wait_for_many_observers_are_held_once() {
         pair.inject_from(from, SERVER, b"\x40\x01\x00\x01\x60\x55large");
     }
     assert_eq!(pair.application.observers.len(), 100);
-    let before = pair.hosts[1].memory();
+    let before = pair.stacks[1].memory();
     for state in 0..3 {
         pair.application.shared = Some(SharedBody::new(vec![state; LENGTH]));
         pair.tell_observers();
     }
-    let more = pair.hosts[1].memory() - before;
+    let more = pair.stacks[1].memory() - before;
     assert!(more < 3 * LENGTH, "{more} bytes: one that waits, one that left, and places");
 }

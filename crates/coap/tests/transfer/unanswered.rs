@@ -27,7 +27,7 @@ impl Hushing {
     fn hush(&mut self) {
         let now = self.0.now();
         for id in std::mem::take(&mut self.0.application.handed) {
-            self.0.hosts[1].hush(now, id).unwrap();
+            self.0.stacks[1].hush(now, id).unwrap();
             self.0.drain(SERVER);
         }
         self.0.run_for(SECOND / 5);
@@ -35,7 +35,7 @@ impl Hushing {
 
     fn let_go(&mut self, ask: millpond_coap::transfer::AskId) -> bool {
         let now = self.0.now();
-        let was_so = self.0.hosts[0].let_go(now, ask);
+        let was_so = self.0.stacks[0].let_go(now, ask);
         self.0.drain(CLIENT);
         was_so
     }
@@ -51,7 +51,7 @@ fn who_wants_none_is_told_that_it_was_acknowledged_or_left() {
         assert_eq!(hushing.0.take_told(CLIENT), [Told::Unanswered { ask, is_acknowledged }]);
         let asked = Told::Asked { code: Code::PUT, body: b"22.5".to_vec(), observe: false };
         assert_eq!(hushing.0.take_told(SERVER), [asked]);
-        assert_eq!((hushing.0.hosts[0].asks(), hushing.0.hosts[0].counters().failed), (0, 0));
+        assert_eq!((hushing.0.stacks[0].asks(), hushing.0.stacks[0].counters().failed), (0, 0));
     }
 }
 
@@ -90,7 +90,7 @@ fn who_wants_some_is_unanswered_by_its_deadline_or_once_it_waits_no_more() {
         hushing.hush();
         hushing.0.settle();
         assert_eq!(hushing.0.take_told(CLIENT), [Told::Unanswered { ask, is_acknowledged }]);
-        assert_eq!(hushing.0.hosts[0].endpoint().exchanges(), 0);
+        assert_eq!(hushing.0.stacks[0].endpoint().exchanges(), 0);
     }
 }
 
@@ -112,14 +112,14 @@ fn what_nobody_acknowledges_by_its_deadline_fails_and_is_not_let_go() {
         let deadline = Some(Instant::from_micros(pair.now + SECOND));
         let ask = pair.ask(&Ask { deadline, ..put(options, Kind::Confirmable) });
         let now = pair.now();
-        assert!(!pair.hosts[0].let_go(now, ask));
+        assert!(!pair.stacks[0].let_go(now, ask));
         pair.run_for(2 * SECOND);
         assert_eq!(pair.take_told(CLIENT), [Told::Failed { ask, why: AskFailure::Deadline }]);
     }
     // And what wants all responses is not cancelled, whatever became of it.
     let ask = pair.ask(&put(&[(number::URI_PATH, b"large")], Kind::NonConfirmable));
     let now = pair.now();
-    assert!(!pair.hosts[0].let_go(now, ask));
+    assert!(!pair.stacks[0].let_go(now, ask));
     assert!(pair.cancel(ask));
 }
 
@@ -129,7 +129,7 @@ fn what_needs_responses_to_go_on_cannot_do_without() {
     let (now, long) = (pair.now(), body(1_025));
     let several = put(NOTHING, Kind::Confirmable).with_body(&long);
     for ask in [several, Ask::new(Code::GET, ERRORS).observing()] {
-        assert_eq!(pair.hosts[0].ask(now, SERVER, &ask), Err(Refused::NeedsResponses));
+        assert_eq!(pair.stacks[0].ask(now, SERVER, &ask), Err(Refused::NeedsResponses));
     }
     // What is short goes without bursts.
     let ask = pair.ask(&put(NOTHING, Kind::NonConfirmable).in_bursts());

@@ -7,7 +7,7 @@ use millpond_coap::Output;
 use millpond_coap::block::robust::BurstParameters;
 use millpond_coap::message::{Code, Message, number};
 use millpond_coap::transfer::{
-    ALWAYS, Answer, Ask, Config, ECHO_LENGTH, Event, FACTOR, Host, Limit, ObserverId, Standing, Validation,
+    ALWAYS, Answer, Ask, CoapStack, Config, ECHO_LENGTH, Event, FACTOR, Limit, ObserverId, Standing, Validation,
 };
 use millpond_coap::{Endpoint, Identities, RequestId};
 use millpond_control::{ChanceSeed, Instant, Preset};
@@ -41,7 +41,7 @@ impl Validation<u8> for Known {
 
 /// A server that is asked from a forged address, and what comes and goes there.
 struct Server {
-    host: Host<Endpoint<u8>>,
+    stack: CoapStack<Endpoint<u8>>,
     now: u64,
     came: usize,
     sent: Vec<Vec<u8>>,
@@ -54,20 +54,20 @@ impl Server {
         let endpoint = millpond_coap::Config { longest_token: 300, ..Default::default() };
         let endpoint = Endpoint::new(endpoint, Preset::RFC7252.build(), chance, 0, Identities::counted()).unwrap();
         let config = Config { q_block: Some(BurstParameters::RFC9177), ..Config::DEFAULT };
-        let mut host = Host::new(endpoint, config, chance).unwrap();
-        host.validate_by(Known { remembers });
-        Self { host, now: 0, came: 0, sent: Vec::new(), asked: VecDeque::new() }
+        let mut stack = CoapStack::new(endpoint, config, chance).unwrap();
+        stack.validate_by(Known { remembers });
+        Self { stack, now: 0, came: 0, sent: Vec::new(), asked: VecDeque::new() }
     }
 
     fn now(&self) -> Instant {
         Instant::from_micros(self.now)
     }
 
-    /// Takes what the host says; when it wants to be asked again.
+    /// Takes what the stack says; when it wants to be asked again.
     fn drain(&mut self) -> Option<u64> {
         let now = self.now();
         loop {
-            match self.host.poll(now) {
+            match self.stack.poll(now) {
                 Output::Transmit(transmit) => self.sent.push(transmit.bytes.to_vec()),
                 Output::Event(Event::Request { id, .. }) => self.asked.push_back(id),
                 Output::Event(_) | Output::Trace(_) => {}
@@ -80,7 +80,7 @@ impl Server {
 
     fn take(&mut self, datagram: &[u8]) {
         self.came += datagram.len() + AROUND;
-        self.host.receive(self.now(), PEER, datagram);
+        self.stack.receive(self.now(), PEER, datagram);
         self.drain();
     }
 
@@ -95,7 +95,7 @@ impl Server {
 
     fn answer(&mut self, code: Code, options: &[(u16, &[u8])], body: &[u8]) {
         let id = self.asked.pop_front().unwrap();
-        self.host.answer(self.now(), id, &Answer::new(code, options).with_body(body)).unwrap();
+        self.stack.answer(self.now(), id, &Answer::new(code, options).with_body(body)).unwrap();
         self.drain();
     }
 
@@ -106,14 +106,14 @@ impl Server {
     fn accept(&mut self, length: usize) -> Option<ObserverId> {
         let (id, body) = (self.asked.pop_front().unwrap(), body(length));
         let observer =
-            self.host.accept_observer(self.now(), id, &Answer::new(Code::CONTENT, &[]).with_body(&body)).unwrap();
+            self.stack.accept_observer(self.now(), id, &Answer::new(Code::CONTENT, &[]).with_body(&body)).unwrap();
         self.drain();
         observer
     }
 
     fn notify(&mut self, observer: ObserverId, length: usize) {
         let state = body(length);
-        self.host.notify(self.now(), observer, &Answer::new(Code::CONTENT, &[]).with_body(&state)).unwrap();
+        self.stack.notify(self.now(), observer, &Answer::new(Code::CONTENT, &[]).with_body(&state)).unwrap();
         self.drain();
     }
 
@@ -269,7 +269,7 @@ const KINDS: &[(&str, Make)] = &[
         let observer = server.accept(4).unwrap();
         server.notify(observer, 4);
         server.wait(400);
-        assert_eq!(server.host.observers(), 0);
+        assert_eq!(server.stack.observers(), 0);
     }),
     ("an observation of what is long", |server| {
         server.take(OBSERVE);
@@ -286,11 +286,11 @@ const KINDS: &[(&str, Make)] = &[
             server.take(&[0x60, 0, id[0], id[1]]);
             server.wait(5);
         }
-        assert_eq!(server.host.observers(), 1);
+        assert_eq!(server.stack.observers(), 1);
     }),
     ("an answer to a group", |server| {
         server.came += NON.len() + AROUND;
-        server.host.receive_by_group(server.now(), PEER, NON);
+        server.stack.receive_by_group(server.now(), PEER, NON);
         server.drain();
         server.content(5_000);
         server.wait(10);
@@ -340,11 +340,11 @@ const KINDS: &[(&str, Make)] = &[
         server.wait(400);
     }),
     ("a piece that the application has cut", |server| {
-        server.host.take_pieces(Box::new(|_, _| true));
+        server.stack.take_pieces(Box::new(|_, _| true));
         server.take(&with(1, b"\xc1\x06"));
         let id = server.asked.pop_front().unwrap();
         let (now, piece) = (server.now(), body(1_024));
-        server.host.answer(now, id, &Answer::new(Code::CONTENT, &[]).with_body(&piece).as_piece()).unwrap();
+        server.stack.answer(now, id, &Answer::new(Code::CONTENT, &[]).with_body(&piece).as_piece()).unwrap();
         server.drain();
         assert_eq!(server.last().code, Code::UNAUTHORIZED);
     }),
@@ -408,7 +408,7 @@ fn forged_requests_in_a_validated_name_draw_a_block_each() {
 #[test]
 fn our_client_goes_on_with_large_blocks() {
     let mut pair = Pair::serving(5_000, millpond_coap::block::BlockSize::B1024);
-    pair.hosts[1].validate_by(Known { remembers: false });
+    pair.stacks[1].validate_by(Known { remembers: false });
     pair.ask(&Ask { ..get() });
     pair.settle();
     let told = pair.take_told(0);

@@ -79,7 +79,7 @@ fn one_body_that_many_fetch_is_kept_once() {
     for from in 2..=201 {
         pair.inject_from(from, SERVER, b"\x40\x01\x00\x01\xb5large");
     }
-    assert_eq!(pair.hosts[1].kept(), 200);
+    assert_eq!(pair.stacks[1].kept(), 200);
     pair.take_told(SERVER);
     for from in 2..=201 {
         pair.inject_from(from, SERVER, b"\x40\x01\x00\x02\xb5large\xc1\x10");
@@ -89,10 +89,10 @@ fn one_body_that_many_fetch_is_kept_once() {
     pair.application.shared = Some(SharedBody::new(body(100_001)));
     for from in 2..=201 {
         pair.inject_from(from, SERVER, b"\x40\x01\x00\x03\xb5large");
-        let endpoint = pair.hosts[1].endpoint().memory();
-        assert!(pair.hosts[1].memory() - endpoint < 260_000, "{}", pair.hosts[1].memory() - endpoint);
+        let endpoint = pair.stacks[1].endpoint().memory();
+        assert!(pair.stacks[1].memory() - endpoint < 260_000, "{}", pair.stacks[1].memory() - endpoint);
     }
-    assert!(pair.hosts[1].kept() > 100);
+    assert!(pair.stacks[1].kept() > 100);
 }
 
 /// For the first of many blocks of 16 bytes, or a later one, of what has a path of its sender's.
@@ -141,7 +141,7 @@ fn what_proved_peers_are_reading_stays_whatever_unvalidated_peers_ask_for() {
     read_on(&mut pair, 10..19, |path| 20 + path as u8);
     // When their time is over, nothing is left.
     pair.run();
-    assert_eq!(pair.hosts[1].kept(), 0);
+    assert_eq!(pair.stacks[1].kept(), 0);
 }
 
 #[test]
@@ -163,7 +163,7 @@ fn a_transfer_goes_on_behind_a_full_queue() {
     let mut others = 0;
     let now = pair.now();
     // One is under way, 64 wait.
-    while pair.hosts[0].ask(now, SERVER, &crate::pair::get()).is_ok() {
+    while pair.stacks[0].ask(now, SERVER, &crate::pair::get()).is_ok() {
         pair.drain(CLIENT);
         others += 1;
     }
@@ -172,7 +172,7 @@ fn a_transfer_goes_on_behind_a_full_queue() {
     let whole = body(1_000);
     let answer = millpond_coap::transfer::Answer::new(Code::CONTENT, &[]).with_body(&whole);
     let first = pair.application.handed[0];
-    pair.hosts[1].answer(now, first, &answer).unwrap();
+    pair.stacks[1].answer(now, first, &answer).unwrap();
     pair.drain(SERVER);
     pair.run();
     let told = pair.take_told(CLIENT);
@@ -210,7 +210,7 @@ fn long_bodies_that_one_network_does_not_finish_leave_room_for_those_of_another(
         pair.inject(SERVER, &block(number, number));
         assert_eq!(code_of_last(&pair), if number < 99 { Code::CONTINUE } else { Code::CHANGED }, "block {number}");
     }
-    assert!(pair.hosts[1].memory() < 2_000_000);
+    assert!(pair.stacks[1].memory() < 2_000_000);
 }
 
 /// What is whole is kept for copies of its blocks, and is worth no more than what is on its way.
@@ -254,7 +254,7 @@ fn who_asks_in_several_blocks_is_answered_and_does_not_observe() {
             if *observe == observes && body.len() == 16 * usize::from(blocks)),
             "{told:?}"
         );
-        assert_eq!(pair.hosts[1].observers(), u32::from(observes));
+        assert_eq!(pair.stacks[1].observers(), u32::from(observes));
     }
 }
 
@@ -270,7 +270,7 @@ fn bodies_whose_names_were_made_to_collide_do_not_mix() {
     };
     let bodies = |identities| {
         let mut pair = Pair::new(|_, _, _| {});
-        pair.hosts[1] = known_by(1, Default::default(), Default::default(), identities);
+        pair.stacks[1] = known_by(1, Default::default(), Default::default(), identities);
         for (id, client, number) in [(1, 1, 0), (2, 2, 0), (3, 1, 1), (4, 2, 1)] {
             pair.inject(SERVER, &named(id, client, number));
         }
@@ -291,7 +291,7 @@ fn of_a_peer_that_is_no_more_no_body_and_no_representation_is_kept() {
     pair.inject_from(7, SERVER, b"\x40\x01\x01\x01\xb5large");
     pair.inject_from(8, SERVER, &block(0, 0));
     let now = pair.now();
-    let server = &mut pair.hosts[usize::from(SERVER)];
+    let server = &mut pair.stacks[usize::from(SERVER)];
     let before = server.memory();
     server.forget_peer(now, 7);
     assert!(before - server.memory() > 10_000);

@@ -115,7 +115,7 @@ fn a_last_block_that_comes_again_waits_for_the_answer_to_the_first() {
     let last = pair.datagrams[2].2.clone();
     pair.inject(SERVER, &last);
     assert_eq!(pair.asked(), 1);
-    assert_eq!(pair.hosts[1].endpoint().requests(), 1);
+    assert_eq!(pair.stacks[1].endpoint().requests(), 1);
 }
 
 #[test]
@@ -146,7 +146,7 @@ fn a_refusal_in_the_middle_is_the_answer() {
     let refusal = [&[0x64, 0x84, 0, 0], token.as_bytes()].concat();
     pair.inject(CLIENT, &refusal);
     assert_eq!(pair.take_told(CLIENT), [Told::Answer { ask, code: Code::NOT_FOUND, body: vec![], goes_on: false }]);
-    assert_eq!(pair.hosts[0].asks(), 0);
+    assert_eq!(pair.stacks[0].asks(), 0);
 }
 
 const DELAY_AND_MORE: u64 = SECOND / 10;
@@ -157,7 +157,7 @@ fn a_server_that_lost_the_beginning_gets_it_again() {
     pair.ask(&Ask { upload: BlockSize::B256, ..put(&body(1_000)) });
     pair.run_until(SECOND / 8);
     let config = millpond_coap::transfer::Config { block: BlockSize::B256, ..Default::default() };
-    pair.hosts[1] = crate::pair::host(7, millpond_coap::Config::default(), config);
+    pair.stacks[1] = crate::pair::stack(7, millpond_coap::Config::default(), config);
     pair.settle();
     arrived(&mut pair, 1_000);
     let numbers: Vec<_> = blocks(&pair, CLIENT).iter().map(|block| block.0).collect();

@@ -6,7 +6,7 @@ use embedded_nal_async::UnconnectedUdp;
 use millpond_coap::{
     Endpoint, Identities, Output,
     message::{Code, number},
-    transfer::{Answer, Config, Event, Host, ObserverId},
+    transfer::{Answer, CoapStack, Config, Event, ObserverId},
 };
 use millpond_control::{ChanceSeed, Instant, Preset};
 use millpond_embedded::Clock;
@@ -25,15 +25,15 @@ pub(crate) struct State {
     pub(crate) restarts: bool,
 }
 
-fn made() -> Host<Endpoint<SocketAddr>> {
+fn made() -> CoapStack<Endpoint<SocketAddr>> {
     let (controller, chance) = (Preset::RFC7252.build(), ChanceSeed::new(2));
     let endpoint = Endpoint::new(Default::default(), controller, chance, 1, Identities::counted()).unwrap();
-    Host::new(endpoint, Config::DEFAULT, chance).unwrap()
+    CoapStack::new(endpoint, Config::DEFAULT, chance).unwrap()
 }
 
 /// Serves for ever; looks at its state each tenth of a second.
 pub(crate) async fn serve(world: &World, mut socket: Socket<'_>, state: &RefCell<State>) {
-    let mut host = made();
+    let mut stack = made();
     let mut buffer = [0; 1_500];
     let local = super::world::host(0);
     loop {
@@ -45,7 +45,7 @@ pub(crate) async fn serve(world: &World, mut socket: Socket<'_>, state: &RefCell
             }
             let mut asked = None;
             let mut to_send = None;
-            match host.poll(world.now()) {
+            match stack.poll(world.now()) {
                 Output::Transmit(datagram) => to_send = Some((datagram.to, datagram.bytes.to_vec())),
                 Output::Event(Event::Request { id, message, body, wants_to_observe, .. }) => {
                     let mut state = state.borrow_mut();
@@ -67,7 +67,7 @@ pub(crate) async fn serve(world: &World, mut socket: Socket<'_>, state: &RefCell
             }
             let Some(asked) = asked else { continue };
             // What is left of the outputs leaves first.
-            while let Output::Transmit(datagram) = host.poll(world.now()) {
+            while let Output::Transmit(datagram) = stack.poll(world.now()) {
                 let (to, bytes) = (datagram.to, datagram.bytes.to_vec());
                 socket.send(local, to, &bytes).await.unwrap();
             }
@@ -76,9 +76,9 @@ pub(crate) async fn serve(world: &World, mut socket: Socket<'_>, state: &RefCell
             let options = [(number::CONTENT_FORMAT, &[][..]), (number::MAX_AGE, &[20][..])];
             let answer = Answer::new(Code::CONTENT, &options).with_body(&body);
             match asked {
-                Asked::Once(id) => host.answer(world.now(), id, &answer).unwrap(),
+                Asked::Once(id) => stack.answer(world.now(), id, &answer).unwrap(),
                 Asked::Observed(id) => {
-                    let observer = host.accept_observer(world.now(), id, &answer).unwrap();
+                    let observer = stack.accept_observer(world.now(), id, &answer).unwrap();
                     state.observers.extend(observer);
                 }
             }
@@ -86,19 +86,19 @@ pub(crate) async fn serve(world: &World, mut socket: Socket<'_>, state: &RefCell
         let at = Instant::from_micros(until);
         let socket_came = embassy_futures::select::select(socket.receive_into(&mut buffer), world.until(at)).await;
         if let embassy_futures::select::Either::First(Ok((length, _, from))) = socket_came {
-            host.receive(world.now(), from, &buffer[..length]);
+            stack.receive(world.now(), from, &buffer[..length]);
             continue;
         }
         let mut state = state.borrow_mut();
         if std::mem::take(&mut state.restarts) {
-            host = made();
+            stack = made();
             state.observers.clear();
         }
         if std::mem::take(&mut state.has_changed) {
             let body = state.body.clone();
             let options = [(number::MAX_AGE, &[20][..])];
             state.observers.retain(|observer| {
-                host.notify(world.now(), *observer, &Answer::new(Code::CONTENT, &options).with_body(&body)).is_ok()
+                stack.notify(world.now(), *observer, &Answer::new(Code::CONTENT, &options).with_body(&body)).is_ok()
             });
         }
     }

@@ -1,4 +1,4 @@
-//! Requests that a host was handed, and how their ends are told.
+//! Requests that a stack was handed, and how their ends are told.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -29,12 +29,12 @@ use crate::{
 
 type Quick<K, V> = HashMap<K, V, BuildHasherDefault<FxHasher>>;
 
-/// A request that a host was handed.
+/// A request that a stack was handed.
 #[derive(Debug)]
 pub(crate) struct Pending {
     pub(crate) number: RequestNumber,
     pub(crate) peer: SocketAddr,
-    /// The peer as the host knows it: over DTLS that of one session.
+    /// The peer as the stack knows it: over DTLS that of one session.
     to: Address,
     reply: Reply,
     started: Instant,
@@ -58,7 +58,7 @@ pub(crate) struct Ping {
     pub(crate) lane: usize,
     pub(crate) exchange: ExchangeId,
     pub(crate) peer: SocketAddr,
-    /// The peer as the host knows it.
+    /// The peer as the stack knows it.
     pub(crate) to: Address,
     pub(crate) started: Instant,
     pub(crate) reply: oneshot::Sender<Result<Duration, Error>>,
@@ -67,13 +67,13 @@ pub(crate) struct Ping {
 /// Where a request is.
 #[derive(Debug)]
 enum Known {
-    /// It waits for room at its host.
+    /// It waits for room at its stack.
     Held(Box<Wanted>),
-    /// The host has it.
+    /// The stack has it.
     UnderWay(usize, AskId),
 }
 
-/// All requests, by number; those under way also by what they are at their hosts.
+/// All requests, by number; those under way also by what they are at their stacks.
 #[derive(Debug, Default)]
 pub(crate) struct Asks {
     pending: Quick<(usize, AskId), Pending>,
@@ -109,7 +109,7 @@ impl Asks {
         self.held(number).map(|wanted| wanted.peer)
     }
 
-    /// Where the host knows a request.
+    /// Where the stack knows a request.
     pub(crate) fn find(&self, number: RequestNumber) -> Option<(usize, AskId)> {
         match self.numbers.get(&number) {
             Some(Known::UnderWay(lane, ask)) => Some((*lane, *ask)),
@@ -117,7 +117,7 @@ impl Asks {
         }
     }
 
-    /// A request waits for room at its host.
+    /// A request waits for room at its stack.
     fn hold(&mut self, wanted: Box<Wanted>) {
         self.numbers.insert(wanted.number, Known::Held(wanted));
     }
@@ -176,7 +176,7 @@ impl Asks {
         self.pending.iter().filter(|(_, pending)| is_meant(pending)).map(|(place, _)| *place).collect()
     }
 
-    /// A session over a lane is over, and with it what was asked in it. Returns what the host is to forget.
+    /// A session over a lane is over, and with it what was asked in it. Returns what the stack is to forget.
     pub(crate) fn end_session(&mut self, lane: usize, session: Address, error: &Error) -> Vec<AskId> {
         let is_of_it = |place: &(usize, AskId), pending: &Pending| place.0 == lane && pending.to == session;
         let of_it: Vec<_> =
@@ -241,7 +241,7 @@ impl Asks {
         self.end(place, Err(Error::Closed));
     }
 
-    /// The host of a socket told something of requests.
+    /// The stack of a socket told something of requests.
     pub(crate) fn event(&mut self, lane: usize, now: Instant, event: Event<'_, Address>) {
         match event {
             Event::Answer { ask, from, message, body, goes_on, sample, copies } => {
@@ -275,7 +275,7 @@ impl Asks {
                 self.gatherings.tell(lane, group, Err(lost));
             }
             Event::GroupOver { group } => self.gatherings.end(lane, group),
-            // A client has no resources; its host answers nothing by itself.
+            // A client has no resources; its stack answers nothing by itself.
             _ => {}
         }
     }

@@ -78,13 +78,13 @@ impl fmt::Debug for Settings {
 }
 
 impl Settings {
-    /// Requests that a host is handed for one peer at a time. Those that were acknowledged and wait for their response
+    /// Requests that a stack is handed for one peer at a time. Those that were acknowledged and wait for their response
     /// are among them; NSTART is the endpoint's.
     pub(crate) fn window(&self) -> u16 {
         self.transmission.nstart.saturating_mul(2).max(64)
     }
 
-    /// How the hosts below behave.
+    /// How the stacks below behave.
     pub(crate) fn transfer(&self) -> transfer::Config {
         let limits = transfer::Limits { asks: 1 << 20, bytes: 256 << 20, ..transfer::Limits::DEFAULT };
         transfer::Config { block: self.block, limits, ..transfer::Config::DEFAULT }

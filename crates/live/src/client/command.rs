@@ -86,7 +86,7 @@ pub(crate) struct Wanted {
 }
 
 impl Wanted {
-    /// What a host is to be asked, with these of its options.
+    /// What a stack is to be asked, with these of its options.
     pub(crate) fn ask<'a>(&'a self, options: &'a [(u16, &'a [u8])]) -> Ask<'a> {
         Ask {
             kind: self.kind,

@@ -1,6 +1,6 @@
 //! An observation that outlives the registrations that it stands on.
 //!
-//! The host below renews a registration when the newest state is out of date (Max-Age). What ends one for good is met here:
+//! The stack below renews a registration when the newest state is out of date (Max-Age). What ends one for good is met here:
 //! the server's last answer, a session or connection that is lost, a peer that does not answer.
 
 use std::{sync::PoisonError, time::Duration};

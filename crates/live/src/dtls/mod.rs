@@ -1,7 +1,7 @@
-//! Datagrams under DTLS (RFC 6347, RFC 9147; RFC 7252 §9 for CoAP): sessions between a socket and its host.
+//! Datagrams under DTLS (RFC 6347, RFC 9147; RFC 7252 §9 for CoAP): sessions between a socket and its stack.
 //!
 //! The protocol is `dimpl`'s. What is here decides which datagram belongs to which session, what a peer may cost before
-//! it is known, when a session ends, and gives the host a new peer for each session, so that nothing said in one counts
+//! it is known, when a session ends, and gives the stack a new peer for each session, so that nothing said in one counts
 //! in the next (RFC 7252 §9.1). Time is an argument as below; `dimpl` counts in the standard library's instants, and
 //! [`Origin`] converts.
 

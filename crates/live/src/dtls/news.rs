@@ -7,7 +7,7 @@ use crate::{Why, udp::Address};
 pub(crate) struct News {
     /// The peer.
     pub(crate) peer: Address,
-    /// The peer as the host knows it.
+    /// The peer as the stack knows it.
     pub(crate) inside: Address,
     pub(crate) what: Turn,
 }
@@ -28,7 +28,7 @@ pub(crate) enum Turn {
 /// What there is with a peer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Link {
-    /// A session that stands and is for the name that is asked for; the peer as the host knows it.
+    /// A session that stands and is for the name that is asked for; the peer as the stack knows it.
     Standing(Address),
     /// A handshake is under way.
     Rising,

@@ -123,7 +123,7 @@ impl Session {
         }
     }
 
-    /// The other side as the host knows it.
+    /// The other side as the stack knows it.
     pub(super) const fn inside(&self) -> Address {
         self.peer.in_session(self.number)
     }

@@ -76,7 +76,7 @@ pub(crate) struct Sessions {
     /// What chooses among handshakes.
     chance: u64,
     room: Vec<u8>,
-    /// Messages that came in, until the host has taken them.
+    /// Messages that came in, until the stack has taken them.
     plain: Vec<u8>,
     arrived: Vec<(Address, Range<usize>)>,
     pub(crate) news: Vec<News>,
@@ -174,7 +174,7 @@ impl Sessions {
         self.sessions.get(&peer.session()?)?.identity.as_ref()
     }
 
-    /// The peer of the session that stands with an address, as the host knows it.
+    /// The peer of the session that stands with an address, as the stack knows it.
     pub(crate) fn inside(&self, peer: Address) -> Option<Address> {
         self.places.get(&peer)?.standing.map(|number| peer.in_session(number))
     }
@@ -256,7 +256,7 @@ impl Sessions {
         true
     }
 
-    /// The messages that came in, to be handed to the host and [given back](Self::give_back).
+    /// The messages that came in, to be handed to the stack and [given back](Self::give_back).
     pub(crate) fn take(&mut self) -> (Vec<u8>, Vec<(Address, Range<usize>)>) {
         (std::mem::take(&mut self.plain), std::mem::take(&mut self.arrived))
     }

@@ -107,7 +107,7 @@ impl fmt::Debug for AccessHook {
 }
 
 impl AccessRecord {
-    /// Of a request that the host has refused by itself.
+    /// Of a request that the stack has refused by itself.
     pub(crate) fn refused(
         (peer, transport): (SocketAddr, Transport),
         message: &Message<'_>,

@@ -72,7 +72,7 @@ pub(crate) struct Place {
     bytes: usize,
 }
 
-/// Bytes of an answer that is on its way to the host, and for whom it is.
+/// Bytes of an answer that is on its way to the stack, and for whom it is.
 #[derive(Debug)]
 pub(crate) struct Held {
     admission: Arc<Admission>,

@@ -1,4 +1,4 @@
-//! Between hosts and handlers: what becomes of each request, whatever carried it.
+//! Between stacks and handlers: what becomes of each request, whatever carried it.
 
 mod acting;
 mod answering;
@@ -55,7 +55,7 @@ pub(crate) const ASK_AGAIN: u32 = 5;
 /// States for groups of observers that are made at a time by handlers that wait.
 const MOST_STATES: usize = 64;
 
-/// A request as a host hands it over.
+/// A request as a stack hands it over.
 #[derive(Debug)]
 pub(crate) struct Arrived {
     pub(crate) id: RequestId,
@@ -70,7 +70,7 @@ pub(crate) struct Arrived {
 }
 
 impl Arrived {
-    /// A request as the host told it: by its last message, and with its whole body.
+    /// A request as the stack told it: by its last message, and with its whole body.
     pub(crate) fn of(
         (id, message): (RequestId, &Message<'_>),
         body: Cow<'_, [u8]>,
@@ -83,7 +83,7 @@ impl Arrived {
     }
 }
 
-/// What a host is to do.
+/// What a stack is to do.
 #[derive(Debug)]
 pub(crate) enum Action {
     Answer {
@@ -287,7 +287,7 @@ impl Desk {
         while self.tasks.try_join_next().is_some() || self.unheard.try_join_next().is_some() {}
     }
 
-    /// The next thing that the host is to do. States for observers are made one after the other, so that what waits to be
+    /// The next thing that the stack is to do. States for observers are made one after the other, so that what waits to be
     /// done holds no more than one.
     pub(crate) fn action(&mut self) -> Option<Action> {
         while self.actions.is_empty() && self.states < MOST_STATES {

@@ -50,7 +50,7 @@ const FORGOTTEN: usize = MOST_PROVED / 8;
 /// Bytes of the time in a value; the rest is a hash.
 const TIME: usize = 4;
 
-/// Who has shown to be where it says, for the host that cuts answers and the desk that finds handlers.
+/// Who has shown to be where it says, for the stack that cuts answers and the desk that finds handlers.
 #[derive(Clone, Debug)]
 pub(crate) struct Reachability(Arc<Mutex<Proofs>>);
 

@@ -104,7 +104,7 @@ impl Router {
         self.resources.iter().any(|(_, resource)| resource.is_streaming)
     }
 
-    /// Says to hosts which requests come block by block.
+    /// Says to stacks which requests come block by block.
     pub(crate) fn takes_pieces(self: &Arc<Self>) -> TakesPieces {
         let router = Arc::clone(self);
         Box::new(move |method, path| {

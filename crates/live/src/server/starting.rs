@@ -30,7 +30,7 @@ use crate::{
     dtls::{ClientKeys, Keys, ServerKeys, Sessions},
     secrets,
     security::{ClientSecurity, Other, ServerSecurity},
-    socket::{DatagramHost, Lane, Order, Serving, SocketTask, keep_running},
+    socket::{DatagramStack, Lane, Order, Serving, SocketTask, keep_running},
     transfer,
     udp::{Address, Port, Role},
 };
@@ -159,7 +159,7 @@ impl ServerBuilder {
         server: &mut Server,
         bound: &mut Bound,
     ) -> Result<(), Error> {
-        let pattern = self.host()?;
+        let pattern = self.stack()?;
         let mut node = 0;
         let mut ports = Vec::new();
         let plain = self.udp.iter().map(|address| (None, address));
@@ -208,15 +208,15 @@ impl ServerBuilder {
                 let desk = Desk::new(Arc::clone(&router), limits, reachability, admission, policing, telling, accesses);
                 let is_plain = keys.is_none();
                 let sessions = keys.map(|keys| Sessions::standard(keys, clock.origin()));
-                let mut host = pattern.sibling(number);
+                let mut stack = pattern.sibling(number);
                 if let Some(takes_pieces) = takes_pieces() {
-                    host.take_pieces(takes_pieces);
+                    stack.take_pieces(takes_pieces);
                 }
                 // A session has shown where it is (RFC 6347 §4.2.1, RFC 9147 §5.1).
                 if is_plain {
-                    host.validate_by(validation);
+                    stack.validate_by(validation);
                 }
-                let mut lane = Lane::new(0, Arc::clone(&port), host, sessions);
+                let mut lane = Lane::new(0, Arc::clone(&port), stack, sessions);
                 lane.vet_complaints();
                 lane.shares_by_identity = is_by_identity;
                 number = number.wrapping_add(sockets);
@@ -311,8 +311,8 @@ impl ServerBuilder {
         })
     }
 
-    /// A host that the workers' are made like.
-    fn host(&self) -> Result<DatagramHost, Error> {
+    /// A stack that the workers' are made like.
+    fn stack(&self) -> Result<DatagramStack, Error> {
         let received = self.longest_datagram.max(datagram_with(self.longest_token));
         let config = Config {
             transmission: self.transmission,
@@ -347,7 +347,7 @@ impl ServerBuilder {
             limits,
             ..transfer::Config::DEFAULT
         };
-        DatagramHost::new(endpoint, config, jitter)
+        DatagramStack::new(endpoint, config, jitter)
             .map_err(|error| Error::Setting { name: "transfer", reason: error.to_string() })
     }
 }

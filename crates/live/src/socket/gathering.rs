@@ -70,7 +70,7 @@ impl SocketTask {
         let asked = options.lend(|options| {
             let ask = Ask { body: &payload, early: block, longest, ..Ask::new(method, options) };
             // What it says is told before it is known whose it is; nothing that concerns an answer is among it.
-            self.on_host(at, now, |host| host.ask_group(now, Address::of(group), &ask, span(period)))
+            self.on_stack(at, now, |stack| stack.ask_group(now, Address::of(group), &ask, span(period)))
         });
         let id = asked.ok_or(Error::Closed)?.map_err(Error::not_sent)?;
         self.events.requests.gatherings.all.push(Gathering { number, lane: at, id, group, answers });
@@ -82,13 +82,13 @@ impl SocketTask {
         let all = &mut self.events.requests.gatherings.all;
         let Some(place) = all.iter().position(|gathering| gathering.number == number) else { return };
         let Gathering { lane, id, .. } = all.swap_remove(place);
-        self.on_host(lane, now, |host| host.forget_group(now, id));
+        self.on_stack(lane, now, |stack| stack.forget_group(now, id));
     }
 
     /// Everything is cancelled.
     pub(super) fn stop_all_gathering(&mut self, now: Instant) {
         while let Some(gathering) = self.events.requests.gatherings.all.pop() {
-            self.on_host(gathering.lane, now, |host| host.forget_group(now, gathering.id));
+            self.on_stack(gathering.lane, now, |stack| stack.forget_group(now, gathering.id));
         }
     }
 
@@ -99,7 +99,7 @@ impl SocketTask {
             let Gathering { lane, id, answers, .. } = self.events.requests.gatherings.all.swap_remove(place);
             let reason = format!("{group} was not asked: {reason}; name the interface by which it is reached");
             answers.tell(Err(Error::refused(NotSent::Destination, reason)));
-            self.on_host(lane, now, |host| host.forget_group(now, id));
+            self.on_stack(lane, now, |stack| stack.forget_group(now, id));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A socket and the host that speaks through it.
+//! A socket and the stack that speaks through it.
 
 use std::{
     future::Future,
@@ -16,7 +16,7 @@ use crate::{
     Happened,
     dtls::{Link, News, Sessions, Turn},
     security::{PeerIdentity, ServerName, ServerSecurity},
-    transfer::Host,
+    transfer::CoapStack,
     udp::{Address, Inbox, Outbox, Port, PortError},
     watch::Watch,
 };
@@ -24,21 +24,21 @@ use crate::{
 /// Refusals that are kept until somebody asks for them.
 const MOST_REFUSED: usize = 64;
 
-/// A host over datagrams, under DTLS or not.
-pub(crate) type DatagramHost = Host<Endpoint<Address>>;
+/// A stack over datagrams, under DTLS or not.
+pub(crate) type DatagramStack = CoapStack<Endpoint<Address>>;
 
 type Complained = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// A socket, the host behind it, and what waits to leave.
+/// A socket, the stack behind it, and what waits to leave.
 pub(crate) struct Lane {
     /// Its place among those of its task.
     at: usize,
-    pub(crate) host: DatagramHost,
+    pub(crate) stack: DatagramStack,
     /// The sessions between the two, if datagrams are under DTLS.
     pub(crate) sessions: Option<Box<Sessions>>,
     port: std::sync::Arc<Port>,
     outbox: Outbox,
-    /// When the host wants to be asked again.
+    /// When the stack wants to be asked again.
     pub(crate) next: Option<Instant>,
     complained: Option<Complained>,
     is_ready: bool,
@@ -61,12 +61,12 @@ impl Lane {
     pub(crate) fn new(
         at: usize,
         port: impl Into<std::sync::Arc<Port>>,
-        host: DatagramHost,
+        stack: DatagramStack,
         sessions: Option<Sessions>,
     ) -> Self {
         Self {
             at,
-            host,
+            stack,
             sessions: sessions.map(Box::new),
             port: port.into(),
             outbox: Outbox::default(),
@@ -123,7 +123,7 @@ impl Lane {
         !self.outbox.is_empty()
     }
 
-    /// Takes in what has arrived, one batch after the other, and hands over what leaves. The host is drained after every
+    /// Takes in what has arrived, one batch after the other, and hands over what leaves. The stack is drained after every
     /// datagram.
     pub(crate) fn receive(
         &mut self,
@@ -152,8 +152,8 @@ impl Lane {
             let now = now();
             for (from, by_group, datagram) in inbox.each(&port) {
                 match &mut self.sessions {
-                    None if by_group => self.host.receive_by_group(now, from, datagram),
-                    None => self.host.receive(now, from, datagram),
+                    None if by_group => self.stack.receive_by_group(now, from, datagram),
+                    None => self.stack.receive(now, from, datagram),
                     // No session stands with a group.
                     Some(_) if by_group => continue,
                     Some(sessions) => sessions.receive(now, from, datagram, &mut self.outbox),
@@ -180,7 +180,7 @@ impl Lane {
         });
     }
 
-    /// Asks the host for all its output, and hands over what leaves.
+    /// Asks the stack for all its output, and hands over what leaves.
     pub(crate) fn poll(&mut self, now: Instant, watch: &mut Watch, events: &mut Events) {
         if let Some(sessions) = &mut self.sessions {
             sessions.wake(now, &mut self.outbox);
@@ -188,12 +188,12 @@ impl Lane {
         self.drain(now, watch, events);
     }
 
-    /// The host gets the messages that came in within sessions, and is asked for all its output.
+    /// The stack gets the messages that came in within sessions, and is asked for all its output.
     fn drain(&mut self, now: Instant, watch: &mut Watch, events: &mut Events) {
         if let Some(secure) = &mut self.sessions {
             let messages = secure.take();
             for (from, place) in &messages.1 {
-                self.host.receive(now, *from, messages.0.get(place.clone()).unwrap_or_default());
+                self.stack.receive(now, *from, messages.0.get(place.clone()).unwrap_or_default());
                 self.take_output(now, watch, events);
             }
             if let Some(secure) = &mut self.sessions {
@@ -206,10 +206,10 @@ impl Lane {
     }
 
     fn take_output(&mut self, now: Instant, watch: &mut Watch, events: &mut Events) {
-        let Self { at, host, sessions, outbox, next, .. } = self;
+        let Self { at, stack, sessions, outbox, next, .. } = self;
         loop {
             let mut acknowledged = None;
-            let sample = match host.poll(now) {
+            let sample = match stack.poll(now) {
                 Output::Transmit(transmit) => {
                     watch.transmit(now, &transmit);
                     match sessions {
@@ -239,17 +239,17 @@ impl Lane {
                 Output::Idle => return *next = None,
             };
             if let Some((from, sample)) = sample {
-                watch.sample(now, from, &sample, host.endpoint().view(from));
+                watch.sample(now, from, &sample, stack.endpoint().view(from));
             }
             if let Some((exchange, is)) = acknowledged
-                && let Some(ask) = host.ask_of(exchange)
+                && let Some(ask) = stack.ask_of(exchange)
             {
                 events.requests.acknowledged((*at, ask), is);
             }
         }
     }
 
-    /// A peer as the host knows it: in a session that stands, or spoken to by the address of ours that it knows, or else by that
+    /// A peer as the stack knows it: in a session that stands, or spoken to by the address of ours that it knows, or else by that
     /// which the kernel would choose.
     pub(crate) fn known_as(&self, peer: SocketAddr) -> Address {
         if !self.port.names_source() {
@@ -260,13 +260,13 @@ impl Lane {
         known.next().or_else(|| self.viewed_as(peer)).unwrap_or_else(|| self.port.way_to(peer))
     }
 
-    /// A peer as the host has something to say of it.
+    /// A peer as the stack has something to say of it.
     pub(crate) fn viewed_as(&self, peer: SocketAddr) -> Option<Address> {
-        let endpoint = self.host.endpoint();
+        let endpoint = self.stack.endpoint();
         self.all_known_as(peer).find(|known| endpoint.view(*known).is_some())
     }
 
-    /// All that a peer may be to the host: one for each of our addresses that it has spoken to.
+    /// All that a peer may be to the stack: one for each of our addresses that it has spoken to.
     pub(crate) fn all_known_as(&self, peer: SocketAddr) -> impl Iterator<Item = Address> {
         let inside = |outside| self.sessions.as_ref().and_then(|sessions| sessions.inside(outside));
         self.by_each(peer).map(move |outside| inside(outside).unwrap_or(outside))
@@ -317,7 +317,7 @@ impl Lane {
         for news in news.iter().filter(|news| self.shares_by_identity && matches!(news.what, Turn::Stands { .. })) {
             if let Some(identity) = sessions.identity(news.inside) {
                 // There are no more sessions than peers; one too many has the path of its address.
-                let _ = self.host.endpoint_mut().share_path(now, news.inside, identity);
+                let _ = self.stack.endpoint_mut().share_path(now, news.inside, identity);
             }
         }
         news
@@ -384,9 +384,9 @@ mod tests {
         let chance = ChanceSeed::new(1);
         let endpoint =
             Endpoint::new(Default::default(), Preset::RFC7252.build(), chance, 0, Identities::counted()).unwrap();
-        let host = Host::new(endpoint, Default::default(), chance).unwrap();
+        let stack = CoapStack::new(endpoint, Default::default(), chance).unwrap();
         let port = Port::bind("127.0.0.1:0".parse().unwrap(), Role::Client).unwrap();
-        let mut lane = Lane::new(0, port, host, None);
+        let mut lane = Lane::new(0, port, stack, None);
         let [first, second] = [0; 2].map(|_| std::net::UdpSocket::bind("127.0.0.1:0").unwrap());
         let [first, second] = [first, second].map(|socket| socket.local_addr().unwrap());
         for gone in [first, second] {

@@ -17,7 +17,7 @@ use millpond_control::Instant;
 use tokio::sync::{mpsc, oneshot};
 
 pub(crate) use gathering::Gatherings;
-pub(crate) use lane::{DatagramHost, Lane};
+pub(crate) use lane::{DatagramStack, Lane};
 use ports::Ports;
 #[cfg(feature = "server")]
 pub(crate) use serving::{GRACE, HANDLERS_GRACE, Order, Serving, keep_running};
@@ -64,7 +64,7 @@ impl Inputs {
     }
 }
 
-/// Owns sockets and the hosts behind them; sleeps while there is nothing to do.
+/// Owns sockets and the stacks behind them; sleeps while there is nothing to do.
 #[derive(Debug)]
 pub(crate) struct SocketTask {
     settings: Arc<Settings>,
@@ -91,7 +91,7 @@ pub(crate) struct SocketTask {
     waiting: Vec<oneshot::Sender<()>>,
 }
 
-/// What hosts tell, until something is done about it.
+/// What stacks tell, until something is done about it.
 #[derive(Debug, Default)]
 pub(crate) struct Events {
     /// Requests of ours.
@@ -102,7 +102,7 @@ pub(crate) struct Events {
 }
 
 impl Events {
-    /// The host of a socket told something.
+    /// The stack of a socket told something.
     fn event(&mut self, at: usize, now: Instant, event: Event<'_, Address>) {
         #[cfg(feature = "server")]
         let Some(event) = (match &mut self.incoming {
@@ -242,7 +242,7 @@ impl SocketTask {
     }
 
     fn is_over(&self) -> bool {
-        let is_quiet = |lane: &Lane| lane.host.endpoint().exchanges() == 0 && !lane.is_full();
+        let is_quiet = |lane: &Lane| lane.stack.endpoint().exchanges() == 0 && !lane.is_full();
         let is_done = || self.lanes.iter().all(is_quiet);
         #[cfg(feature = "server")]
         let is_done = || is_done() && self.server.as_ref().is_none_or(|server| server.desk.running() == 0);
@@ -276,7 +276,7 @@ impl SocketTask {
         self.flush();
         let lanes = &self.lanes;
         self.watched.retain_mut(|((at, ask), watched)| {
-            let progress = lanes.get(*at).and_then(|lane| lane.host.progress(*ask));
+            let progress = lanes.get(*at).and_then(|lane| lane.stack.progress(*ask));
             progress.inspect(|progress| watched.tell((*progress).into())).is_some()
         });
     }
@@ -324,19 +324,19 @@ impl SocketTask {
             self.end_held(*to, &unreachable());
         }
         for (at, ask) in self.events.requests.unheard(*to) {
-            let progress = self.lanes.get(at).and_then(|lane| lane.host.progress(ask));
+            let progress = self.lanes.get(at).and_then(|lane| lane.stack.progress(ask));
             if progress.is_some_and(|progress| progress.sent + progress.received > 0) {
                 continue;
             }
             self.events.requests.end((at, ask), Err(unreachable()));
-            self.on_host(at, now, |host| host.cancel(now, ask));
+            self.on_stack(at, now, |stack| stack.cancel(now, ask));
         }
     }
 
-    /// Gives the host of a socket an input and drains it.
-    fn on_host<T>(&mut self, at: usize, now: Instant, input: impl FnOnce(&mut DatagramHost) -> T) -> Option<T> {
+    /// Gives the stack of a socket an input and drains it.
+    fn on_stack<T>(&mut self, at: usize, now: Instant, input: impl FnOnce(&mut DatagramStack) -> T) -> Option<T> {
         let lane = self.lanes.get_mut(at)?;
-        let done = input(&mut lane.host);
+        let done = input(&mut lane.stack);
         lane.poll(now, &mut self.watch, &mut self.events);
         Some(done)
     }
@@ -346,9 +346,9 @@ impl SocketTask {
         let memory = self.events.requests.gatherings.memory();
         let mut stats = Stats { sockets: self.lanes.len(), memory, ..Stats::default() };
         for lane in &self.lanes {
-            stats.add(&lane.host.endpoint().counters());
-            stats.memory += lane.host.memory();
-            stats.exchanges += u64::from(lane.host.endpoint().exchanges());
+            stats.add(&lane.stack.endpoint().counters());
+            stats.memory += lane.stack.memory();
+            stats.exchanges += u64::from(lane.stack.endpoint().exchanges());
             if let Some(sessions) = &lane.sessions {
                 sessions.count(&mut stats);
             }
@@ -357,7 +357,7 @@ impl SocketTask {
         stats.unnecessary_retransmissions = self.watch.unnecessary;
         stats.peers = self.watch.peers(now, |peer| {
             // The socket that knows it last knows it best.
-            let known = self.lanes.iter().rev().find_map(|lane| Some((lane.host.endpoint(), lane.viewed_as(peer)?)));
+            let known = self.lanes.iter().rev().find_map(|lane| Some((lane.stack.endpoint(), lane.viewed_as(peer)?)));
             let view = known.and_then(|(endpoint, peer)| endpoint.view(peer)).unwrap_or_default();
             let base_rtt = known.and_then(|(endpoint, peer)| endpoint.base_rtt(peer));
             Known { is_validated: self.is_validated(now, peer), view, base_rtt, waiting: self.routes.held(peer) }

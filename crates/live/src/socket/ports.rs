@@ -5,13 +5,13 @@ use std::net::SocketAddr;
 use millpond_coap::Endpoint;
 use millpond_control::{ChanceSeed, Instant, Span};
 
-use super::{DatagramHost, Lane, SocketTask};
+use super::{DatagramStack, Lane, SocketTask};
 use crate::{
     Error, Happened, NotSent, PathKey,
     client::Settings,
     dtls::{Keys, Sessions},
     secrets,
-    transfer::Host,
+    transfer::CoapStack,
     udp::{Port, Role},
 };
 
@@ -27,8 +27,8 @@ pub(super) struct Ports {
     keys: Option<Keys>,
     /// Ports that were ever opened.
     opened: u32,
-    /// What each one's host is made like.
-    pattern: DatagramHost,
+    /// What each one's stack is made like.
+    pattern: DatagramStack,
 }
 
 impl Ports {
@@ -41,8 +41,9 @@ impl Ports {
             endpoint = key.sharing_paths(endpoint);
         }
         endpoint = settings.protecting.endpoint(endpoint);
-        let pattern = Host::new(endpoint, settings.transfer(), ChanceSeed::new(u64::from_le_bytes(secrets::bytes()?)))
-            .map_err(|error| Error::Setting { name: "transfer", reason: error.to_string() })?;
+        let pattern =
+            CoapStack::new(endpoint, settings.transfer(), ChanceSeed::new(u64::from_le_bytes(secrets::bytes()?)))
+                .map_err(|error| Error::Setting { name: "transfer", reason: error.to_string() })?;
         Ok(Self { keys, opened: 0, pattern })
     }
 }
@@ -52,7 +53,7 @@ impl SocketTask {
     pub(super) fn move_on(&mut self, now: Instant, peer: SocketAddr, from: usize) -> bool {
         let has_ids = |lane: &Lane| {
             lane.local().is_ipv4() == peer.is_ipv4()
-                && lane.host.endpoint().message_ids_left(now, lane.known_as(peer)) > RESERVE.saturating_mul(2)
+                && lane.stack.endpoint().message_ids_left(now, lane.known_as(peer)) > RESERVE.saturating_mul(2)
         };
         let found = self.lanes.iter().position(has_ids);
         let at = match found {
@@ -70,10 +71,10 @@ impl SocketTask {
             None => return self.go_no_further(peer, &Error::NoMessageId { peer }),
         };
         let to = self.known_as(at, peer);
-        let controller = self.lanes.get(from).and_then(|lane| lane.host.endpoint().controller(lane.known_as(peer)));
+        let controller = self.lanes.get(from).and_then(|lane| lane.stack.endpoint().controller(lane.known_as(peer)));
         // Where no session stands yet there is no peer that could get it.
         if let Some(controller) = controller.filter(|_| self.is_known(at, to)) {
-            let _ = self.on_host(at, now, |host| host.set_controller(now, to, controller));
+            let _ = self.on_stack(at, now, |stack| stack.set_controller(now, to, controller));
         }
         if let Some(route) = self.routes.get_mut(peer) {
             (route.lane, route.is_moving) = (at, false);
@@ -139,10 +140,10 @@ impl SocketTask {
             for peer in self.routes.leave(at) {
                 let Ok(home) = self.lane_for(peer) else { continue };
                 let from = self.known_as(at, peer);
-                let controller = self.lanes.get(at).and_then(|lane| lane.host.endpoint().controller(from));
+                let controller = self.lanes.get(at).and_then(|lane| lane.stack.endpoint().controller(from));
                 let to = self.known_as(home, peer);
                 if let Some(controller) = controller.filter(|_| self.is_known(home, to)) {
-                    let _ = self.on_host(home, now, |host| host.set_controller(now, to, controller));
+                    let _ = self.on_stack(home, now, |stack| stack.set_controller(now, to, controller));
                 }
             }
             if let Some(mut lane) = self.lanes.pop() {
@@ -156,7 +157,7 @@ impl SocketTask {
         let (last, others) = self.lanes.split_last()?;
         let at = others.len();
         let is_further = others.iter().any(|lane| lane.local().is_ipv4() == last.local().is_ipv4());
-        let is_quiet = last.host.asks() == 0 && last.host.endpoint().exchanges() == 0 && !last.is_full();
+        let is_quiet = last.stack.asks() == 0 && last.stack.endpoint().exchanges() == 0 && !last.is_full();
         (is_further && is_quiet && !self.routes.is_used(at)).then_some(last)
     }
 }

@@ -1,11 +1,11 @@
-//! How requests are handed to the hosts of their peers.
+//! How requests are handed to the stacks of their peers.
 
 use std::{net::SocketAddr, time::Duration};
 
 use millpond_control::Instant;
 use tokio::sync::oneshot;
 
-use super::{CLIENT_GRACE, DatagramHost, SocketTask, ports::RESERVE};
+use super::{CLIENT_GRACE, DatagramStack, SocketTask, ports::RESERVE};
 use crate::{
     ControllerChoice, Error, NotSent,
     client::{Command, EarlyPing, Ping, Wanted, Watched, path},
@@ -28,7 +28,7 @@ impl SocketTask {
             },
             Command::LetGo(number) => match self.events.requests.find(number) {
                 Some((at, ask)) => {
-                    if self.on_host(at, now, |host| host.let_go(now, ask)) != Some(true) {
+                    if self.on_stack(at, now, |stack| stack.let_go(now, ask)) != Some(true) {
                         self.cancel(now, (at, ask));
                     }
                     self.settle();
@@ -37,7 +37,7 @@ impl SocketTask {
             },
             Command::Forget(number) => {
                 if let Some((at, ask)) = self.events.requests.find(number) {
-                    self.on_host(at, now, |host| host.forget(now, ask));
+                    self.on_stack(at, now, |stack| stack.forget(now, ask));
                     self.events.requests.drop_silently((at, ask));
                 }
             }
@@ -94,10 +94,10 @@ impl SocketTask {
 
     fn cancel(&mut self, now: Instant, (at, ask): (usize, AskId)) {
         self.events.requests.drop_silently((at, ask));
-        self.on_host(at, now, |host| host.cancel(now, ask));
+        self.on_stack(at, now, |stack| stack.cancel(now, ask));
     }
 
-    /// From which socket a peer is asked, and as whom its host knows it.
+    /// From which socket a peer is asked, and as whom its stack knows it.
     pub(super) fn way_to(&mut self, peer: SocketAddr) -> Result<(usize, Address), Error> {
         let home = self.lane_for(peer)?;
         let at = self.routes.get_mut(peer).map_or(home, |route| route.lane);
@@ -108,7 +108,7 @@ impl SocketTask {
         self.lanes.get(at).map_or_else(|| Address::of(peer), |lane| lane.known_as(peer))
     }
 
-    /// Whether the host of a socket can be informed of a peer: where there are sessions, in one that stands.
+    /// Whether the stack of a socket can be informed of a peer: where there are sessions, in one that stands.
     pub(super) fn is_known(&self, at: usize, to: Address) -> bool {
         to.session().is_some() || self.lanes.get(at).is_some_and(|lane| lane.sessions.is_none())
     }
@@ -123,8 +123,8 @@ impl SocketTask {
         if !self.is_known(at, to) {
             return Ok(());
         }
-        let set = |host: &mut DatagramHost| host.set_controller(now, to, controller);
-        self.on_host(at, now, set).unwrap_or(Ok(())).map_err(Error::not_sent)
+        let set = |stack: &mut DatagramStack| stack.set_controller(now, to, controller);
+        self.on_stack(at, now, set).unwrap_or(Ok(())).map_err(Error::not_sent)
     }
 
     /// A peer that is met for the first time gets the controller that was chosen for it, and what is remembered of its path.
@@ -133,7 +133,7 @@ impl SocketTask {
         if self.controllers.is_empty() && settings.chooser.is_none() && settings.memory.is_empty() {
             return;
         }
-        if self.lanes.get(at).is_none_or(|lane| lane.host.endpoint().view(to).is_some()) {
+        if self.lanes.get(at).is_none_or(|lane| lane.stack.endpoint().view(to).is_some()) {
             return;
         }
         let peer = to.peer();
@@ -143,14 +143,14 @@ impl SocketTask {
         // Without room for the peer what is sent to it is refused next.
         if let Some(choice) = controller {
             let controller = choice.build(self.settings.least_wait);
-            let _ = self.on_host(at, now, |host| host.set_controller(now, to, controller));
+            let _ = self.on_stack(at, now, |stack| stack.set_controller(now, to, controller));
         }
         if let Some(base_rtt) = base_rtt {
-            let _ = self.on_host(at, now, |host| host.recall(now, to, base_rtt));
+            let _ = self.on_stack(at, now, |stack| stack.recall(now, to, base_rtt));
         }
     }
 
-    /// Hands the host of a peer what is held back, as far as there is room.
+    /// Hands the stack of a peer what is held back, as far as there is room.
     pub(super) fn launch(&mut self, peer: SocketAddr) {
         self.hand_over(peer);
         self.settle_route(peer);
@@ -166,7 +166,7 @@ impl SocketTask {
             }
             let at = route.lane;
             if let Some(lane) = self.lanes.get(at)
-                && lane.host.endpoint().message_ids_left(now, lane.known_as(peer)) < RESERVE
+                && lane.stack.endpoint().message_ids_left(now, lane.known_as(peer)) < RESERVE
             {
                 route.is_moving = true;
                 if self.events.requests.outstanding(peer) > 0 || !self.move_on(now, peer, at) {
@@ -198,7 +198,7 @@ impl SocketTask {
         self.choose_controller(now, at, to);
         let Some(lane) = self.lanes.get_mut(at) else { return };
         lane.used = now;
-        let asked = wanted.options.lend(|options| lane.host.ask(now, to, &wanted.ask(options)));
+        let asked = wanted.options.lend(|options| lane.stack.ask(now, to, &wanted.ask(options)));
         let Wanted { number, progress, reply, .. } = wanted;
         match asked {
             Ok(ask) => {
@@ -221,7 +221,7 @@ impl SocketTask {
                 Ok(way) => way,
                 Err(error) => return drop(reply.send(Err(error))),
             };
-        match self.on_host(at, now, |host| host.ping(now, to)) {
+        match self.on_stack(at, now, |stack| stack.ping(now, to)) {
             Some(Ok(exchange)) => {
                 self.events.requests.pings.push(Ping { lane: at, exchange, peer, to, started: now, reply });
             }

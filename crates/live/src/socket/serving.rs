@@ -93,7 +93,7 @@ impl Serving {
     }
 }
 
-/// What hosts handed up and the desk has not seen yet.
+/// What stacks handed up and the desk has not seen yet.
 #[derive(Debug, Default)]
 pub(super) struct Incoming {
     requests: Vec<(Address, Arrived)>,
@@ -262,7 +262,7 @@ impl SocketTask {
         let Self { server, lanes, watch, events, .. } = self;
         let (Some(Serving { desk, .. }), [lane, ..]) = (server, &mut lanes[..]) else { return };
         while let Some(action) = desk.action() {
-            desk.carry_out(now, &mut lane.host, action);
+            desk.carry_out(now, &mut lane.stack, action);
             lane.poll(now, watch, events);
         }
     }
@@ -302,19 +302,19 @@ impl SocketTask {
 
     /// Who observed at this address does so no more.
     pub(super) fn end_observers_at(&mut self, now: Instant, at: usize, address: Address) {
-        let observers = self.lanes.get(at).map(|lane| lane.host.observers_of(address).collect::<Vec<_>>());
+        let observers = self.lanes.get(at).map(|lane| lane.stack.observers_of(address).collect::<Vec<_>>());
         for observer in observers.into_iter().flatten() {
             if let Some(server) = &mut self.server {
                 server.desk.observers.remove(observer);
             }
-            self.on_host(at, now, |host| host.dismiss(now, observer));
+            self.on_stack(at, now, |stack| stack.dismiss(now, observer));
         }
     }
 
     /// Adds a server's figures.
     pub(super) fn count_for_server(&self, stats: &mut Stats) {
         let Some(Serving { desk, insecure, .. }) = &self.server else { return };
-        let limited: u64 = self.lanes.iter().map(|lane| lane.host.counters().limited).sum();
+        let limited: u64 = self.lanes.iter().map(|lane| lane.stack.counters().limited).sum();
         stats.memory += desk.memory();
         stats.observers = desk.observers.len();
         stats.overloaded = desk.overloaded;
@@ -327,7 +327,7 @@ impl SocketTask {
     pub(super) fn is_validated(&self, now: Instant, peer: SocketAddr) -> bool {
         let Some(server) = &self.server else { return true };
         let has_answered = |lane: &Lane| {
-            let endpoint = lane.host.endpoint();
+            let endpoint = lane.stack.endpoint();
             lane.sessions.is_some() || lane.all_known_as(peer).any(|known| endpoint.is_validated(known))
         };
         server.desk.reachability.is_validated(now, peer) || self.lanes.iter().any(has_answered)

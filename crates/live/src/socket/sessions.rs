@@ -82,7 +82,7 @@ impl SocketTask {
                     self.watch.tell(now, peer, || Happened::Secured);
                     if let Some((_, controller)) = carried.take().filter(|(known, _)| Some(*known) == before) {
                         // Without room for the peer its requests are refused next.
-                        let _ = self.on_host(at, now, |host| host.set_controller(now, news.inside, controller));
+                        let _ = self.on_stack(at, now, |stack| stack.set_controller(now, news.inside, controller));
                     }
                     next.push(peer);
                 }
@@ -109,13 +109,13 @@ impl SocketTask {
                         false => Error::insecure(peer, why),
                     };
                     for ask in self.events.requests.end_session(at, news.inside, &error) {
-                        self.on_host(at, now, |host| host.forget(now, ask));
+                        self.on_stack(at, now, |stack| stack.forget(now, ask));
                     }
                     if begins {
                         if !is_ours {
                             self.settings.attempts.lost(tokio::time::Instant::now(), peer, chance());
                         }
-                        let endpoint = self.lanes.get(at).map(|lane| lane.host.endpoint());
+                        let endpoint = self.lanes.get(at).map(|lane| lane.stack.endpoint());
                         let controller = endpoint.and_then(|endpoint| endpoint.controller(news.inside));
                         carried = controller.map(|controller| (news.inside, controller));
                         // What was to follow begins another one.
@@ -123,7 +123,7 @@ impl SocketTask {
                     } else {
                         self.end_held(peer, &error);
                     }
-                    self.on_host(at, now, |host| host.forget_peer(now, news.inside));
+                    self.on_stack(at, now, |stack| stack.forget_peer(now, news.inside));
                 }
             }
         }
@@ -191,11 +191,11 @@ mod tests {
         server::{AccessHook, AddressRule, Admission, AdmissionLimits, Desk, DeskLimits, Reachability},
         socket::{Lane, Serving},
         trace::Hook,
-        transfer::Host,
+        transfer::CoapStack,
         udp::{Port, Role},
     };
 
-    /// Requests that the host is handed for one peer at a time.
+    /// Requests that the stack is handed for one peer at a time.
     const WINDOW: usize = 64;
 
     fn worker(hook: Hook) -> SocketTask {
@@ -204,7 +204,7 @@ mod tests {
         let chance = ChanceSeed::new(1);
         let endpoint =
             Endpoint::new(Config::DEFAULT, Preset::RFC7252.build(), chance, 0, Identities::counted()).unwrap();
-        let host = Host::new(endpoint, Default::default(), chance).unwrap();
+        let stack = CoapStack::new(endpoint, Default::default(), chance).unwrap();
         let port = Port::bind("127.0.0.1:0".parse().unwrap(), Role::Server).unwrap();
         let (telling, told) = mpsc::unbounded_channel();
         let limits = DeskLimits { handling: Duration::from_secs(9), changes_by_group: false, block: 1_024 };
@@ -213,7 +213,7 @@ mod tests {
         let accesses = AccessHook::default();
         let desk = Desk::new(Arc::default(), limits, reachability, admission, Arc::default(), telling, accesses);
         let clock = Clock::start();
-        let lane = Lane::new(0, port, host, Some(Sessions::standard(keys, clock.origin())));
+        let lane = Lane::new(0, port, stack, Some(Sessions::standard(keys, clock.origin())));
         let settings = Settings { hook: Some(hook), ..Settings::default() };
         SocketTask::of_server(Arc::new(settings), clock, lane, Serving::new(desk, told), None)
     }
@@ -243,7 +243,7 @@ mod tests {
         let peer = *peer.get().unwrap();
         let name = ServerName::try_from("127.0.0.1").unwrap();
         let mut told = Vec::new();
-        // Some are at the host, of which one is under way, others wait for a place there.
+        // Some are at the stack, of which one is under way, others wait for a place there.
         for number in 0..WINDOW as u64 + 9 {
             let (reply, outcome) = oneshot::channel();
             told.push(outcome);
@@ -255,7 +255,7 @@ mod tests {
         let (reply, pinged) = oneshot::channel();
         worker.command(Command::Ping(peer, Some(name), reply));
         worker.turn();
-        assert_eq!((worker.lanes[0].host.asks(), worker.routes.held(peer)), (WINDOW as u32, 9));
+        assert_eq!((worker.lanes[0].stack.asks(), worker.routes.held(peer)), (WINDOW as u32, 9));
         assert_eq!(worker.events.requests.pings.len(), 1);
         let closing = tokio::spawn(device.shutdown());
         until(&mut worker, |worker| worker.lanes[0].sessions.as_ref().unwrap().standing() == 0).await;
@@ -268,7 +268,7 @@ mod tests {
         assert!(requests.is_empty() && requests.pings.is_empty() && requests.early_pings.is_empty());
         assert!(routes.is_empty() && watched.is_empty());
         let lane = &lanes[0];
-        let endpoint = lane.host.endpoint();
-        assert_eq!((lane.host.asks(), endpoint.exchanges(), endpoint.peers()), (0, 0, 0));
+        let endpoint = lane.stack.endpoint();
+        assert_eq!((lane.stack.asks(), endpoint.exchanges(), endpoint.peers()), (0, 0, 0));
     }
 }

@@ -16,7 +16,7 @@ use millpond_coap::{
     block::BlockSize,
     message::number,
     stream::{Closing, Connection, Event as Below, Settings, StreamRefused},
-    transfer::{AskFailure, AskId, Event, Host, Refused},
+    transfer::{AskFailure, AskId, CoapStack, Event, Refused},
 };
 use millpond_control::Instant;
 use tokio::sync::{mpsc, oneshot};
@@ -56,7 +56,7 @@ pub(super) struct Asking {
     whom: Whom,
     clock: Clock,
     asks: Asks,
-    /// Requests that the host is handed at a time, and how many it has; observations that have begun are none.
+    /// Requests that the stack is handed at a time, and how many it has; observations that have begun are none.
     window: usize,
     open: usize,
     /// Those that wait for one of these to end, or for what was said to be written.
@@ -109,7 +109,7 @@ pub(super) async fn refuse_rest(mut orders: mpsc::UnboundedReceiver<Command>, wh
     }
 }
 
-/// What a request is among those of a connection, whose host is the only one.
+/// What a request is among those of a connection, whose stack is the only one.
 const fn place(ask: AskId) -> (usize, AskId) {
     (0, ask)
 }
@@ -163,40 +163,40 @@ impl Asking {
     /// When [`doubt`](Self::doubt) is to be called next.
     pub(super) fn due<S: Stream>(&self, link: &Link<S>) -> Option<tokio::time::Instant> {
         let patience = self.patience(link).map(|(silent, late)| late.map_or(silent, |late| late.min(silent)));
-        let settings = (link.host.blocks(0).is_none() && !self.lacks_settings).then_some(self.settings_due);
+        let settings = (link.stack.blocks(0).is_none() && !self.lacks_settings).then_some(self.settings_due);
         [patience, settings].into_iter().flatten().min()
     }
 
     /// Asks a silent peer for a sign of life, and ends what has waited too long.
     pub(super) fn doubt<S: Stream>(&mut self, link: &mut Link<S>) {
         let now = tokio::time::Instant::now();
-        if self.settings_due <= now && link.host.blocks(0).is_none() && !self.lacks_settings {
+        if self.settings_due <= now && link.stack.blocks(0).is_none() && !self.lacks_settings {
             self.lacks_settings = true;
-            return link.host.abort("no settings (CSM) came");
+            return link.stack.abort("no settings (CSM) came");
         }
         let Some((silent, late)) = self.patience(link) else { return };
         if late.is_some_and(|late| late <= now) {
             let silent = Error::NoResponse { peer: self.whom.peer, after: PATIENCE };
-            self.tell_rooms(&link.host, Some(&silent));
+            self.tell_rooms(&link.stack, Some(&silent));
             self.end_held(&silent);
             // Observations wait for as long as they like.
             for (lane, ask) in self.asks.awaited().collect::<Vec<_>>() {
-                if link.host.let_go(self.clock.now(), ask) {
+                if link.stack.let_go(self.clock.now(), ask) {
                     continue;
                 }
-                link.host.cancel(self.clock.now(), ask);
+                link.stack.cancel(self.clock.now(), ask);
                 self.asks.end((lane, ask), Err(silent.clone()));
             }
         } else if silent <= now {
             self.doubted = Some(self.clock.now());
             if self.pings.is_empty() {
                 // A connection that has ended says so by itself.
-                let _ = link.host.ping(self.clock.now(), false);
+                let _ = link.stack.ping(self.clock.now(), false);
             }
         }
     }
 
-    /// Carries out an order. The host is to be drained then.
+    /// Carries out an order. The stack is to be drained then.
     pub(super) fn command<S: Stream>(&mut self, link: &mut Link<S>, command: Command) {
         let now = self.clock.now();
         match command {
@@ -209,7 +209,7 @@ impl Asking {
                 }
             }
             Command::LetGo(number) => match self.asks.find(number) {
-                Some((_, ask)) if link.host.let_go(now, ask) => {}
+                Some((_, ask)) if link.stack.let_go(now, ask) => {}
                 Some(place) => self.cancel(link, place),
                 None => self.held.remove(&mut self.asks, number),
             },
@@ -218,7 +218,7 @@ impl Asking {
                 Some(place) => self.cancel(link, place),
                 None => self.held.remove(&mut self.asks, number),
             },
-            Command::Ping(.., reply) => match link.host.ping(now, false) {
+            Command::Ping(.., reply) => match link.stack.ping(now, false) {
                 Ok(()) => self.pings.push_back((tokio::time::Instant::now(), reply)),
                 Err(error) => drop(reply.send(Err(Error::not_sent(error)))),
             },
@@ -237,7 +237,7 @@ impl Asking {
         }
     }
 
-    /// Hands the host the request that has waited longest, if there is room for it. False if there is none.
+    /// Hands the stack the request that has waited longest, if there is room for it. False if there is none.
     pub(super) fn launch<S: Stream>(&mut self, link: &mut Link<S>) -> bool {
         let next = if self.has_room(link) { self.held.pop_front(&mut self.asks) } else { None };
         let is_any = next.is_some();
@@ -256,7 +256,7 @@ impl Asking {
         if wanted.identity.is_some() && wanted.identity != self.whom.identity {
             return wanted.reply.end(Err(Error::insecure(peer, ANOTHER)));
         }
-        let asked = wanted.options.lend(|options| link.host.ask(now, (), &wanted.ask(options)));
+        let asked = wanted.options.lend(|options| link.stack.ask(now, (), &wanted.ask(options)));
         match asked {
             Ok(id) => {
                 self.stats.sent += 1;
@@ -306,14 +306,14 @@ impl Asking {
     }
 
     /// Tells a peer that waits for it how much a message may hold, if that is known by now; or why it never will be.
-    fn tell_rooms(&mut self, host: &Host<Connection>, end: Option<&Error>) {
+    fn tell_rooms(&mut self, stack: &CoapStack<Connection>, end: Option<&Error>) {
         /// What stands in a message beside its options and its payload.
         const HEAD: usize = 32;
-        let Settings { max_message_size, block_wise: knows_blocks, .. } = host.settings();
+        let Settings { max_message_size, block_wise: knows_blocks, .. } = stack.settings();
         for (options, reply) in std::mem::take(&mut self.rooms) {
             let whole = (max_message_size as usize).saturating_sub(HEAD + options);
             let in_blocks = |size: BlockSize, count: u32| size.bytes() as usize * count as usize;
-            let room = host.blocks(options).map(|(size, count)| {
+            let room = stack.blocks(options).map(|(size, count)| {
                 let most = if knows_blocks { in_blocks(size, count) } else { whole };
                 Room { size, most, knows_blocks }
             });
@@ -326,7 +326,7 @@ impl Asking {
     }
 
     fn cancel<S: Stream>(&mut self, link: &mut Link<S>, place: (usize, AskId)) {
-        link.host.cancel(self.clock.now(), place.1);
+        link.stack.cancel(self.clock.now(), place.1);
         self.asks.drop_silently(place);
     }
 
@@ -344,7 +344,7 @@ impl Asking {
         }
     }
 
-    /// Takes in what the host reports of what was asked, and gives back what may concern others.
+    /// Takes in what the stack reports of what was asked, and gives back what may concern others.
     pub(super) fn heard<'h>(&mut self, heard: Heard<'h>, heard_at: Option<Instant>) -> Option<Heard<'h>> {
         let peer = self.whom.peer;
         match heard {
@@ -413,14 +413,14 @@ impl Asking {
         }
     }
 
-    /// The host was drained: what follows from that is told.
+    /// The stack was drained: what follows from that is told.
     pub(super) fn settle<S: Stream>(&mut self, link: &Link<S>) {
         // What wants no response is over once the stream has taken it.
         if link.is_written() {
             self.unwritten.drain(..).for_each(|ask| self.asks.end(place(ask), Ok(Outcome::Sent)));
         }
         self.open = self.open.saturating_sub(self.asks.ended.drain(..).len());
-        self.tell_rooms(&link.host, None);
+        self.tell_rooms(&link.stack, None);
     }
 
     /// Why the connection has ended, as its link has it.
@@ -446,6 +446,6 @@ impl Asking {
         for (_, reply) in self.pings.drain(..) {
             let _ = reply.send(Err(lost.clone()));
         }
-        self.tell_rooms(&link.host, Some(lost));
+        self.tell_rooms(&link.stack, Some(lost));
     }
 }

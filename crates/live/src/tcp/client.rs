@@ -4,7 +4,7 @@ use std::sync::{Arc, atomic::AtomicBool};
 
 use millpond_coap::{
     stream::{Connection, Options},
-    transfer::{Config, Host, Limits},
+    transfer::{CoapStack, Config, Limits},
 };
 use tokio::sync::mpsc;
 
@@ -42,10 +42,10 @@ impl<S: Stream> Task<S> {
     pub(super) fn new(whom: Whom, stream: S, is_released: Arc<AtomicBool>, connection: Connection) -> Self {
         // The limits on bodies are those of each request.
         let limits = Limits { asks: MOST_ASKS, bytes: usize::MAX, ..Config::STREAM.limits };
-        let host = Host::over_stream(connection, Config { limits, ..Config::STREAM });
+        let stack = CoapStack::over_stream(connection, Config { limits, ..Config::STREAM });
         let clock = Clock::start();
         let asking = Asking::new(whom, clock, MOST_ASKS as usize, is_released);
-        Self { clock, link: Link::new(stream, host, Other::Server), asking }
+        Self { clock, link: Link::new(stream, stack, Other::Server), asking }
     }
 
     /// Carries out what was ordered while the connection was made, and then what comes. Ends with the last sender. Whether the
@@ -94,7 +94,7 @@ impl<S: Stream> Task<S> {
     /// Nobody asks any more.
     async fn release(mut self) {
         self.asking.cancel_all(&mut self.link);
-        let _ = self.link.host.release(self.clock.now(), None, None);
+        let _ = self.link.stack.release(self.clock.now(), None, None);
         self.drain();
         self.link.close().await;
     }

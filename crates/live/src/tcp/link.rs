@@ -1,4 +1,4 @@
-//! A stream and the host that speaks over it.
+//! A stream and the stack that speaks over it.
 
 use std::{
     cell::RefCell,
@@ -11,7 +11,7 @@ use bytes::{Buf, BytesMut};
 use millpond_coap::{
     Output,
     stream::{self, Closing, Connection},
-    transfer::{Event, Host},
+    transfer::{CoapStack, Event},
 };
 use millpond_control::Instant;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
@@ -19,7 +19,7 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use super::secure;
 use crate::{Cause, Why, security::Other};
 
-/// Bytes that may wait to be written before the host is asked for no more.
+/// Bytes that may wait to be written before the stack is asked for no more.
 const MOST_UNWRITTEN: usize = 256 << 10;
 /// Bytes that a client reads beyond those that it could write, while what it wrote does not leave.
 const MOST_AHEAD: usize = 4 << 20;
@@ -29,7 +29,7 @@ const READ: usize = 65_536;
 const LONGEST_PONG: usize = 11;
 
 thread_local! {
-    /// What is read goes to the host at once: one room will do for all connections of a thread. If each had its own, who sends
+    /// What is read goes to the stack at once: one room will do for all connections of a thread. If each had its own, who sends
     /// so much to each of thousands would have a server hold all of it.
     static ROOM: RefCell<Vec<u8>> = RefCell::new(vec![0; READ]);
 }
@@ -39,7 +39,7 @@ pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin + 'static {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin + 'static> Stream for S {}
 
-/// What a host over a stream tells.
+/// What a stack over a stream tells.
 pub(crate) enum Heard<'h> {
     /// Of asks, requests and observers.
     Event(Event<'h, ()>),
@@ -47,9 +47,9 @@ pub(crate) enum Heard<'h> {
     Connection(stream::Event<'h>),
 }
 
-/// A stream, the host over it, and what waits to be written.
+/// A stream, the stack over it, and what waits to be written.
 pub(crate) struct Link<S> {
-    pub(crate) host: Host<Connection>,
+    pub(crate) stack: CoapStack<Connection>,
     stream: S,
     other: Other,
     unwritten: BytesMut,
@@ -63,7 +63,7 @@ pub(crate) struct Link<S> {
     /// When anything came, and when more than an answer to a ping came.
     pub(crate) heard: Option<Instant>,
     pub(crate) moved: Option<Instant>,
-    /// When the host wants to be asked again.
+    /// When the stack wants to be asked again.
     pub(crate) next: Option<Instant>,
     /// It has ended, and why.
     pub(crate) closing: Option<Closing>,
@@ -74,9 +74,9 @@ pub(crate) struct Link<S> {
 }
 
 impl<S: Stream> Link<S> {
-    pub(crate) fn new(stream: S, host: Host<Connection>, other: Other) -> Self {
+    pub(crate) fn new(stream: S, stack: CoapStack<Connection>, other: Other) -> Self {
         Self {
-            host,
+            stack,
             stream,
             other,
             unwritten: BytesMut::new(),
@@ -93,7 +93,7 @@ impl<S: Stream> Link<S> {
         }
     }
 
-    /// Waits until bytes came, or were written. The host is to be drained then.
+    /// Waits until bytes came, or were written. The stack is to be drained then.
     pub(crate) async fn turn(&mut self, now: impl Fn() -> Instant) {
         match std::future::poll_fn(|cx| ROOM.with_borrow_mut(|room| self.poll_turn(cx, room, &now))).await {
             Ok(None) => {}
@@ -106,12 +106,12 @@ impl<S: Stream> Link<S> {
                     }
                 }
                 self.has_ended = true;
-                self.host.stream_ended();
+                self.stack.stream_ended();
             }
         }
     }
 
-    /// Writes what waits and hands what came to the host: how many bytes, none if some were written only.
+    /// Writes what waits and hands what came to the stack: how many bytes, none if some were written only.
     fn poll_turn(
         &mut self,
         cx: &mut Context<'_>,
@@ -120,7 +120,7 @@ impl<S: Stream> Link<S> {
     ) -> Poll<io::Result<Option<usize>>> {
         let written = self.poll_write(cx);
         if written.is_err() {
-            // Nobody takes it any more, and it must not stand in the way of the host's last words.
+            // Nobody takes it any more, and it must not stand in the way of the stack's last words.
             (self.unwritten, self.is_unflushed, self.is_unwritable) = (BytesMut::new(), false, true);
         }
         // A server that is not read from reads no more itself. A client does, for a while: what comes are answers to what it
@@ -140,7 +140,7 @@ impl<S: Stream> Link<S> {
                     if count > LONGEST_PONG {
                         self.moved = self.heard;
                     }
-                    self.host.receive(now, room.filled());
+                    self.stack.receive(now, room.filled());
                 }
                 self.ahead = if is_full { self.ahead.saturating_add(count) } else { 0 };
                 return Poll::Ready(match (read, written) {
@@ -175,12 +175,12 @@ impl<S: Stream> Link<S> {
         Ok(has_written)
     }
 
-    /// Asks the host for all its output, unless the stream has not taken what came before: notifications wait inside,
+    /// Asks the stack for all its output, unless the stream has not taken what came before: notifications wait inside,
     /// and of each observer the newest only. Stops at what `hear` gives something for, so that what is done about it comes
     /// before what is read next: requests whose answers have no room stay unread.
     pub(crate) fn drain<T>(&mut self, now: Instant, mut hear: impl FnMut(Heard<'_>) -> Option<T>) -> Option<T> {
         while self.takes_more() {
-            let heard = match self.host.poll(now) {
+            let heard = match self.stack.poll(now) {
                 Output::Transmit(bytes) => {
                     self.unwritten.extend_from_slice(bytes);
                     None
@@ -219,7 +219,7 @@ impl<S: Stream> Link<S> {
 
     /// Bytes held.
     pub(crate) fn memory(&self) -> usize {
-        size_of::<Self>() - size_of::<Host<Connection>>() + self.host.memory() + self.unwritten.capacity()
+        size_of::<Self>() - size_of::<CoapStack<Connection>>() + self.stack.memory() + self.unwritten.capacity()
     }
 
     /// Writes what waits, and closes.
@@ -240,10 +240,10 @@ impl<S: Stream> Link<S> {
         .await;
     }
 
-    /// Writes all that waits. The host is gone by then.
+    /// Writes all that waits. The stack is gone by then.
     async fn last(self) -> io::Result<()> {
-        let Self { mut stream, unwritten, host, .. } = self;
-        drop(host);
+        let Self { mut stream, unwritten, stack, .. } = self;
+        drop(stack);
         stream.write_all(&unwritten).await?;
         stream.flush().await?;
         stream.shutdown().await
@@ -286,8 +286,9 @@ mod tests {
     #[test]
     fn a_client_whose_output_is_not_read_reads_no_more_itself() {
         let (near, mut far) = tokio::io::duplex(READ);
-        let host = Host::over_stream(Connection::new(Options { serves: false, ..Options::default() }), Config::STREAM);
-        let mut link = Link::new(near, host, Other::Server);
+        let stack =
+            CoapStack::over_stream(Connection::new(Options { serves: false, ..Options::default() }), Config::STREAM);
+        let mut link = Link::new(near, stack, Other::Server);
         let mut cx = Context::from_waker(Waker::noop());
         let pings: Vec<u8> = [0, 0xe2].repeat(READ / 2);
         assert!(Pin::new(&mut far).poll_write(&mut cx, &[0, 0xe1]).is_ready());
@@ -304,7 +305,7 @@ mod tests {
             }
             link.drain(Instant::ORIGIN, |_| None::<()>);
         }
-        let held = link.host.memory() + link.unwritten.len();
+        let held = link.stack.memory() + link.unwritten.len();
         assert!(held < 2 * MOST_AHEAD + MOST_UNWRITTEN, "{held} bytes are held");
         // Once it is read from, it goes on.
         let mut room = vec![0; READ];
@@ -318,8 +319,8 @@ mod tests {
     }
 
     fn link(stream: impl Stream) -> Link<impl Stream> {
-        let host = Host::over_stream(Connection::new(Options::default()), Config::STREAM);
-        Link::new(stream, host, Other::Client)
+        let stack = CoapStack::over_stream(Connection::new(Options::default()), Config::STREAM);
+        Link::new(stream, stack, Other::Client)
     }
 
     /// Where it was read into.

@@ -72,7 +72,7 @@ async fn every_request_that_a_datagram_brings_stands_in_the_log_whoever_answers_
         ("a handler", format!("44010001e34fc854{regular}"), "2.05", "coap 0.01 /regular 2.05 5"),
         // Accept twice.
         (
-            "the host, an option",
+            "the stack, an option",
             "4401e34fc854dea8b7726567756c617261000132".into(),
             "4.02 critical option 17 (Accept): not understood, repeated, or of a wrong length",
             "coap 0.01 /regular 4.02: critical option 17 (Accept): not understood, repeated, or of a wrong length",
@@ -103,7 +103,7 @@ async fn every_request_that_a_datagram_brings_stands_in_the_log_whoever_answers_
             "coap 0.01 / 5.05: it is for a proxy, and here is none",
         ),
         (
-            "the host, a block that is none",
+            "the stack, a block that is none",
             format!("44010006e34fc854{regular}c107"),
             "4.00 a block option that is none",
             "coap 0.01 /regular 4.00: a block option that is none",
@@ -115,7 +115,7 @@ async fn every_request_that_a_datagram_brings_stands_in_the_log_whoever_answers_
             "coap 0.01 /regular 4.00: a block behind the end",
         ),
         (
-            "the host, a body without its beginning",
+            "the stack, a body without its beginning",
             format!("44030007e34fc854{regular}d10316ff31"),
             "4.08",
             "coap 0.03 /regular 4.08: blocks before this one are missing",

@@ -110,7 +110,7 @@ async fn a_device_that_registers_is_asked_in_the_connection_that_it_began() {
         let answer = client.put(format!("{transport}://{peer}/image")).upload(&mut &image[..]).await.unwrap();
         assert_eq!((answer.code(), answer.text()), (Code::CHANGED, Ok("300000")));
         client.ping(format!("{transport}://{peer}").as_str()).await.unwrap();
-        // More than a host is handed, and more than may be under way.
+        // More than a stack is handed, and more than may be under way.
         let ask = || tokio::spawn(client.get(format!("{transport}://{peer}/reading")).send());
         for answer in (0..1_000).map(|_| ask()).collect::<Vec<_>>() {
             assert_eq!(answer.await.unwrap().unwrap().code(), Code::CONTENT);

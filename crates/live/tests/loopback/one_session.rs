@@ -105,7 +105,7 @@ async fn a_device_that_registers_is_asked_in_the_session_that_it_began() {
             assert_eq!(request.await.unwrap().payload(), &body);
             assert!(told.load(Ordering::Relaxed) > 10_000);
             client.ping(format!("coaps://{peer}").as_str()).await.unwrap();
-            // A hundred at once: more than a host is handed.
+            // A hundred at once: more than a stack is handed.
             let all: Vec<_> =
                 (0..100).map(|_| tokio::spawn(client.get(format!("coaps://{peer}/reading")).send())).collect();
             for answer in all {
@@ -392,7 +392,7 @@ async fn who_takes_the_place_of_a_session_is_not_asked_what_was_for_it() {
     let (client, at, peer) = (only_client(&server), server.local_addr(), socket.local_addr().unwrap());
     let mut device = End::new(&socket, at, "a").await;
     device.register(1).await;
-    // More than a host is handed, of which one is on its way, and an observation that has begun.
+    // More than a stack is handed, of which one is on its way, and an observation that has begun.
     let observing = tokio::spawn(client.get(format!("coaps://{peer}/observed")).observe());
     let state = state(&device.next(Code::GET).await);
     device.say(&state);

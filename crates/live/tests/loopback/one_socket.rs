@@ -40,7 +40,7 @@ async fn what_a_server_asks_leaves_from_the_port_at_which_it_is_asked() {
         let answer = request.progress(move |progress| *telling.lock().unwrap() = progress.sent).await.unwrap();
         assert!(answer.payload() == &body && *told.lock().unwrap() > 10_000);
         client.ping(to).await.unwrap();
-        // A hundred at once: more than a host is handed.
+        // A hundred at once: more than a stack is handed.
         let all: Vec<_> = (0..100).map(|_| tokio::spawn(client.get(format!("coap://{to}/who")).send())).collect();
         for answer in all {
             assert_eq!(answer.await.unwrap().unwrap().code(), Code::CONTENT);

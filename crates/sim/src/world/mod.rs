@@ -76,7 +76,7 @@ impl Client {
     pub(crate) fn view(&self) -> Option<View> {
         match self {
             Self::Device(device) => device.endpoint.view(SERVER),
-            Self::Bodies(device) => device.host.endpoint().view(SERVER),
+            Self::Bodies(device) => device.stack.endpoint().view(SERVER),
             Self::Stream(_) => None,
         }
     }
@@ -85,7 +85,7 @@ impl Client {
     pub(crate) fn base_rtt(&self) -> Option<Span> {
         match self {
             Self::Device(device) => device.endpoint.base_rtt(SERVER),
-            Self::Bodies(device) => device.host.endpoint().base_rtt(SERVER),
+            Self::Bodies(device) => device.stack.endpoint().base_rtt(SERVER),
             Self::Stream(_) => None,
         }
     }
@@ -94,7 +94,7 @@ impl Client {
     pub(crate) fn recall(&mut self, now: Instant, base_rtt: Span) -> Result<(), String> {
         match self {
             Self::Device(device) => device.endpoint.recall(now, SERVER, base_rtt).map_err(|why| why.to_string()),
-            Self::Bodies(device) => device.host.recall(now, SERVER, base_rtt).map_err(|why| why.to_string()),
+            Self::Bodies(device) => device.stack.recall(now, SERVER, base_rtt).map_err(|why| why.to_string()),
             Self::Stream(_) => Ok(()),
         }
     }
@@ -103,7 +103,7 @@ impl Client {
     pub(crate) fn forget(&mut self, now: Instant) {
         match self {
             Self::Device(device) => device.endpoint.forget_controller(now, SERVER),
-            Self::Bodies(device) => device.host.forget_controller(now, SERVER),
+            Self::Bodies(device) => device.stack.forget_controller(now, SERVER),
             Self::Stream(client) => client.hang_up(),
         }
     }

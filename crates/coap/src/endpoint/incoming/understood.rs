@@ -7,7 +7,7 @@ use crate::message::{Message, Properties, is_for_responses, number};
 use crate::parts;
 
 impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
-    /// Whether a response has a critical option that means nothing here, nor to a host above (RFC 7252 §5.4.1).
+    /// Whether a response has a critical option that means nothing here, nor to a stack above (RFC 7252 §5.4.1).
     pub(in crate::endpoint) fn refuses(&self, response: &Message<'_>) -> bool {
         response.options().refused(|number| self.understands(number)).is_some()
     }

@@ -1,4 +1,4 @@
-//! A connection as what carries the messages of a host.
+//! A connection as what carries the messages of a stack.
 
 use core::hash::Hash;
 
@@ -14,7 +14,7 @@ use crate::{
     layer::{InAsk, MessageLayer, Reason, Room},
     message::{Code, MAX_DATAGRAM, Message, Token, WriteError, is_for_responses, number},
     output::{Output, Step},
-    transfer::{AskFailure, Exchanged, Gone, Host, HostOutput},
+    transfer::{AskFailure, CoapStack, Exchanged, Gone, StackOutput},
 };
 
 /// Bytes of a message that can be protected, with those of its code, its tag and the longest OSCORE option.
@@ -109,32 +109,32 @@ impl MessageLayer for Connection {
 
     fn peer(&self, _entry: &Entry) {}
 
-    fn hear(host: &mut Host<Self>, now: Instant, entry: Entry) {
-        if !host.layer.unprotect(&entry).goes_on(now, host) {
+    fn hear(stack: &mut CoapStack<Self>, now: Instant, entry: Entry) {
+        if !stack.layer.unprotect(&entry).goes_on(now, stack) {
             return;
         }
-        let connection = &host.layer;
+        let connection = &stack.layer;
         match entry.what {
-            What::Request(id) => host.request_came(now, entry, id),
+            What::Request(id) => stack.request_came(now, entry, id),
             What::Response { id, is_first, .. } => {
                 let is_known =
                     |number| is_for_responses(number) && !matches!(number, number::Q_BLOCK1 | number::Q_BLOCK2);
                 let refused = connection.message(&entry).and_then(|message| message.options().refused(is_known));
                 match refused {
-                    Some(number) => host.request_failed(now, id, AskFailure::BadOption { number }, 1),
-                    None if is_first => host.response_came(now, entry, id, Exchanged { sample: None, copies: 1 }),
-                    None => host.further_came(now, entry, id),
+                    Some(number) => stack.request_failed(now, id, AskFailure::BadOption { number }, 1),
+                    None if is_first => stack.response_came(now, entry, id, Exchanged { sample: None, copies: 1 }),
+                    None => stack.further_came(now, entry, id),
                 }
             }
-            What::Failed(exchange, why) => host.request_failed(now, exchange, AskFailure::Exchange(why), 1),
-            What::Left(exchange) => host.message_left(now, exchange),
+            What::Failed(exchange, why) => stack.request_failed(now, exchange, AskFailure::Exchange(why), 1),
+            What::Left(exchange) => stack.message_left(now, exchange),
             // A peer that registered again has taken the place of the one before.
             What::Unobserved(_, token) if connection.owed.observing(token).is_some() => {}
             What::Unobserved(_, token) => {
                 let why = if connection.ending.is_some() { Gone::Closed } else { Gone::Deregistered };
-                host.observer_is_gone(now, (), token, why);
+                stack.observer_is_gone(now, (), token, why);
             }
-            What::Settings | What::TokenFree => host.try_again(now, usize::MAX),
+            What::Settings | What::TokenFree => stack.try_again(now, usize::MAX),
             What::Bytes | What::PongMissing | What::Pong(_) | What::Released | What::Aborted | What::Unasked(_) => {}
         }
     }
@@ -145,7 +145,7 @@ impl MessageLayer for Connection {
         plain.or_else(|| matches!(entry.what, What::Request(_) | What::Response { .. }).then(message)?)
     }
 
-    fn show(&self, entry: &Entry) -> HostOutput<'_, Self> {
+    fn show(&self, entry: &Entry) -> StackOutput<'_, Self> {
         self.event(entry).map_or_else(|| Output::Transmit(self.lent.as_slice()), Output::Trace)
     }
 

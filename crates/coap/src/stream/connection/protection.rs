@@ -11,7 +11,7 @@ use crate::{
 };
 
 impl Connection {
-    /// From now on what a [`Host`](crate::transfer::Host) above sends is protected, and nothing else is taken. To be said before
+    /// From now on what a [`CoapStack`](crate::transfer::CoapStack) above sends is protected, and nothing else is taken. To be said before
     /// anything is sent or comes in.
     #[cfg(feature = "oscore")]
     #[must_use]

@@ -31,7 +31,7 @@ struct Side {
     sessions: Sessions,
     outbox: Outbox,
     address: Address,
-    /// What came in: from whom, as a host would know it, and the message.
+    /// What came in: from whom, as a stack would know it, and the message.
     messages: Vec<(Address, Vec<u8>)>,
     news: Vec<News>,
 }

@@ -1,4 +1,4 @@
-//! What a host does of what a desk wants done, whatever carries its messages.
+//! What a stack does of what a desk wants done, whatever carries its messages.
 
 use millpond_coap::{
     RequestId,
@@ -11,11 +11,11 @@ use super::{Action, Desk, UNVALIDATED};
 use crate::{
     Response,
     server::AccessOutcome,
-    transfer::{Answer, Host, Refused, Sent},
+    transfer::{Answer, CoapStack, Refused, Sent},
 };
 
 impl Desk {
-    /// A request was answered with this, unless the host had to send less.
+    /// A request was answered with this, unless the stack had to send less.
     fn ended(&mut self, id: RequestId, outcome: AccessOutcome, sent: &Sent) {
         let AccessOutcome::Answered { code, bytes } = outcome else { return self.accesses.ended(id, outcome) };
         // A desk asks for a proof with nothing beside it, and has said why.
@@ -36,33 +36,33 @@ impl Desk {
         self.accesses.ended(id, AccessOutcome::Answered { code, bytes });
     }
 
-    /// Does what is to be done. The host is to be drained then, or takes what it says in its own time.
-    pub(crate) fn carry_out<L: MessageLayer>(&mut self, now: Instant, host: &mut Host<L>, action: Action) {
+    /// Does what is to be done. The stack is to be drained then, or takes what it says in its own time.
+    pub(crate) fn carry_out<L: MessageLayer>(&mut self, now: Instant, stack: &mut CoapStack<L>, action: Action) {
         match action {
             Action::Answer { id, response, is_proved } => {
                 let sent = response
                     .options()
-                    .lend(|options| host.answer(now, id, &Answer { is_proved, ..answer_of(&response, options) }));
-                self.was_sent(id, sent, answered(&response), &host.sent());
+                    .lend(|options| stack.answer(now, id, &Answer { is_proved, ..answer_of(&response, options) }));
+                self.was_sent(id, sent, answered(&response), &stack.sent());
             }
             Action::Piece(id, response) => {
                 let sent =
-                    response.options().lend(|options| host.answer(now, id, &answer_of(&response, options).as_piece()));
-                self.was_sent(id, sent, answered(&response), &host.sent());
+                    response.options().lend(|options| stack.answer(now, id, &answer_of(&response, options).as_piece()));
+                self.was_sent(id, sent, answered(&response), &stack.sent());
             }
             Action::Hush(id) => {
-                let _ = host.hush(now, id);
+                let _ = stack.hush(now, id);
                 self.accesses.ended(id, AccessOutcome::Unanswered);
             }
             Action::Reject(id) => {
                 // It may have been dropped meanwhile.
-                let _ = host.reject(now, id);
+                let _ = stack.reject(now, id);
                 self.accesses.ended(id, AccessOutcome::Unanswered);
             }
-            Action::Fail(id) => match host.answer(now, id, &Answer::new(Code::INTERNAL_SERVER_ERROR, &[])) {
+            Action::Fail(id) => match stack.answer(now, id, &Answer::new(Code::INTERNAL_SERVER_ERROR, &[])) {
                 Ok(()) => {
                     let outcome = AccessOutcome::Answered { code: Code::INTERNAL_SERVER_ERROR, bytes: 0 };
-                    self.ended(id, outcome, &host.sent());
+                    self.ended(id, outcome, &stack.sent());
                 }
                 // The client gets nothing, and its request keeps no place. It may be gone altogether.
                 Err(_) => self.actions.push_front(Action::Reject(id)),
@@ -70,20 +70,20 @@ impl Desk {
             Action::Observe { id, response, observed } => {
                 let is_proved = observed.is_proved();
                 let accepted = response.options().lend(|options| {
-                    host.accept_observer(now, id, &Answer { is_proved, ..answer_of(&response, options) })
+                    stack.accept_observer(now, id, &Answer { is_proved, ..answer_of(&response, options) })
                 });
                 let sent = accepted.map(|observer| {
                     if let Some(observer) = observer {
                         self.observe(observer, observed);
                     }
                 });
-                self.was_sent(id, sent, answered(&response), &host.sent());
+                self.was_sent(id, sent, answered(&response), &stack.sent());
             }
             Action::Notify { observer, response, is_confirmable, is_last } => {
                 let kind = is_confirmable.then_some(Kind::Confirmable);
                 let notified = response
                     .options()
-                    .lend(|options| host.notify(now, observer, &Answer { kind, ..answer_of(&response, options) }));
+                    .lend(|options| stack.notify(now, observer, &Answer { kind, ..answer_of(&response, options) }));
                 if let Err(error) = notified {
                     tracing::debug!(target: "millpond_live", "an observer was not notified: {error}");
                 }
@@ -92,7 +92,7 @@ impl Desk {
                 }
             }
             Action::Dismiss(observer) => {
-                host.dismiss(now, observer);
+                stack.dismiss(now, observer);
             }
         }
     }
@@ -109,7 +109,7 @@ impl Desk {
     }
 }
 
-/// A response as a host takes it.
+/// A response as a stack takes it.
 fn answer_of<'a>(response: &'a Response, options: &'a [(u16, &'a [u8])]) -> Answer<'a> {
     let answer = Answer::new(response.code(), options);
     match response.shared() {

@@ -31,7 +31,7 @@ impl Desk {
 
     /// Who answers a request: `None` as a handler is the list of links.
     pub(super) fn find(&self, request: &Request) -> Result<(Option<Found>, Option<Which>), Refusal> {
-        /// Critical options that are understood here or by the host below, or left to handlers that say so.
+        /// Critical options that are understood here or by the stack below, or left to handlers that say so.
         const UNDERSTOOD: [u16; 9] = [
             number::IF_MATCH,
             number::URI_HOST,

@@ -8,7 +8,7 @@ use super::{Action, Desk, Observed, Told, answering::forbidden, start, within};
 use crate::{Response, transfer::ObserverId};
 
 impl Desk {
-    /// The host has made an observer of who asked for this.
+    /// The stack has made an observer of who asked for this.
     pub(crate) fn observe(&mut self, observer: ObserverId, observed: Observed) {
         let Observed { resource, request, version } = observed;
         if let Some(group) = self.observers.add(observer, resource, request, version) {

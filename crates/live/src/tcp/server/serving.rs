@@ -11,7 +11,7 @@ use std::{
 use millpond_coap::{
     message::Code,
     stream::{Connection, Event as Below, Options as Settings},
-    transfer::{Config, Event, Host, Limits},
+    transfer::{CoapStack, Config, Event, Limits},
 };
 use tokio::{
     sync::{mpsc, oneshot},
@@ -46,7 +46,7 @@ const IDLE_UNASKED: Duration = Duration::from_secs(60);
 /// Bytes that a secure session takes, about.
 const SESSION: usize = 32 << 10;
 
-/// Requests of ours that the host is handed at a time.
+/// Requests of ours that the stack is handed at a time.
 const WINDOW: usize = 64;
 
 /// One connection, from its settings to its end, and with it what is asked in it.
@@ -75,9 +75,9 @@ pub(super) async fn serve<S: Stream>(
     let policing = Arc::clone(&shared.policing);
     let settings = Settings { longest_token: shared.longest_token, ..Settings::default() };
     let connection = shared.protecting.connection(Connection::new(settings).with_identities(identities));
-    let mut host = Host::over_stream(connection, Config { limits, ..Config::STREAM });
+    let mut stack = CoapStack::over_stream(connection, Config { limits, ..Config::STREAM });
     if router.streams() {
-        host.take_pieces(router.takes_pieces());
+        stack.take_pieces(router.takes_pieces());
     }
     let clock = shared.clock;
     let is_ours = matches!(orders, Orders::Line(_));
@@ -87,7 +87,7 @@ pub(super) async fn serve<S: Stream>(
     let mut serving = Serving {
         whom,
         clock,
-        link: Link::new(stream, host, if is_ours { Other::Server } else { Other::Client }),
+        link: Link::new(stream, stack, if is_ours { Other::Server } else { Other::Client }),
         asking,
         orders,
         is_ours,
@@ -140,7 +140,7 @@ pub(super) async fn serve<S: Stream>(
         }
         serving.check_up(has_come.into_inner());
         serving.drain();
-        serving.is_over |= serving.knows_the_end && serving.link.host.is_quiet() && serving.link.is_written();
+        serving.is_over |= serving.knows_the_end && serving.link.stack.is_quiet() && serving.link.is_written();
     }
     let insecure = serving.link.broken.as_ref().map(|why| why.reason.clone());
     Ended { insecure, unheard: serving.close().await }
@@ -243,7 +243,7 @@ impl<S: Stream> Serving<S> {
             Stage::Opened => SETTINGS_WAIT,
             _ if self.is_ours => return None,
             Stage::Settled => IDLE_UNASKED,
-            // What becomes of the ping, the host tells.
+            // What becomes of the ping, the stack tells.
             Stage::Asked if self.is_pinged => IDLE * 2,
             Stage::Asked => IDLE,
         };
@@ -252,7 +252,7 @@ impl<S: Stream> Serving<S> {
 
     /// It ends, and why.
     fn end(&mut self, reason: &'static str) {
-        self.link.host.abort(reason);
+        self.link.stack.abort(reason);
         (self.is_over, self.ended_for) = (true, Some(reason));
     }
 
@@ -266,10 +266,10 @@ impl<S: Stream> Serving<S> {
         self.drain();
         self.patience = Some(Instant::now() + HANDLERS_GRACE);
         // A connection that is ending anyway needs no release.
-        let _ = self.link.host.release(now, None, None);
+        let _ = self.link.stack.release(now, None, None);
         // Not everybody closes then (RFC 8323 §5.5). What was asked before the release was read has come when the
         // ping behind it is answered.
-        let _ = self.link.host.ping(now, false);
+        let _ = self.link.stack.ping(now, false);
     }
 
     /// Somebody asks in it, or nobody will any more.
@@ -306,7 +306,7 @@ impl<S: Stream> Serving<S> {
                 Stage::Opened => self.end("no settings (CSM) came"),
                 Stage::Asked if is_awaited && !self.is_pinged => {
                     self.is_pinged = true;
-                    let _ = self.link.host.ping(self.clock.now(), false);
+                    let _ = self.link.stack.ping(self.clock.now(), false);
                 }
                 Stage::Settled | Stage::Asked => self.end("silent for too long"),
             }
@@ -320,14 +320,14 @@ impl<S: Stream> Serving<S> {
         }
     }
 
-    /// Drains the host, and does what the desk wants done, until both have nothing to say or the stream is full.
+    /// Drains the stack, and does what the desk wants done, until both have nothing to say or the stream is full.
     fn drain(&mut self) {
         let now = self.clock.now();
         let Self { link, desk, asking, whom, figures, stage, heard, is_pinged, knows_the_end, .. } = self;
         loop {
             while let Some(action) = desk.action() {
                 let is_said = !matches!(action, Action::Hush(_) | Action::Fail(_) | Action::Dismiss(_));
-                desk.carry_out(now, &mut link.host, action);
+                desk.carry_out(now, &mut link.stack, action);
                 figures.counted.sent.fetch_add(u64::from(is_said), Ordering::Relaxed);
             }
             let from = (whom.peer, whom.transport);
@@ -355,7 +355,7 @@ impl<S: Stream> Serving<S> {
             });
             asking.settle(link);
             if is_silent {
-                link.host.abort("no pong came");
+                link.stack.abort("no pong came");
                 (self.is_over, self.ended_for) = (true, Some("nothing came any more, not even to a ping"));
             }
             match arrived {
@@ -366,7 +366,7 @@ impl<S: Stream> Serving<S> {
                         *stage = Stage::Asked;
                         self.seat.has_asked();
                     }
-                    let theirs = link.host.settings();
+                    let theirs = link.stack.settings();
                     arrived.room = Some(Room { bytes: theirs.max_message_size as usize, may_cut: theirs.block_wise });
                     arrived.request.identify(whom.transport, whom.identity.clone());
                     figures.counted.requests.fetch_add(1, Ordering::Relaxed);

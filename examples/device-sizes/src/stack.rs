@@ -6,7 +6,7 @@ use millpond_coap::transfer::Answer;
 use millpond_coap::{
     Config, Endpoint, Identities, Output,
     message::{Code, number},
-    transfer::{self, Ask, Event, Host},
+    transfer::{self, Ask, Event, CoapStack},
 };
 use millpond_control::{ChanceSeed, Instant, Preset};
 
@@ -22,12 +22,12 @@ pub(crate) fn run(device: &mut impl Device) {
     let (controller, chance) = (Preset::CALM.build(), ChanceSeed::new(u64::from(secret[0])));
     let made = Endpoint::new(Config::SMALL, controller, chance, 0, Identities::secret(secret));
     let Ok(endpoint) = made else { return };
-    let Ok(mut host) = Host::new(endpoint, transfer::Config::SMALL, chance) else { return };
+    let Ok(mut stack) = CoapStack::new(endpoint, transfer::Config::SMALL, chance) else { return };
     let mut datagram = [0; DATAGRAM];
     loop {
         let now = device.now();
         if let Some(length) = device.receive(&mut datagram) {
-            host.receive(now, SERVER, &datagram[..length]);
+            stack.receive(now, SERVER, &datagram[..length]);
         } else if let Some(task) = device.task() {
             let reading = device.reading();
             let ask = match task {
@@ -35,14 +35,14 @@ pub(crate) fn run(device: &mut impl Device) {
                 Task::Put => Ask::new(Code::PUT, &PATH).with_body(&reading),
                 Task::Observe => Ask::new(Code::GET, &PATH).observing(),
             };
-            if host.ask(now, SERVER, &ask).is_err() {
+            if stack.ask(now, SERVER, &ask).is_err() {
                 device.answered(None);
             }
         }
         let until = loop {
             #[cfg(feature = "client-server")]
             let mut asked = None;
-            match host.poll(now) {
+            match stack.poll(now) {
                 Output::Transmit(transmit) => device.send(transmit.bytes),
                 Output::Event(Event::Answer { body, .. }) => device.answered(Some(&body)),
                 Output::Event(Event::Failed { .. }) => device.answered(None),
@@ -62,9 +62,9 @@ pub(crate) fn run(device: &mut impl Device) {
                     _ => Answer::new(Code::METHOD_NOT_ALLOWED, &[]),
                 };
                 let _ = if wants_to_observe {
-                    host.accept_observer(now, id, &answer).map(drop)
+                    stack.accept_observer(now, id, &answer).map(drop)
                 } else {
-                    host.answer(now, id, &answer)
+                    stack.answer(now, id, &answer)
                 };
             }
         };

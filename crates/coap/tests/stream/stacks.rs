@@ -1,6 +1,6 @@
-//! Two hosts that talk, and an application on each side.
+//! Two stacks that talk, and an application on each side.
 
-use crate::owned::{Event, Host, Output, host, poll};
+use crate::owned::{CoapStack, Event, Output, poll, stack};
 use millpond_coap::RequestId;
 use millpond_coap::message::Code;
 use millpond_coap::stream::{Closing, Frame, FrameReader, Options};
@@ -56,10 +56,10 @@ impl Sent {
     }
 }
 
-pub(crate) struct Hosts {
+pub(crate) struct Stacks {
     pub(crate) now: Instant,
-    pub(crate) client: Host,
-    pub(crate) server: Host,
+    pub(crate) client: CoapStack,
+    pub(crate) server: CoapStack,
     pub(crate) application: Application,
     /// Grants observations.
     pub(crate) observers: Vec<ObserverId>,
@@ -74,7 +74,7 @@ pub(crate) struct Hosts {
     readers: [FrameReader; 2],
 }
 
-impl Hosts {
+impl Stacks {
     pub(crate) fn new(client: Options, server: Options) -> Self {
         Self::with(client, server, Config::STREAM)
     }
@@ -82,8 +82,8 @@ impl Hosts {
     pub(crate) fn with(client: Options, server: Options, config: Config) -> Self {
         Self {
             now: Instant::ORIGIN,
-            client: host(client, config),
-            server: host(server, config),
+            client: stack(client, config),
+            server: stack(server, config),
             application: Box::new(|_, body| (Code::CHANGED, Vec::new(), body.to_vec())),
             observers: Vec::new(),
             told: Vec::new(),

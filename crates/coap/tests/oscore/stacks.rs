@@ -1,11 +1,11 @@
-//! Whole bodies between two hosts all of whose messages are protected.
+//! Whole bodies between two stacks all of whose messages are protected.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex};
 
 use millpond_coap::message::{Code, Message, Token, number};
 use millpond_coap::oscore::{Context, Parameters, ProtectError, Protector, ResponseFault, Start, Which};
-use millpond_coap::transfer::{Answer, Ask, AskFailure, Config, Event, Host};
+use millpond_coap::transfer::{Answer, Ask, AskFailure, CoapStack, Config, Event};
 use millpond_coap::{Endpoint, Identities, Outgoing, Output, Refused};
 use millpond_control::{ChanceSeed, Instant, Preset};
 
@@ -34,15 +34,15 @@ impl Protector for Contexts {
     }
 }
 
-pub(super) type One = Host<Endpoint<u8>>;
+pub(super) type One = CoapStack<Endpoint<u8>>;
 
 fn endpoint(node: u32) -> Endpoint<u8> {
     let (controller, chance) = (Preset::RFC7252.build(), ChanceSeed::new(1));
     Endpoint::new(Default::default(), controller, chance, node, Identities::counted()).unwrap()
 }
 
-pub(super) fn host(endpoint: Endpoint<u8>) -> One {
-    Host::new(endpoint, Config::default(), ChanceSeed::new(2)).unwrap()
+pub(super) fn stack(endpoint: Endpoint<u8>) -> One {
+    CoapStack::new(endpoint, Config::default(), ChanceSeed::new(2)).unwrap()
 }
 
 pub(super) fn stored(parameters: &Parameters<'_>, bound: u64) -> Contexts {
@@ -93,8 +93,8 @@ impl World {
 
     fn of(bound: u64) -> Self {
         Self::new(
-            host(endpoint(0).protected_by(stored(&CLIENT, 0))),
-            host(endpoint(1).protected_by(stored(&CLIENT.mirrored(), bound))),
+            stack(endpoint(0).protected_by(stored(&CLIENT, 0))),
+            stack(endpoint(1).protected_by(stored(&CLIENT.mirrored(), bound))),
         )
     }
 
@@ -239,9 +239,9 @@ fn a_request_in_the_clear_or_of_another_context_is_refused_and_its_application_h
         (endpoint(0), &b"OSCORE required"[..]),
         (endpoint(0).protected_by(stored(&other, 0)), b"Security context not found"),
     ] {
-        let server = host(endpoint(1).protected_by(stored(&CLIENT.mirrored(), 0)));
+        let server = stack(endpoint(1).protected_by(stored(&CLIENT.mirrored(), 0)));
         let is_protected = told != b"OSCORE required";
-        let mut world = World::new(host(client), server);
+        let mut world = World::new(stack(client), server);
         let answer = world.answer(&Ask::new(Code::GET, &PATH));
         match is_protected {
             true => {
@@ -258,8 +258,8 @@ fn a_request_in_the_clear_or_of_another_context_is_refused_and_its_application_h
 
 #[test]
 fn an_answer_in_the_clear_is_no_answer() {
-    let client = host(endpoint(0).protected_by(stored(&CLIENT, 0)));
-    let mut world = World::new(client, host(endpoint(1)));
+    let client = stack(endpoint(0).protected_by(stored(&CLIENT, 0)));
+    let mut world = World::new(client, stack(endpoint(1)));
     // The server knows no OSCORE: it is handed a POST with a critical option that it does not know.
     let answer = world.answer(&Ask::new(Code::GET, &PATH));
     assert!(matches!(answer, Err(AskFailure::Protection(ResponseFault::NotProtected(_)))), "{answer:?}");
@@ -290,7 +290,7 @@ fn an_endpoint_that_protects_sends_nothing_in_the_clear() {
     assert!(endpoint.ping(Instant::ORIGIN, 2).is_ok());
     // A context whose numbers are not stored sends nothing at all.
     let exhausted = Contexts::of_one(Context::derive(&CLIENT, Start::Stored(0)).unwrap());
-    let mut client = host(super::hosts::endpoint(0).protected_by(exhausted));
+    let mut client = stack(super::stacks::endpoint(0).protected_by(exhausted));
     let refused = client.ask(Instant::ORIGIN, 2, &Ask::new(Code::GET, &PATH)).unwrap_err();
     assert!(refused.to_string().contains("store the next one"), "{refused}");
 }

@@ -26,7 +26,7 @@ const MOST_BODIES: usize = 1_024;
 
 /// Client and server of whole bodies and observations over one [`MessageLayer`]. See the [module](super) for how to drive it.
 #[derive(Debug)]
-pub struct Host<L: MessageLayer> {
+pub struct CoapStack<L: MessageLayer> {
     pub(crate) layer: L,
     pub(super) config: Config,
     pub(super) chance: ChanceSeed,
@@ -54,8 +54,8 @@ pub struct Host<L: MessageLayer> {
     pub(super) closing: Option<L::Closing>,
 }
 
-impl<A: Copy + Eq + Hash + Debug> Host<Endpoint<A>> {
-    /// A host that owns this endpoint. `chance` spreads when registrations are renewed.
+impl<A: Copy + Eq + Hash + Debug> CoapStack<Endpoint<A>> {
+    /// A stack that owns this endpoint. `chance` spreads when registrations are renewed.
     ///
     /// # Errors
     /// What cannot work, with its fix.
@@ -82,7 +82,7 @@ impl<A: Copy + Eq + Hash + Debug> Host<Endpoint<A>> {
         Ok(Self::with(endpoint, config, chance))
     }
 
-    /// A host that was made like this one but for the number of its endpoint, and that knows nobody.
+    /// A stack that was made like this one but for the number of its endpoint, and that knows nobody.
     #[must_use]
     pub fn sibling(&self, node: u32) -> Self {
         Self::with(self.layer.sibling(node), self.config, self.chance)
@@ -178,14 +178,14 @@ impl<A: Copy + Eq + Hash + Debug> Host<Endpoint<A>> {
         &self.layer
     }
 
-    /// The endpoint below, to set what is the endpoint's and to send what a host has no word for. What becomes of that is told as
-    /// a [trace](crate::Output::Trace). To poll it, to hand it what came and to answer requests is the host's.
+    /// The endpoint below, to set what is the endpoint's and to send what a stack has no word for. What becomes of that is told as
+    /// a [trace](crate::Output::Trace). To poll it, to hand it what came and to answer requests is the stack's.
     pub const fn endpoint_mut(&mut self) -> &mut Endpoint<A> {
         &mut self.layer
     }
 }
 
-impl<L: MessageLayer> Host<L> {
+impl<L: MessageLayer> CoapStack<L> {
     pub(super) fn with(layer: L, config: Config, chance: ChanceSeed) -> Self {
         let limits = AssemblyLimits {
             body: config.limits.body,

@@ -1,13 +1,13 @@
-//! What must hold of a host whatever the other side sends.
+//! What must hold of a stack whatever the other side sends.
 
-use crate::owned::{Event, Host, Output, host, limited, poll};
+use crate::owned::{CoapStack, Event, Output, limited, poll, stack};
 use millpond_coap::message::{Code, Token, number};
 use millpond_coap::stream::{Options, write_frame};
 use millpond_coap::transfer::{Answer, Ask, Limits, ObserverId};
 use millpond_control::{Instant, Span};
 use proptest::prelude::*;
 
-/// Bytes that a host may hold: frames, bodies collected and kept, answers fetched.
+/// Bytes that a stack may hold: frames, bodies collected and kept, answers fetched.
 const MOST_BYTES: usize = 96 * 1_024;
 
 #[derive(Default)]
@@ -17,9 +17,9 @@ struct Told {
     closed: bool,
 }
 
-fn drain(host: &mut Host, now: Instant, told: &mut Told) {
+fn drain(stack: &mut CoapStack, now: Instant, told: &mut Told) {
     for _ in 0..4_096 {
-        match poll(host, now) {
+        match poll(stack, now) {
             Output::Idle => return,
             Output::Sleep(until) => return assert!(until > now, "a sleep lies ahead"),
             Output::Close(_) => assert!(!core::mem::replace(&mut told.closed, true), "the end is told once"),
@@ -29,11 +29,11 @@ fn drain(host: &mut Host, now: Instant, told: &mut Told) {
                     let answer = Answer::new(Code::CONTENT, &[]).with_body(&body);
                     let long = [1; 3_000];
                     let answer = if body.len() % 2 == 0 { answer.with_body(&long) } else { answer };
-                    match host.accept_observer(now, id, &answer) {
+                    match stack.accept_observer(now, id, &answer) {
                         Ok(observer) => told.observers.extend(observer),
                         // A peer that takes neither.
                         Err(_) => {
-                            let _short = host.answer(now, id, &Answer::new(Code::INTERNAL_SERVER_ERROR, &[]));
+                            let _short = stack.answer(now, id, &Answer::new(Code::INTERNAL_SERVER_ERROR, &[]));
                         }
                     }
                 }
@@ -62,24 +62,24 @@ proptest! {
             *limits = Limits { asks: 4, bytes: 32_000, body: 8_000, bodies: 16_000, kept: 8_000, observers: 3, ..*limits };
         });
         let options = Options { max_message_size: 2_500, requests: 8, ..Options::default() };
-        let mut host = host(options, config);
+        let mut stack = stack(options, config);
         let (mut now, mut told) = (Instant::ORIGIN, Told::default());
         // Settings first: 1152 bytes or more, with blocks.
-        host.receive(now, &[0x40, 0xe1, 0x22, 0x08, 0x80, 0x20]);
-        drain(&mut host, now, &mut told);
+        stack.receive(now, &[0x40, 0xe1, 0x22, 0x08, 0x80, 0x20]);
+        drain(&mut stack, now, &mut told);
         for (step, what, options, length) in steps {
             match step {
                 0 | 1 => {
                     let path: [(u16, &[u8]); 1] = [(number::URI_PATH, &[what])];
                     let bytes = vec![what; length * usize::from(step) * 3];
                     let ask = Ask { longest: 4_000, observe: what > 127 && step == 0, ..Ask::new(Code::GET, &path).with_body(&bytes) };
-                    told.open += usize::from(host.ask(now, (), &ask).is_ok());
+                    told.open += usize::from(stack.ask(now, (), &ask).is_ok());
                 }
                 2 => now = now.after(Span::from_secs(u32::from(what))),
                 3 => {
                     if let Some(observer) = told.observers.first() {
                         let bytes = vec![what; length];
-                        host.notify(now, *observer, &Answer::new(Code::CONTENT, &[]).with_body(&bytes)).unwrap();
+                        stack.notify(now, *observer, &Answer::new(Code::CONTENT, &[]).with_body(&bytes)).unwrap();
                     }
                 }
                 _ => {
@@ -94,17 +94,17 @@ proptest! {
                     };
                     let mut frame = Vec::new();
                     write_frame(&mut frame, code, token, &options, &vec![what; length], u32::MAX).unwrap();
-                    host.receive(now, &frame);
+                    stack.receive(now, &frame);
                 }
             }
-            drain(&mut host, now, &mut told);
-            prop_assert!(host.memory() <= MOST_BYTES, "{} bytes", host.memory());
+            drain(&mut stack, now, &mut told);
+            prop_assert!(stack.memory() <= MOST_BYTES, "{} bytes", stack.memory());
         }
-        host.stream_ended();
-        drain(&mut host, now, &mut told);
+        stack.stream_ended();
+        drain(&mut stack, now, &mut told);
         prop_assert!(told.closed);
-        prop_assert_eq!((told.open, host.asks(), host.observers()), (0, 0, 0));
+        prop_assert_eq!((told.open, stack.asks(), stack.observers()), (0, 0, 0));
         prop_assert!(told.observers.is_empty());
-        prop_assert!(host.memory() < 20_000, "{} bytes", host.memory());
+        prop_assert!(stack.memory() < 20_000, "{} bytes", stack.memory());
     }
 }
