@@ -34,7 +34,8 @@ pub(crate) type Step<E, C = Infallible> = Output<Infallible, E, Infallible, C>;
 pub enum SleepReason {
     /// The next copy of a confirmable message, or giving it up.
     Retransmission,
-    /// Giving up a request whose last copy has waited as long as a copy does ([`Event::Overdue`](crate::Event::Overdue)).
+    /// Giving up a message whose last copy has waited as long as a copy does: a request ([`Event::Overdue`](crate::Event::Overdue)), or
+    /// a response that may leave fewer times than others.
     Overdue,
     /// Giving up on a response.
     Response,

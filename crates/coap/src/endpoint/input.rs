@@ -33,7 +33,8 @@ pub struct Outgoing<'a> {
 /// PROBING_RATE are the peer's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub struct Patience {
-    /// MAX_RETRANSMIT (RFC 7252 §4.8): copies after the first, at most 250; `None` for the endpoint's.
+    /// MAX_RETRANSMIT (RFC 7252 §4.8): copies after the first, at most 250; `None` for the endpoint's. A response with fewer than
+    /// that counts as delivered if it is acknowledged before one with all of them would have been given up.
     pub max_retransmit: Option<u8>,
     /// The first wait is no shorter than this (ACK_TIMEOUT of RFC 7252 §4.8, without ACK_RANDOM_FACTOR), and a wait
     /// that had to be lengthened doubles (§4.2) until the controller's own is longer. Zero leaves all to the controller.

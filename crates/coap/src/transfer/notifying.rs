@@ -113,14 +113,18 @@ impl<L: MessageLayer> CoapStack<L> {
     }
 
     /// When a notification may leave: confirmable ones are under NSTART instead, of the others a client gets one in a
-    /// round-trip time (RFC 7641 §4.5.1).
+    /// round-trip time (RFC 7641 §4.5.1). An unvalidated address, which somebody else may have registered under many tokens, gets
+    /// none while another is under way.
     fn may_leave(&self, now: Instant, observer: &Observer<L::Peer>, answer: &Answer<'_>) -> Instant {
+        let all = || self.observers.of_peer(observer.peer, self.layer.hash(&observer.peer)).map(|(_, other)| other);
+        let is_limited = observer.limit.is_some() && !self.layer.is_validated(observer.peer);
+        if is_limited && all().any(|other| other.under_way.is_some()) {
+            return now.after(self.config.notify_every);
+        }
         if L::IS_RELIABLE || self.kind_of(now, observer, answer) == Kind::Confirmable {
             return Instant::ORIGIN;
         }
-        let hash = self.layer.hash(&observer.peer);
-        let all = self.observers.of_peer(observer.peer, hash).map(|(_, other)| other.may_leave);
-        all.max().unwrap_or(Instant::ORIGIN)
+        all().map(|other| other.may_leave).max().unwrap_or(Instant::ORIGIN)
     }
 
     fn kind_of(&self, now: Instant, observer: &Observer<L::Peer>, answer: &Answer<'_>) -> Kind {

@@ -24,6 +24,7 @@ mod giving_up;
 mod groups;
 mod identities;
 mod jumps;
+mod late_acknowledgements;
 mod leisure;
 mod lifetimes;
 mod long_tokens;

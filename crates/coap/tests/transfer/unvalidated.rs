@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use millpond_coap::Output;
 use millpond_coap::block::robust::BurstParameters;
-use millpond_coap::message::{Code, Message, number};
+use millpond_coap::message::{Code, Kind, Message, number};
 use millpond_coap::transfer::{
     ALWAYS, Answer, Ask, CoapStack, Config, ECHO_LENGTH, Event, FACTOR, Limit, ObserverId, Standing, Validation,
 };
@@ -368,6 +368,84 @@ fn no_kind_of_answer_brings_an_unvalidated_address_more_than_three_times_what_ca
 fn a_small_block_is_always_allowed() {
     let request = Limit::of(4, 42);
     assert_eq!(request.message(), ALWAYS as usize);
+}
+
+/// A round trip of a minute, as behind a full buffer: the acknowledgement comes long after the only copy's wait.
+#[test]
+fn an_observation_goes_on_if_its_first_notification_is_acknowledged_after_a_minute() {
+    let mut server = Server::new(false);
+    server.take(OBSERVE);
+    let observer = server.accept(4).unwrap();
+    server.notify(observer, 40);
+    let [.., high, low] = *server.sent.last().unwrap().first_chunk::<4>().unwrap();
+    server.wait(60);
+    assert_eq!((server.sent.len(), server.host.observers()), (2, 1));
+    // The newest state waits for that.
+    (5..9).for_each(|length| server.notify(observer, length));
+    assert_eq!(server.sent.len(), 2);
+    server.take(&[0x60, 0, high, low]);
+    assert_eq!((server.sent.len(), server.last().payload().len()), (3, 8));
+    // The address is validated: what is lost is sent again.
+    server.wait(10);
+    let lost = Answer { kind: Some(Kind::Confirmable), ..Answer::new(Code::CONTENT, &[]) };
+    server.host.notify(server.now(), observer, &lost).unwrap();
+    server.wait(400);
+    assert_eq!((server.sent.len(), server.host.observers()), (3 + 5, 0));
+}
+
+#[test]
+fn an_observation_that_nobody_acknowledges_ends_when_the_last_of_all_copies_would_be_given_up() {
+    let mut server = Server::new(false);
+    server.take(OBSERVE);
+    let observer = server.accept(4).unwrap();
+    server.notify(observer, 40);
+    server.wait(61);
+    assert_eq!((server.sent.len(), server.host.observers()), (2, 1));
+    // MAX_TRANSMIT_WAIT.
+    server.wait(33);
+    assert_eq!((server.sent.len(), server.host.observers()), (2, 0));
+}
+
+#[test]
+fn a_reset_ends_an_observation_after_the_only_copys_wait() {
+    let mut server = Server::new(false);
+    server.take(OBSERVE);
+    let observer = server.accept(4).unwrap();
+    server.notify(observer, 40);
+    let [.., high, low] = *server.sent.last().unwrap().first_chunk::<4>().unwrap();
+    server.wait(30);
+    server.take(&[0x70, 0, high, low]);
+    assert_eq!((server.sent.len(), server.host.observers()), (2, 0));
+}
+
+/// It may be registered by somebody else, under all its tokens.
+#[test]
+fn an_unvalidated_address_gets_one_notification_until_it_acknowledges_that() {
+    let register = |token: u8| [&[0x41, 1, 1, token, token][..], b"\x60\x55hello"].concat();
+    for acknowledges in [false, true] {
+        let mut server = Server::new(false);
+        let observers: Vec<_> = (0..20)
+            .map(|token| {
+                server.take(&register(token));
+                server.accept(4).unwrap()
+            })
+            .collect();
+        observers.iter().for_each(|observer| server.notify(*observer, 40));
+        let [.., high, low] = *server.sent.last().unwrap().first_chunk::<4>().unwrap();
+        server.wait(60);
+        assert_eq!(server.sent.len(), 20 + 1);
+        if acknowledges {
+            server.take(&[0x60, 0, high, low]);
+            for _ in 0..60 {
+                server.wait(1);
+                let [.., high, low] = *server.sent.last().unwrap().first_chunk::<4>().unwrap();
+                server.take(&[0x60, 0, high, low]);
+            }
+        }
+        server.wait(100);
+        let (sent, left) = if acknowledges { (40, 20) } else { (21, 0) };
+        assert_eq!((server.sent.len(), server.host.observers()), (sent, left));
+    }
 }
 
 /// A peer that shows with the next request that it is there gets the rest in large blocks.

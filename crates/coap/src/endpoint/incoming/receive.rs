@@ -321,7 +321,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let peer = exchange.peer;
         if message.code.is_empty() {
             match exchange.stage {
-                Stage::Sent => self.acknowledge(slot, now),
+                Stage::Sent | Stage::Exhausted => self.acknowledge(slot, now),
                 _ => return self.late(from, message, datagram),
             }
             return self.heard(peer, now);

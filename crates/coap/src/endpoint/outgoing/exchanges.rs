@@ -25,6 +25,8 @@ pub(in crate::endpoint) enum Stage {
     Waiting,
     /// Confirmable, sent, not acknowledged.
     Sent,
+    /// The same of a response that may leave fewer times than others, after the wait for its last copy.
+    Exhausted,
     /// A confirmable request, acknowledged; its response is awaited.
     Acknowledged,
     /// A non-confirmable request; its response is awaited.
@@ -300,6 +302,11 @@ impl Exchange {
         if let Some(first) = self.bytes.first_mut() {
             *first &= 0b1100_1111;
         }
+    }
+
+    /// Exchanges that are open on a path where so many are outstanding, this one included.
+    pub(in crate::endpoint) fn open_with(&self, outstanding: u16) -> u16 {
+        outstanding.saturating_add(u16::from(self.stage == Stage::Exhausted))
     }
 
     /// How many non-confirmable requests had left on the path before this one, which is another. Kept where no controller

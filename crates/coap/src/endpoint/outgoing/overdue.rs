@@ -1,14 +1,15 @@
-//! Requests that are answered late: after the last copy's wait, as long as their place is not needed
-//! ([`Wishes::last_wait`](millpond_control::Wishes)).
+//! What is answered late, after the last copy's wait: requests, as long as their place is not needed
+//! ([`Wishes::last_wait`](millpond_control::Wishes)), and responses that may leave fewer times than others.
 
 use core::{fmt::Debug, hash::Hash};
 
 use millpond_control::{Controller, Instant, Span, Then};
 
 use crate::endpoint::{
-    Endpoint, SleepReason, Transmission,
+    Endpoint, Lifetimes, SleepReason, Transmission,
     admission::Gate,
     exchanges::{Exchange, Stage},
+    message_ids::later,
     queue::What,
     random::About,
 };
@@ -59,6 +60,43 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         self.arm(slot, now, until, SleepReason::Overdue);
         self.exchanges.has_overdue = true;
         self.queue.push(address, What::Overdue { exchange: id }, &[]);
+        true
+    }
+
+    /// The wait after the last copy is over. Of a response there may be fewer copies than of others, mostly one if its peer is not
+    /// validated (RFC 9175 §2.4), and a round trip may take longer than the wait for that: its acknowledgement counts for as long as
+    /// if all copies had left, at most the RFC's own time. Others may leave meanwhile. One message to a peer stays so, and a
+    /// notification rather than another response, with which nothing ends. Whether this one does.
+    pub(in crate::endpoint) fn stays_exhausted(&mut self, slot: u32, now: Instant) -> bool {
+        /// MAX_TRANSMIT_WAIT of RFC 7252 §4.8.2, microseconds.
+        const TRANSMIT_WAIT: u64 = 93_000_000;
+        let Some(exchange) = self.exchanges.get(slot).filter(|exchange| exchange.role.is_for_a_request()) else {
+            return false;
+        };
+        let (number, transmission) = (exchange.peer, &self.setup.config.transmission);
+        let Some((peer, path, _)) = self.peers.with_path(number) else { return false };
+        let wait = Lifetimes::of(&path.controller, transmission).transmit_wait.min(TRANSMIT_WAIT);
+        let until = later(exchange.first, wait);
+        let has_fewer = exchange.most < transmission.max_retransmit;
+        let has_room = peer.open.len() < u32::from(self.setup.config.limits.exchanges_per_peer);
+        if !has_fewer || !has_room || exchange.then == Then::Abandon || until <= now {
+            return false;
+        }
+        let before = peer.open.iter(&self.exchanges.slots).find(|(_, one)| one.stage == Stage::Exhausted);
+        match before.map(|(slot, one)| (slot, one.role.is_further())) {
+            Some((_, true)) => return false,
+            Some(_) if !exchange.role.is_further() => return false,
+            Some((response, _)) => self.give_up(response, now),
+            None => {}
+        }
+        let Some((peer, path, _)) = self.peers.with_path_mut(number) else { return false };
+        peer.answers = false;
+        path.settled();
+        if let Some(exchange) = self.exchanges.get_mut(slot) {
+            exchange.stage = Stage::Exhausted;
+        }
+        self.arm(slot, now, until, SleepReason::Overdue);
+        self.pump(number, now);
         true
     }
 

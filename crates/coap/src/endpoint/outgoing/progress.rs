@@ -36,10 +36,11 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
                 self.peers.settle(peer, true);
             }
             Stage::Sent if is_last => {
-                if !self.stays_overdue(slot, now) {
+                if !self.stays_overdue(slot, now) && !self.stays_exhausted(slot, now) {
                     self.give_up(slot, now);
                 }
             }
+            Stage::Exhausted => self.give_up(slot, now),
             Stage::Acknowledged | Stage::Asked => self.fail(slot, now, Failure::NoResponse),
             Stage::Sent | Stage::Subscribed => {}
         }
@@ -87,7 +88,8 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             sample = sample.marked();
         }
         if core::mem::take(&mut exchange.controlled) {
-            let cx = random.cx((peer.number, waiting), now, path.outstanding, exchange.number, About::Reply);
+            let open = exchange.open_with(path.outstanding);
+            let cx = random.cx((peer.number, waiting), now, open, exchange.number, About::Reply);
             path.controller.on_reply(&exchange.record, sample, cx);
             path.keeps_contract();
         }
@@ -131,7 +133,8 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let Some(exchange) = self.exchanges.get_mut(slot) else { return };
         let Some((peer, path, waiting)) = self.peers.with_path_mut(exchange.peer) else { return };
         if core::mem::take(&mut exchange.controlled) {
-            let cx = random.cx((peer.number, waiting), now, path.outstanding, exchange.number, About::End);
+            let open = exchange.open_with(path.outstanding);
+            let cx = random.cx((peer.number, waiting), now, open, exchange.number, About::End);
             path.controller.on_end(&exchange.record, why, cx);
             path.keeps_contract();
         }
@@ -254,7 +257,8 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let Some((to, retransmissions)) = self.whose(slot) else { return };
         let Some(exchange) = self.exchanges.get(slot) else { return };
         let id = self.exchanges.name(slot);
-        let copies = if exchange.stage == Stage::Waiting { 0 } else { retransmissions.saturating_add(1) };
+        let (was_waiting, was_exhausted) = (exchange.stage == Stage::Waiting, exchange.stage == Stage::Exhausted);
+        let copies = if was_waiting { 0 } else { retransmissions.saturating_add(1) };
         let what = if exchange.role.is_for_a_request() {
             What::Undelivered { exchange: id, request: exchange.answers, why }
         } else {
@@ -265,6 +269,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             self.counts.one_more(Count::Failed(why));
         }
         if why == Failure::GaveUp
+            && !was_exhausted
             && let Some(peer) = self.peers.get_mut(exchange.peer)
         {
             peer.answers = false;
@@ -277,16 +282,17 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     pub(in crate::endpoint) fn release_controller(&mut self, number: u32, now: Instant) {
         let random = self.random();
         let Some((peer, path, waiting)) = self.peers.with_path_mut(number) else { return };
-        let mut open = path.outstanding;
+        let mut others = path.outstanding;
         let mut slot = peer.open.first();
         loop {
             let next = List::after(&self.exchanges.slots, slot);
             let Some(exchange) = self.exchanges.get_mut(slot) else { return };
             if core::mem::take(&mut exchange.controlled) {
+                let open = exchange.open_with(others);
                 let cx = random.cx((peer.number, waiting), now, open, exchange.number, About::End);
                 path.controller.on_end(&exchange.record, End::Cancelled, cx);
                 path.keeps_contract();
-                open = open.saturating_sub(1);
+                others = open.saturating_sub(1);
             }
             slot = next;
         }
@@ -305,7 +311,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             peer.open.remove(&mut self.exchanges.slots, slot);
             match stage {
                 Stage::Sent | Stage::Asked => path.settled(),
-                Stage::Acknowledged | Stage::Subscribed | Stage::Waiting => {}
+                Stage::Exhausted | Stage::Acknowledged | Stage::Subscribed | Stage::Waiting => {}
             }
             self.exchanges.leave(slot, &self.setup.identities);
         }
