@@ -35,7 +35,7 @@ LIMITS = {
     "bodies": ("coap/src/transfer/stack.rs", "MOST_BODIES"),
     "group-responses": ("coap/src/endpoint/tables/leisure.rs", "MOST"),
     "leisure": ("coap/src/endpoint/groups.rs", "DEFAULT_LEISURE"),
-    "requests": ("live/src/tcp/client.rs", "MOST_ASKS"),
+    "requests": ("live/src/tcp/client.rs", "MOST_REQUESTS"),
     "give-up": ("live/src/client/request.rs", "give_up_after"),
     "body.program": ("cli/src/request.rs", "LONGEST_BODY"),
     "load": ("cli/src/load/mod.rs", "USUAL_DURATION"),

@@ -23,7 +23,7 @@ use crate::{
     block::{BlockSize, Upload},
     message::{Code, Kind, Message, Token},
     output::Step,
-    transfer::{AskFailure, CoapStack, Refused, StackOutput},
+    transfer::{CoapStack, Refused, RequestFailure, StackOutput},
 };
 
 /// Carries messages to peers and back. Driven like the stack above it: one input, then [`step`](Self::step) until it says to
@@ -48,7 +48,7 @@ pub trait MessageLayer: Debug + Sized {
     /// Why it ends, if it can.
     type Closing: Copy + Debug;
     /// Why it does not do what it was asked for.
-    type Refused: Copy + Into<Refused> + Into<AskFailure>;
+    type Refused: Copy + Into<Refused> + Into<RequestFailure>;
 
     /// What every input begins with.
     fn advance(&mut self, now: Instant);
@@ -62,7 +62,7 @@ pub trait MessageLayer: Debug + Sized {
         now: Instant,
         to: Self::Peer,
         request: &Outgoing<'_>,
-        place: InAsk,
+        place: RequestMessage,
     ) -> Result<ExchangeId, Self::Refused>;
 
     /// Input: the answer to a request of ours is no longer wanted, or none that is still to come.
@@ -200,9 +200,9 @@ pub trait MessageLayer: Debug + Sized {
     fn memory(&self) -> usize;
 }
 
-/// Which of its requests an ask sends.
+/// Which of its requests a request sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum InAsk {
+pub enum RequestMessage {
     /// The first.
     First,
     /// A later one, which a queue that is full does not stop.

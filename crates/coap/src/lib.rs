@@ -15,8 +15,8 @@
 //! `request_came` of `transfer/server.rs` or `response_came` of `transfer/client.rs`. What follows is done there and then: a
 //! refusal, the next block, a notification that waited. What concerns the application waits in `told` for the next poll.
 //!
-//! *Out*: [`CoapStack::ask`](transfer::CoapStack::ask), [`answer`](transfer::CoapStack::answer) and [`notify`](transfer::CoapStack::notify) cut the body
-//! (`transfer/asked.rs`, `transfer/representation.rs`) and call `request`, `respond` or `notify` of the [`layer`].
+//! *Out*: [`CoapStack::request`](transfer::CoapStack::request), [`answer`](transfer::CoapStack::answer) and [`notify`](transfer::CoapStack::notify) cut the body
+//! (`transfer/pending_request.rs`, `transfer/representation.rs`) and call `request`, `respond` or `notify` of the [`layer`].
 //! `endpoint/protection.rs` encrypts if it has to, `endpoint/outgoing/send.rs` or `endpoint/incoming/inbox.rs` writes the bytes into
 //! the same queue, and the next poll gives them.
 //!
@@ -33,7 +33,6 @@
 //! | path | the way to a peer, with its controller, NSTART and queue; peers share one if the caller says so (`sharing_paths`, `share_path`) |
 //! | turn | of peers that share a path, whose message leaves next |
 //! | stack | an endpoint, or a connection, with whole bodies above it |
-//! | ask | a request with its whole body, until its answer is whole, however many exchanges that takes |
 //! | kept representation | an answer of several blocks, as long as later ones of it may be asked for |
 //! | further response | one on the token of a request that was answered before: a notification, or a block of a burst |
 //! | overdue request | one that is unanswered after its last copy's wait, and keeps its place until something else needs it |

@@ -54,8 +54,8 @@ pub enum SleepReason {
     Leisure,
     /// A connection waits for a pong, or for an end in order.
     Connection,
-    /// The deadline of an ask, or renewing a registration.
-    Ask,
+    /// The deadline of a request, or renewing a registration.
+    Request,
     /// A notification may leave.
     Notification,
     /// Something that is kept for later blocks is dropped.

@@ -12,7 +12,7 @@ use crate::{
     ExchangeId, Outgoing, RequestId,
     layer::MessageLayer,
     message::{Code, Message, Token, WriteError, number},
-    transfer::{AskFailure, CoapStack},
+    transfer::{CoapStack, RequestFailure},
 };
 
 /// What is known of the messages of one layer that are under way, and how to protect them. `P` is a peer.
@@ -106,7 +106,7 @@ impl Taken {
             Self::Refused(id, answer) => stack.respond_as_written(now, id, &answer),
             Self::Overtaken(exchange) => stack.renewal_was_overtaken(now, exchange),
             Self::Fault(exchange, fault, copies) => {
-                stack.request_failed(now, exchange, AskFailure::Protection(fault), copies);
+                stack.request_failed(now, exchange, RequestFailure::Protection(fault), copies);
             }
         }
         false

@@ -7,7 +7,7 @@ use millpond_coap::{
     Config, ConfigError, Endpoint, Event, Identities, Ignored, Outgoing, Output, Refused,
     block::{BlockSize, robust::BurstParameters},
     message::{Code, number},
-    transfer::{self, Ask, CoapStack},
+    transfer::{self, ClientRequest, CoapStack},
 };
 use millpond_control::{ChanceSeed, Instant, Preset, Span};
 
@@ -73,15 +73,15 @@ fn an_endpoint_names_the_part_that_it_was_made_without() {
 #[test]
 fn a_stack_names_the_part_that_it_was_made_without() {
     let options = [(number::NO_RESPONSE, &[26_u8][..])];
-    let get = Ask::new(Code::GET, &[]);
-    let ask = |ask: &Ask<'_>| left_out_of_stack(stack().ask(NOW, SERVER, ask));
+    let get = ClientRequest::new(Code::GET, &[]);
+    let ask = |ask: &ClientRequest<'_>| left_out_of_stack(stack().request(NOW, SERVER, ask));
     assert_eq!(ask(&get), parts!("client"));
     assert_eq!(ask(&get.observing()), parts!("client", "observe"));
-    assert_eq!(ask(&Ask { early: Some(BlockSize::B64), ..get }), parts!("client", "block"));
+    assert_eq!(ask(&ClientRequest { early: Some(BlockSize::B64), ..get }), parts!("client", "block"));
     assert_eq!(ask(&get.in_bursts()), parts!("client", "q-block"));
-    assert_eq!(ask(&Ask::new(Code::GET, &options)), parts!("client", "no-response"));
+    assert_eq!(ask(&ClientRequest::new(Code::GET, &options)), parts!("client", "no-response"));
     let groups = if cfg!(feature = "client") { parts!("groups") } else { Some("groups") };
-    assert_eq!(left_out_of_stack(stack().ask_group(NOW, SERVER, &get, Span::from_secs(1))), groups);
+    assert_eq!(left_out_of_stack(stack().request_group(NOW, SERVER, &get, Span::from_secs(1))), groups);
     let config = transfer::Config { q_block: Some(BurstParameters::PACED), ..transfer::Config::SMALL };
     let made = CoapStack::new(endpoint(), config, ChanceSeed::new(1)).map(drop);
     let refused = parts!("q-block").map(|feature| transfer::ConfigError::LeftOut { feature });
@@ -152,7 +152,7 @@ fn a_request_is_served_or_rejected() {
 #[test]
 fn the_first_block_of_an_answer_is_not_taken_for_the_whole() {
     let mut stack = stack();
-    stack.ask(NOW, SERVER, &Ask::new(Code::GET, &[])).unwrap();
+    stack.request(NOW, SERVER, &ClientRequest::new(Code::GET, &[])).unwrap();
     // 2.05 with the token of the request, Block2 0/more/16 and 16 bytes.
     let answer = [&[0x64, 0x45, 0, 0, 0, 0, 0, 0, 0xd1, 0x0a, 0x08, 0xff][..], &[b'.'; 16]].concat();
     let (mut requests, mut failures) = (0, Vec::new());
@@ -173,7 +173,7 @@ fn the_first_block_of_an_answer_is_not_taken_for_the_whole() {
     match parts!("block") {
         None => assert_eq!((requests, failures), (2, vec![])),
         Some(feature) => {
-            assert_eq!((requests, failures), (1, vec![transfer::AskFailure::Refused(Refused::LeftOut { feature })]))
+            assert_eq!((requests, failures), (1, vec![transfer::RequestFailure::Refused(Refused::LeftOut { feature })]))
         }
     }
 }

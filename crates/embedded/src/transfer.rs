@@ -159,7 +159,7 @@ impl<'t, E> Transfer<'t, E> {
             place.copy_from_slice(payload);
         }
         Ok(match next {
-            Next::Ask(block) => {
+            Next::Request(block) => {
                 self.wanted = Some(block);
                 Step::Next
             }

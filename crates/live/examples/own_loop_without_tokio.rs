@@ -10,7 +10,7 @@ use std::{
 use millpond_coap::{
     Endpoint, Identities, Output,
     message::{Code, number},
-    transfer::{Ask, CoapStack, Config, Event},
+    transfer::{ClientRequest, CoapStack, Config, Event},
 };
 use millpond_control::{ChanceSeed, Instant, Preset};
 use rustix::time::{ClockId, clock_gettime};
@@ -30,7 +30,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut stack = CoapStack::new(endpoint, Config::default(), chance)?;
 
     let socket = UdpSocket::bind(if server.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" })?;
-    stack.ask(now(), server, &Ask::new(Code::GET, &[(number::URI_PATH, path.as_bytes())]))?;
+    stack.request(now(), server, &ClientRequest::new(Code::GET, &[(number::URI_PATH, path.as_bytes())]))?;
     let mut datagram = [0; 2_048];
     loop {
         // One input, then drain.

@@ -5,7 +5,7 @@ use millpond_coap::{
     Cause, Endpoint, ExchangeId, Output, Transmit,
     block::{Block, robust::Q_BLOCK2},
     message::{Code, Message},
-    transfer::{Ask, AskId, CoapStack, Config, Event},
+    transfer::{ClientRequest, ClientRequestId, CoapStack, Config, Event},
 };
 use millpond_control::{ChanceSeed, Instant, Span};
 
@@ -38,7 +38,7 @@ pub(crate) struct BodyDevice {
 
 /// A request whose body is under way.
 struct Fetch {
-    ask: AskId,
+    ask: ClientRequestId,
     /// Its place in the ledger.
     request: u32,
     /// The exchange of the block under way, once it is on record.
@@ -203,13 +203,13 @@ impl World<'_> {
         let profile = &self.groups.profiles[device.group as usize];
         let transfer = &profile.clients.transfer;
         let is_late = matches!(transfer, Transfer::Blocks(Blocks { negotiation: Negotiation::Late, .. }));
-        let ask = Ask {
+        let ask = ClientRequest {
             early: transfer.block_size().filter(|_| !is_late),
             longest: self.scenario.body(profile.clients).0 as usize,
             q_block: device.is_burst(),
-            ..Ask::new(Code::GET, profile.options())
+            ..ClientRequest::new(Code::GET, profile.options())
         };
-        let ask = device.stack.ask(now, SERVER, &ask).map_err(|why| RunError::Refused(flow, why.to_string()))?;
+        let ask = device.stack.request(now, SERVER, &ask).map_err(|why| RunError::Refused(flow, why.to_string()))?;
         device.fetch = Some(Fetch { ask, request, exchange: None });
         device.application.leaves(now);
         if let Some(bursts) = &mut device.bursts {

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use millpond_coap::{
     Output, RequestId, stream,
-    transfer::{self, AskId, CoapStack, Event},
+    transfer::{self, ClientRequestId, CoapStack, Event},
 };
 use millpond_control::Instant;
 
@@ -96,7 +96,7 @@ pub(crate) struct StreamClient {
 /// A request under way.
 #[derive(Clone, Copy)]
 pub(crate) struct Asked {
-    pub(crate) id: AskId,
+    pub(crate) id: ClientRequestId,
     /// Its number within the client.
     pub(crate) number: u32,
     /// Its place in the ledger.

@@ -2,7 +2,7 @@
 
 use millpond_coap::{
     message::{Code, Token},
-    transfer::{Ask, Event},
+    transfer::{ClientRequest, Event},
 };
 use millpond_control::{Instant, Purpose};
 
@@ -87,13 +87,13 @@ impl World<'_> {
         let bytes = u64::from(number).to_be_bytes();
         let token = Token::new(&bytes[bytes.len() - length.min(bytes.len())..]).unwrap_or_default();
         let request = ask.request(payload);
-        let ask = Ask {
+        let ask = ClientRequest {
             token: Some(token),
             longest: self.scenario.body(profile.clients).0 as usize,
-            ..Ask::new(request.code, request.options).with_body(request.payload)
+            ..ClientRequest::new(request.code, request.options).with_body(request.payload)
         };
         let from = end.tcp.written();
-        let id = end.coap.ask(now, (), &ask).map_err(|why| RunError::Refused(flow, why.to_string()))?;
+        let id = end.coap.request(now, (), &ask).map_err(|why| RunError::Refused(flow, why.to_string()))?;
         end.hear(now, |_| None::<()>);
         client.open = Some(Asked { id, number, request: due.request, from, sent: None });
         client.ask_at = None;
@@ -114,10 +114,10 @@ impl World<'_> {
                 Some(Heard::Lost)
             } else {
                 end.hear(now, |event| match event {
-                    Event::Answer { ask, message, body, .. } if Some(ask) == asked => {
+                    Event::Answer { request: ask, message, body, .. } if Some(ask) == asked => {
                         Some(if message.code.class() == 2 { Heard::Answer(body.len()) } else { Heard::Lost })
                     }
-                    Event::Failed { ask, .. } if Some(ask) == asked => Some(Heard::Lost),
+                    Event::Failed { request: ask, .. } if Some(ask) == asked => Some(Heard::Lost),
                     _ => None,
                 })
             };

@@ -15,7 +15,7 @@ use embedded_alloc::LlffHeap;
 use millpond_coap::{
     Config, Endpoint, Identities, Output,
     message::{Code, number},
-    transfer::{self, Ask, Event, CoapStack},
+    transfer::{self, ClientRequest, Event, CoapStack},
 };
 use millpond_control::{ChanceSeed, Preset};
 
@@ -58,8 +58,8 @@ fn main() -> ! {
             stack.receive(now, SERVER, &datagram[..length]);
         } else if device::is_time_to_report() {
             let reading = device::reading();
-            let report = Ask::new(Code::PUT, &PATH).with_body(&reading);
-            if stack.ask(now, SERVER, &report).is_err() {
+            let report = ClientRequest::new(Code::PUT, &PATH).with_body(&reading);
+            if stack.request(now, SERVER, &report).is_err() {
                 device::signal(false);
             }
         }

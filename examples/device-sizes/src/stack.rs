@@ -6,7 +6,7 @@ use millpond_coap::transfer::Answer;
 use millpond_coap::{
     Config, Endpoint, Identities, Output,
     message::{Code, number},
-    transfer::{self, Ask, Event, CoapStack},
+    transfer::{self, ClientRequest, Event, CoapStack},
 };
 use millpond_control::{ChanceSeed, Instant, Preset};
 
@@ -31,11 +31,11 @@ pub(crate) fn run(device: &mut impl Device) {
         } else if let Some(task) = device.task() {
             let reading = device.reading();
             let ask = match task {
-                Task::Get => Ask::new(Code::GET, &PATH),
-                Task::Put => Ask::new(Code::PUT, &PATH).with_body(&reading),
-                Task::Observe => Ask::new(Code::GET, &PATH).observing(),
+                Task::Get => ClientRequest::new(Code::GET, &PATH),
+                Task::Put => ClientRequest::new(Code::PUT, &PATH).with_body(&reading),
+                Task::Observe => ClientRequest::new(Code::GET, &PATH).observing(),
             };
-            if stack.ask(now, SERVER, &ask).is_err() {
+            if stack.request(now, SERVER, &ask).is_err() {
                 device.answered(None);
             }
         }

@@ -49,8 +49,8 @@ pub struct Part<'a> {
 /// What comes next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// Ask again, with this as Block2.
-    Ask(Block),
+    /// Request again, with this as Block2.
+    Request(Block),
     /// The body is whole.
     Done,
 }
@@ -292,6 +292,6 @@ impl DownloadBlocks {
     fn ask(&mut self) -> Result<Next, DownloadError> {
         let size = self.size.unwrap_or(BlockSize::B1024);
         self.asked = Some(size);
-        Block::at(self.received as u64, false, size).map(Next::Ask).ok_or(DownloadError::TooManyBlocks)
+        Block::at(self.received as u64, false, size).map(Next::Request).ok_or(DownloadError::TooManyBlocks)
     }
 }

@@ -24,7 +24,7 @@
 //!     let (etag, total) = (Some(&b"v1"[..]), Some(piece.total));
 //!     let part = Part { code, format, block: piece.block, etag, total, payload: piece.payload };
 //!     match download.take(&part)? {
-//!         Next::Ask(block) => asked = Some(block),
+//!         Next::Request(block) => asked = Some(block),
 //!         Next::Done => break,
 //!     }
 //! }

@@ -10,12 +10,12 @@ use super::{
     requests::Owed,
 };
 use crate::{
-    layer::{InAsk, MessageLayer, Reason},
+    layer::{MessageLayer, Reason, RequestMessage},
     message::{Kind, Message, Token},
     output::{Output, Step},
     parts,
     protection::ProtectError,
-    transfer::{AskFailure, CoapStack, Exchanged, StackOutput},
+    transfer::{CoapStack, Exchanged, RequestFailure, StackOutput},
 };
 
 impl<A: Copy + Eq + Hash + Debug> MessageLayer for Endpoint<A> {
@@ -38,7 +38,13 @@ impl<A: Copy + Eq + Hash + Debug> MessageLayer for Endpoint<A> {
         Self::advance(self, now);
     }
 
-    fn request(&mut self, now: Instant, to: A, request: &Outgoing<'_>, place: InAsk) -> Result<ExchangeId, Refused> {
+    fn request(
+        &mut self,
+        now: Instant,
+        to: A,
+        request: &Outgoing<'_>,
+        place: RequestMessage,
+    ) -> Result<ExchangeId, Refused> {
         self.request_protected(now, to, request, place)
     }
 
@@ -115,7 +121,7 @@ impl<A: Copy + Eq + Hash + Debug> MessageLayer for Endpoint<A> {
             }
             What::Further { exchange } if parts::FURTHER_COME => stack.further_came(now, entry, exchange),
             What::Failed { exchange, why, copies } if parts::CLIENT => {
-                stack.request_failed(now, exchange, AskFailure::Exchange(why), copies)
+                stack.request_failed(now, exchange, RequestFailure::Exchange(why), copies)
             }
             What::Copy { id, copy: 0, .. } if parts::NOTIFY => stack.notification_is_confirmable(id),
             What::PlainFurther { exchange } => stack.message_left(now, exchange),

@@ -5,7 +5,7 @@ use core::{fmt::Debug, hash::Hash};
 use millpond_control::Instant;
 
 use super::{Endpoint, ExchangeId, Outgoing, Refused, RequestId, queue::Entry, queue::What};
-use crate::layer::InAsk;
+use crate::layer::RequestMessage;
 use crate::message::{Message, Token};
 use crate::parts;
 use crate::protection::{Observer, ProtectError, Protection, Taken, check, observes, with};
@@ -56,16 +56,17 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         now: Instant,
         to: A,
         request: &Outgoing<'_>,
-        place: InAsk,
+        place: RequestMessage,
     ) -> Result<ExchangeId, Refused> {
         let send = |endpoint: &mut Self, request: &Outgoing<'_>| match place {
-            InAsk::First => Self::request(endpoint, now, to, request),
-            InAsk::Next => endpoint.request_next(now, to, request),
-            InAsk::Subscription => endpoint.subscribe(now, to, request),
+            RequestMessage::First => Self::request(endpoint, now, to, request),
+            RequestMessage::Next => endpoint.request_next(now, to, request),
+            RequestMessage::Subscription => endpoint.subscribe(now, to, request),
         };
         let Some(protection) = self.protection_mut() else { return send(self, request) };
         let protected = protection.request(request)?;
-        let renews = request.token.filter(|_| place == InAsk::Subscription).and_then(|token| self.renewed(to, token));
+        let renews =
+            request.token.filter(|_| place == RequestMessage::Subscription).and_then(|token| self.renewed(to, token));
         let exchange = with(&protected, request, |protected| send(self, protected))??;
         if let Some(protection) = self.protection_mut() {
             protection.sent(exchange, renews);

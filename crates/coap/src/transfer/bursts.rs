@@ -1,4 +1,4 @@
-//! Bodies in bursts (RFC 9177), as one way for the bodies of a stack to travel: see [`Ask::q_block`](super::Ask::q_block).
+//! Bodies in bursts (RFC 9177), as one way for the bodies of a stack to travel: see [`ClientRequest::q_block`](super::ClientRequest::q_block).
 
 use alloc::boxed::Box;
 use core::{fmt::Debug, hash::Hash, num::NonZeroU32};
@@ -6,8 +6,8 @@ use core::{fmt::Debug, hash::Hash, num::NonZeroU32};
 use millpond_control::{ChanceSeed, Instant};
 
 use super::{
-    Answer, Ask, AskFailure, AskId, CoapStack, Config, Progress, Refused, asked::Asked, options, told::Told,
-    unvalidated::Sent,
+    Answer, ClientRequest, ClientRequestId, CoapStack, Config, Progress, Refused, RequestFailure, options,
+    pending_request::PendingRequest, told::Told, unvalidated::Sent,
 };
 use crate::block::robust::{
     Asker, BurstClient, BurstFailure, BurstId, BurstLimits, BurstOptions, BurstParameters, BurstServer, End, Next,
@@ -21,7 +21,7 @@ use crate::output::Output;
 use crate::parts;
 use crate::quota::Source;
 
-/// Asks in bursts at a time.
+/// Requests in bursts at a time.
 const MOST_ASKS: usize = 1_024;
 /// Requests that the application has not answered.
 const MOST_REQUESTS: usize = 4_096;
@@ -91,8 +91,8 @@ impl<A: Copy + Eq + Hash + Debug> Bursts<A> {
         client.saturating_add(server)
     }
 
-    /// Bytes of the bodies of asks.
-    pub(super) fn asked_bytes(&self) -> usize {
+    /// Bytes of the bodies of requests.
+    pub(super) fn request_bytes(&self) -> usize {
         self.client.as_ref().map_or(0, |client| client.memory())
     }
 
@@ -185,31 +185,36 @@ impl<L: MessageLayer> CoapStack<L> {
         client.is_supported_by(to) != Some(false)
     }
 
-    /// Begins an ask in bursts. Its body is kept here as well: a peer that does not know bursts gets it block by block.
-    pub(super) fn begin_burst(&mut self, now: Instant, asked: Asked<L::Peer>, ask: &Ask<'_>) -> Result<AskId, Refused> {
+    /// Begins a request in bursts. Its body is kept here as well: a peer that does not know bursts gets it block by block.
+    pub(super) fn begin_burst(
+        &mut self,
+        now: Instant,
+        pending: PendingRequest<L::Peer>,
+        request: &ClientRequest<'_>,
+    ) -> Result<ClientRequestId, Refused> {
         let limit = self.config.limits.bytes;
-        let (to, mut asked) = (asked.to, Box::new(asked));
-        let needed = asked.memory().saturating_add(ask.body.len());
+        let (to, mut pending) = (pending.to, Box::new(pending));
+        let needed = pending.memory().saturating_add(request.body.len());
         if self.waiting_bytes().saturating_add(needed) > limit {
             return Err(Refused::OutOfBytes { limit });
         }
         let Some(client) = &mut self.bursts.client else { return Err(Refused::OutOfBytes { limit }) };
-        let slot = self.asks.slots.put(None);
-        let id = client.ask(now, to, ask, slot).inspect_err(|_| self.asks.forget(slot))?;
-        (asked.burst, asked.has_next) = (Some(id), false);
-        self.asks.put_back(slot, asked);
-        self.counts.asks = self.counts.asks.saturating_add(1);
-        Ok(self.asks.name(slot))
+        let slot = self.requests.slots.put(None);
+        let id = client.request(now, to, request, slot).inspect_err(|_| self.requests.forget(slot))?;
+        (pending.burst, pending.has_next) = (Some(id), false);
+        self.requests.put_back(slot, pending);
+        self.counts.client_requests = self.counts.client_requests.saturating_add(1);
+        Ok(self.requests.name(slot))
     }
 
-    /// An ask in bursts is no longer wanted.
+    /// A request in bursts is no longer wanted.
     pub(super) fn abandon_burst(&mut self, id: BurstId) {
         if let Some(client) = &mut self.bursts.client {
             client.cancel(id);
         }
     }
 
-    /// How far an ask in bursts has come.
+    /// How far a request in bursts has come.
     pub(super) fn progress_of_burst(&self, id: BurstId) -> Option<Progress> {
         let (sent, received, total) = self.bursts.client.as_ref()?.progress(id)?;
         Some(Progress { sent, received, total })
@@ -250,25 +255,25 @@ impl<L: MessageLayer> CoapStack<L> {
 
     fn burst_ended(&mut self, now: Instant, id: BurstId, end: End) {
         let slot = id.slot;
-        let Some(mut asked) = self.asks.take(slot).sure("ask of a body that ended") else { return };
-        asked.burst = None;
+        let Some(mut pending) = self.requests.take(slot).sure("request of a body that ended") else { return };
+        pending.burst = None;
         match end {
             End::Done(whole) => {
-                let (ask, from) = (self.asks.name(slot), asked.to);
-                self.asks.forget(slot);
-                self.told.push_back(Told::BurstAnswer { ask, from, whole });
+                let (request, from) = (self.requests.name(slot), pending.to);
+                self.requests.forget(slot);
+                self.told.push_back(Told::BurstAnswer { request, from, whole });
             }
             End::Failed(why) => {
                 let why = match why {
-                    BurstFailure::Exchange(why) => AskFailure::Exchange(why),
-                    BurstFailure::Refused(why) => AskFailure::Refused(why),
-                    why => AskFailure::Burst(why),
+                    BurstFailure::Exchange(why) => RequestFailure::Exchange(why),
+                    BurstFailure::Refused(why) => RequestFailure::Refused(why),
+                    why => RequestFailure::Burst(why),
                 };
-                self.fail(now, slot, *asked, why, 0);
+                self.fail(now, slot, *pending, why, 0);
             }
             End::Unsupported => {
-                asked.has_next = true;
-                self.asks.put_back(slot, asked);
+                pending.has_next = true;
+                self.requests.put_back(slot, pending);
                 self.go_on(now, slot);
             }
         }

@@ -54,9 +54,11 @@ impl Config {
 }
 
 impl Config {
-    /// For one connection of many: 256 asks, bodies of 1 MiB and 16 of them, 4 MiB kept, 64 observers.
-    pub const STREAM: Self =
-        Self { limits: Limits { asks: 256, kept: 4 << 20, observers: 64, ..Limits::DEFAULT }, ..Self::DEFAULT };
+    /// For one connection of many: 256 requests, bodies of 1 MiB and 16 of them, 4 MiB kept, 64 observers.
+    pub const STREAM: Self = Self {
+        limits: Limits { client_requests: 256, kept: 4 << 20, observers: 64, ..Limits::DEFAULT },
+        ..Self::DEFAULT
+    };
 }
 
 impl Default for Config {
@@ -68,9 +70,9 @@ impl Default for Config {
 /// What a stack may hold at most, beside its endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Asks under way.
-    pub asks: u32,
-    /// Bytes of the bodies of asks, sent and received, and of notifications that wait. Answers of groups whose rest is fetched take a
+    /// Requests of ours under way.
+    pub client_requests: u32,
+    /// Bytes of the bodies of requests, sent and received, and of notifications that wait. Answers of groups whose rest is fetched take a
     /// quarter of them at most.
     pub bytes: usize,
     /// Bytes of one request's body that comes in blocks.
@@ -97,10 +99,10 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// 16 384 asks, 64 MiB; bodies of 1 MiB, 16 MiB of them and of what is kept, 16 bodies of one peer,
+    /// 16 384 requests, 64 MiB; bodies of 1 MiB, 16 MiB of them and of what is kept, 16 bodies of one peer,
     /// 256 in bursts; 16 384 observers, 64 for each peer. A judgement, like those of the endpoint.
     pub const DEFAULT: Self = Self {
-        asks: 16_384,
+        client_requests: 16_384,
         bytes: 64 << 20,
         body: 1 << 20,
         bodies: 16 << 20,
@@ -111,10 +113,10 @@ impl Limits {
         observers_per_peer: 64,
     };
 
-    /// 4 asks, 8 KiB; bodies of 2 KiB, 4 KiB of them and of what is kept, one body of a peer, 2 in bursts; 4 observers, 2 for each
+    /// 4 requests, 8 KiB; bodies of 2 KiB, 4 KiB of them and of what is kept, one body of a peer, 2 in bursts; 4 observers, 2 for each
     /// peer. A judgement, like those of the endpoint.
     pub const SMALL: Self = Self {
-        asks: 4,
+        client_requests: 4,
         bytes: 8 << 10,
         body: 2 << 10,
         bodies: 4 << 10,

@@ -2,9 +2,9 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Counters {
-    /// Asks begun.
-    pub asks: u64,
-    /// Asks that ended without an answer.
+    /// Requests of ours begun.
+    pub client_requests: u64,
+    /// Requests of ours that ended without an answer.
     pub failed: u64,
     /// Notifications that were older than what was known (RFC 7641 §3.4), and dropped.
     pub stale: u64,

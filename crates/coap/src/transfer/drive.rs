@@ -5,7 +5,7 @@ use core::ops::ControlFlow;
 
 use millpond_control::Instant;
 
-use super::{AskFailure, CoapStack, Event, StackOutput, asks::Exchanged, kept::Shelf, told::Told};
+use super::{CoapStack, Event, RequestFailure, StackOutput, kept::Shelf, request_table::Exchanged, told::Told};
 use crate::block::{Assemblies, AssemblyLimits};
 use crate::endpoint::Failure;
 use crate::endpoint::beside::Beside;
@@ -57,7 +57,7 @@ impl<L: MessageLayer> CoapStack<L> {
 
     /// The layer has ended, and all that it carried.
     fn ended(&mut self, now: Instant) {
-        self.fail_all(now, AskFailure::Exchange(Failure::ConnectionClosed));
+        self.fail_all(now, RequestFailure::Exchange(Failure::ConnectionClosed));
         self.all_gone(now);
         let limits = AssemblyLimits { body: 0, bodies: 0, lifetime: self.config.lifetime, size: self.config.block };
         self.bodies = Assemblies::new(limits);
@@ -72,8 +72,8 @@ impl<L: MessageLayer> CoapStack<L> {
         }
         let next = self.next();
         match next {
-            Some((at, SleepReason::Ask)) if parts::CLIENT && at <= now => {
-                if let Some((_, slot)) = self.asks.timers.earliest() {
+            Some((at, SleepReason::Request)) if parts::CLIENT && at <= now => {
+                if let Some((_, slot)) = self.requests.timers.earliest() {
                     self.ask_is_due(now, slot);
                 }
             }
@@ -105,7 +105,7 @@ impl<L: MessageLayer> CoapStack<L> {
             }
         };
         if parts::CLIENT {
-            consider(self.asks.timers.earliest().map(|(at, _)| at), SleepReason::Ask);
+            consider(self.requests.timers.earliest().map(|(at, _)| at), SleepReason::Request);
         }
         if parts::NOTIFY {
             consider(self.observers.timers.earliest().map(|(at, _)| at), SleepReason::Notification);
@@ -142,13 +142,15 @@ impl<L: MessageLayer> CoapStack<L> {
             Told::Refused { entry, why, by_group } => {
                 message(&entry).map(|message| Event::Refused { from: self.layer.peer(&entry), message, why, by_group })
             }
-            Told::Answer { entry, ask, body, goes_on, exchanged } => message(&entry).map(|message| {
+            Told::Answer { entry, request, body, goes_on, exchanged } => message(&entry).map(|message| {
                 let body = body.map_or(Cow::Borrowed(message.payload()), Cow::Owned);
                 let Exchanged { sample, copies } = exchanged;
-                Event::Answer { ask, from: self.layer.peer(&entry), message, body, goes_on, sample, copies }
+                Event::Answer { request, from: self.layer.peer(&entry), message, body, goes_on, sample, copies }
             }),
-            Told::Unanswered { ask, to, is_acknowledged } => Some(Event::Unanswered { ask, to, is_acknowledged }),
-            Told::Failed { ask, to, why, copies } => Some(Event::Failed { ask, to, why, copies }),
+            Told::Unanswered { request, to, is_acknowledged } => {
+                Some(Event::Unanswered { request, to, is_acknowledged })
+            }
+            Told::Failed { request, to, why, copies } => Some(Event::Failed { request, to, why, copies }),
             Told::GroupAnswer { entry, group, body } => message(&entry).map(|message| {
                 let body = body.map_or(Cow::Borrowed(message.payload()), Cow::Owned);
                 Event::GroupAnswer { group, from: self.layer.peer(&entry), message, body }
@@ -163,15 +165,17 @@ impl<L: MessageLayer> CoapStack<L> {
                 wants_to_observe: false,
                 by_group: false,
             }),
-            Told::BurstAnswer { ask, from, whole } => Message::parse(&self.shown).ok().map(|message| Event::Answer {
-                ask,
-                from,
-                message,
-                body: Cow::Owned(whole.body),
-                goes_on: false,
-                sample: None,
-                copies: 1,
-            }),
+            Told::BurstAnswer { request, from, whole } => {
+                Message::parse(&self.shown).ok().map(|message| Event::Answer {
+                    request,
+                    from,
+                    message,
+                    body: Cow::Owned(whole.body),
+                    goes_on: false,
+                    sample: None,
+                    copies: 1,
+                })
+            }
             Told::ObserverGone { observer, peer, why } => Some(Event::ObserverGone { observer, peer, why }),
         };
         // The bytes are there: inputs come once everything is drained.

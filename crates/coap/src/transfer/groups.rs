@@ -7,9 +7,9 @@ use core::{fmt, fmt::Debug, hash::Hash};
 use millpond_control::{Instant, Span};
 
 use super::{
-    Ask, AskFailure, CoapStack, Refused,
-    asked::{Asked, Then},
+    ClientRequest, CoapStack, Refused, RequestFailure,
     options::{self, Read},
+    pending_request::{PendingRequest, Then},
     told::Told,
 };
 use crate::block::Block;
@@ -109,30 +109,37 @@ impl<A: Copy + Eq + Hash + Debug> CoapStack<Endpoint<A>> {
     /// Input: a request is to be sent to a group, as [`Endpoint::request_group`](crate::Endpoint::request_group) does,
     /// and the whole answers of its members are wanted that begin to come within `period` after it left:
     /// [`Event::GroupAnswer`](super::Event::GroupAnswer), then [`Event::GroupOver`](super::Event::GroupOver), 20 s after that period
-    /// at the latest: what was not fetched by then is lost. Of `ask` the code, the options, the body, `early` and `longest` are looked at.
+    /// at the latest: what was not fetched by then is lost. Of `request` the code, the options, the body, `early` and `longest` are looked at.
     ///
     /// # Errors
     /// What cannot be sent or exceeds a limit, and a body that does not fit a block. Nothing is sent then.
-    pub fn ask_group(&mut self, now: Instant, group: A, ask: &Ask<'_>, period: Span) -> Result<GroupId, Refused> {
+    pub fn request_group(
+        &mut self,
+        now: Instant,
+        group: A,
+        request: &ClientRequest<'_>,
+        period: Span,
+    ) -> Result<GroupId, Refused> {
         self.input(now);
-        let length = ask.body.len();
+        let length = request.body.len();
         if length > self.config.block.bytes() as usize {
             return Err(Refused::LongGroupRequest { length });
         }
-        let kept = options::keep(ask.options)?;
-        let block2 = ask.early.map(|size| Block { number: 0, more: false, size }.value());
-        let merged = options::merge(ask.options.iter().copied(), &[(number::BLOCK2, options::value(block2.as_ref()))]);
-        let request = Outgoing { payload: ask.body, ..Outgoing::non_confirmable(ask.code, &merged) };
-        let exchange = self.layer.request_group(now, group, &request)?;
+        let kept = options::keep(request.options)?;
+        let block2 = request.early.map(|size| Block { number: 0, more: false, size }.value());
+        let merged =
+            options::merge(request.options.iter().copied(), &[(number::BLOCK2, options::value(block2.as_ref()))]);
+        let message = Outgoing { payload: request.body, ..Outgoing::non_confirmable(request.code, &merged) };
+        let exchange = self.layer.request_group(now, group, &message)?;
         self.groups.begun = self.groups.begun.wrapping_add(1);
         let id = GroupId(self.groups.begun);
         self.groups.all.push(Gathering {
             id,
             exchange,
-            code: ask.code,
+            code: request.code,
             options: kept,
-            body: ask.body.to_vec(),
-            longest: ask.longest,
+            body: request.body.to_vec(),
+            longest: request.longest,
             period,
             until: None,
             is_over: false,
@@ -149,12 +156,12 @@ impl<L: MessageLayer> CoapStack<L> {
         let Some(place) = self.groups.all.iter().position(|gathering| gathering.id == group) else { return false };
         let Gathering { exchange, .. } = self.groups.all.swap_remove(place);
         self.stop_gathering(now, exchange);
-        let of_it = |asked: &Asked<L::Peer>| asked.gathers == Some(group);
-        let slots = self.asks.slots.iter().filter(|(_, asked)| asked.as_deref().is_some_and(of_it));
+        let of_it = |pending: &PendingRequest<L::Peer>| pending.gathers == Some(group);
+        let slots = self.requests.slots.iter().filter(|(_, pending)| pending.as_deref().is_some_and(of_it));
         for slot in slots.map(|(slot, _)| slot).collect::<Vec<_>>() {
-            if let Some(asked) = self.asks.take(slot) {
-                self.abandon(now, *asked, false);
-                self.asks.forget(slot);
+            if let Some(pending) = self.requests.take(slot) {
+                self.abandon(now, *pending, false);
+                self.requests.forget(slot);
             }
         }
         true
@@ -168,49 +175,54 @@ impl<L: MessageLayer> CoapStack<L> {
         // What was asked of the group need not be what is asked of one member.
         let options = gathering.options.iter().filter(|(number, _)| *number != number::NO_RESPONSE);
         let options: Vec<_> = options.collect();
-        let ask = Ask { body: &gathering.body, longest: gathering.longest, ..Ask::new(gathering.code, &options) };
-        let Ok(mut asked) = Asked::new(from, &ask, None, false) else {
-            return self.told.push_back(lost(AskFailure::OutOfBytes));
+        let request = ClientRequest {
+            body: &gathering.body,
+            longest: gathering.longest,
+            ..ClientRequest::new(gathering.code, &options)
         };
-        asked.gathers = Some(group);
+        let Ok(mut pending) = PendingRequest::new(from, &request, None, false) else {
+            return self.told.push_back(lost(RequestFailure::OutOfBytes));
+        };
+        pending.gathers = Some(group);
         let Some(message) = self.layer.message(&entry) else { return };
-        let then = asked.take(&message, &Read::of(&message, None));
+        let then = pending.take(&message, &Read::of(&message, None));
         let told = match then {
             Then::Done(body) => Told::GroupAnswer { entry, group, body },
             Then::Fail(why) => lost(why),
-            Then::Send if self.fetches_rest(now, group, asked) => return,
-            Then::Send => lost(AskFailure::OutOfBytes),
+            Then::Send if self.fetches_rest(now, group, pending) => return,
+            Then::Send => lost(RequestFailure::OutOfBytes),
         };
         self.told.push_back(told);
     }
 
     /// The rest of an answer of a group is fetched, if there is room for that.
-    fn fetches_rest(&mut self, now: Instant, group: GroupId, mut asked: Asked<L::Peer>) -> bool {
-        let has_room = self.has_room_for_rest(now, &asked) && self.asks.len() < self.config.limits.asks;
+    fn fetches_rest(&mut self, now: Instant, group: GroupId, mut pending: PendingRequest<L::Peer>) -> bool {
+        let has_room =
+            self.has_room_for_rest(now, &pending) && self.requests.len() < self.config.limits.client_requests;
         let gathering = self.groups.get_mut(group).sure("group that an answer came of");
         let Some(gathering) = gathering.filter(|gathering| has_room && gathering.fetching < MOST_FETCHED) else {
             return false;
         };
         gathering.fetching = gathering.fetching.saturating_add(1);
-        asked.deadline = gathering.until.map(|until| until.after(REST));
-        asked.has_next = true;
-        let slot = self.asks.slots.put(None);
-        self.asks.put_back(slot, Box::new(asked));
+        pending.deadline = gathering.until.map(|until| until.after(REST));
+        pending.has_next = true;
+        let slot = self.requests.slots.put(None);
+        self.requests.put_back(slot, Box::new(pending));
         self.go_on(now, slot);
         true
     }
 
     /// Whether an answer of a group, which is in no slot, may be fetched on. If need be those end that hold more than it does.
-    pub(super) fn has_room_for_rest(&mut self, now: Instant, asked: &Asked<L::Peer>) -> bool {
+    pub(super) fn has_room_for_rest(&mut self, now: Instant, pending: &PendingRequest<L::Peer>) -> bool {
         let most = self.config.limits.bytes / SHARE;
-        while self.asks.gathered.saturating_add(asked.memory()) > most {
-            let of_groups = self.asks.slots.iter().filter_map(|(slot, other)| Some((slot, other.as_deref()?)));
+        while self.requests.gathered.saturating_add(pending.memory()) > most {
+            let of_groups = self.requests.slots.iter().filter_map(|(slot, other)| Some((slot, other.as_deref()?)));
             let gathered = of_groups.filter(|(_, other)| other.gathers.is_some());
             let heaviest = gathered.map(|(slot, other)| (other.memory(), slot)).max();
-            let Some((_, slot)) = heaviest.filter(|(held, _)| *held > asked.memory()) else { return false };
-            self.exchange_failed(now, slot, AskFailure::OutOfBytes, 0);
+            let Some((_, slot)) = heaviest.filter(|(held, _)| *held > pending.memory()) else { return false };
+            self.exchange_failed(now, slot, RequestFailure::OutOfBytes, 0);
         }
-        self.waiting_bytes().saturating_add(asked.memory()) <= self.config.limits.bytes
+        self.waiting_bytes().saturating_add(pending.memory()) <= self.config.limits.bytes
     }
 
     /// The rest of an answer was fetched, or could not be.

@@ -6,7 +6,7 @@
 //!
 //! ```
 //! use millpond_coap::message::{Code, number};
-//! use millpond_coap::transfer::{Answer, Ask, Config, Event, CoapStack};
+//! use millpond_coap::transfer::{Answer, ClientRequest, Config, Event, CoapStack};
 //! use millpond_coap::{Endpoint, Identities, Output};
 //! use millpond_control::{ChanceSeed, Instant, Preset};
 //!
@@ -19,7 +19,7 @@
 //! let (mut client, mut server) = (make(0)?, make(1)?);
 //! let (now, body) = (Instant::ORIGIN, vec![b'.'; 5_000]);
 //!
-//! client.ask(now, "server", &Ask::new(Code::GET, &[(number::URI_PATH, b"large")]))?;
+//! client.request(now, "server", &ClientRequest::new(Code::GET, &[(number::URI_PATH, b"large")]))?;
 //! let (mut up, mut down, mut got) = (Vec::new(), Vec::new(), None);
 //! while got.is_none() {
 //!     loop {
@@ -58,11 +58,11 @@
 //!
 //! # What it does, and how it reads the RFCs
 //!
-//! * **Bodies of requests** leave in one message if they fit [`Ask::upload`], else in blocks, each an exchange of its own.
+//! * **Bodies of requests** leave in one message if they fit [`ClientRequest::upload`], else in blocks, each an exchange of its own.
 //!   A server that wants smaller ones, or lost what it had (4.08), is obeyed; a refusal (4.13 and others) is the answer.
 //! * **Bodies of responses** are fetched block by block, with the size that the server chose or that was asked for
-//!   ([`Ask::early`]). A changed ETag means that the representation changed: it is fetched anew.
-//! * **Unwanted responses** (RFC 7967): an ask whose option No-Response wants none is over once its request was acknowledged or
+//!   ([`ClientRequest::early`]). A changed ETag means that the representation changed: it is fetched anew.
+//! * **Unwanted responses** (RFC 7967): a request whose option No-Response wants none is over once its request was acknowledged or
 //!   left; one that wants some, by its deadline at the latest ([`Event::Unanswered`]).
 //! * **Observations** are answers that go on. Of notifications those older than what is known are dropped (RFC 7641 §3.4);
 //!   what of a representation does not fit the notification is fetched by requests of their own (RFC 7959 §2.6), and a
@@ -75,7 +75,7 @@
 //!   controller. Who rejects one, or does not acknowledge a confirmable one, is forgotten.
 //! * **Groups** are asked once; the answers of their members are gathered for a while, and what of one does not fit its
 //!   message is fetched from that member.
-//! * **Bodies in bursts** (RFC 9177) are an ask's own wish ([`Ask::q_block`]) and a server's setting ([`Config::q_block`]).
+//! * **Bodies in bursts** (RFC 9177) are a request's own wish ([`ClientRequest::q_block`]) and a server's setting ([`Config::q_block`]).
 //!   A peer that is asked like this and does not know them is asked again block by block.
 //! * **Hostile input** costs bounded memory ([`Limits`]).
 //!
@@ -88,14 +88,14 @@
 //! use millpond_coap::message::{Code, number};
 //! use millpond_coap::Output;
 //! use millpond_coap::stream::{Connection, Options};
-//! use millpond_coap::transfer::{Answer, Ask, Config, Event, CoapStack};
+//! use millpond_coap::transfer::{Answer, ClientRequest, Config, Event, CoapStack};
 //! use millpond_control::Instant;
 //!
 //! let now = Instant::ORIGIN;
 //! let of = |options| CoapStack::over_stream(Connection::new(options), Config::STREAM);
 //! let mut client = of(Options { max_message_size: 1_152, ..Options::default() });
 //! let mut server = of(Options::default());
-//! client.ask(now, (), &Ask::new(Code::GET, &[(number::URI_PATH, b"firmware")]))?;
+//! client.request(now, (), &ClientRequest::new(Code::GET, &[(number::URI_PATH, b"firmware")]))?;
 //! let (mut whole, mut quiet) = (Vec::new(), false);
 //! while !core::mem::replace(&mut quiet, true) {
 //!     // Drain the client; what it sends is handed to the server at once.
@@ -123,7 +123,7 @@
 //! ```
 //!
 //! * **A body** goes in one message if the other side takes messages so long (Max-Message-Size), else in blocks, several of
-//!   them in a message where the settings allow it (BERT, RFC 8323 §6): [`Ask::upload`] is not looked at. An ask that does not
+//!   them in a message where the settings allow it (BERT, RFC 8323 §6): [`ClientRequest::upload`] is not looked at. A request that does not
 //!   fit the base values waits for the settings, which come with the other side's first message; later ones that take BERT back
 //!   begin an upload anew in blocks of 1024 bytes.
 //! * **Requests beyond those that the connection takes**, or with a token that is in use, wait for others to end.
@@ -133,12 +133,9 @@
 //!   inside, of each observer the newest; what came is answered before the next is looked at. Any input
 //!   may come at any time, bytes once the events before them were taken.
 //! * **Nothing is repeated** by a stream, so the last block of a body again, without those before it, is answered with 4.08. Of
-//!   an ask its kind, its patience and its wish for bursts are not looked at, nor of an answer its kind.
+//!   a request its kind, its patience and its wish for bursts are not looked at, nor of an answer its kind.
 
 mod answer;
-mod ask;
-mod asked;
-mod asks;
 mod bursts;
 mod client;
 mod config;
@@ -151,9 +148,12 @@ mod observers;
 mod options;
 mod output;
 mod owner;
+mod pending_request;
 mod pieces;
 mod refusal;
 mod representation;
+mod request;
+mod request_table;
 mod server;
 mod stack;
 mod stream;
@@ -163,8 +163,6 @@ mod unvalidated;
 
 pub use crate::body::{SharedBody, WeakBody};
 pub use answer::{Answer, Gone, ObserverId};
-pub use ask::{Ask, AskFailure, AskId, Piece, Progress};
-pub(crate) use asks::Exchanged;
 pub use config::{Config, ConfigError, Limits};
 pub use counters::Counters;
 pub use groups::GroupId;
@@ -173,6 +171,8 @@ pub use output::{Event, Refused, StackOutput};
 pub(crate) use pieces::InPieces;
 pub use pieces::TakesPieces;
 pub use refusal::Refusal;
+pub use request::{ClientRequest, ClientRequestId, Piece, Progress, RequestFailure};
+pub(crate) use request_table::Exchanged;
 pub use stack::CoapStack;
 pub use unvalidated::{
     ALWAYS, AROUND_IPV4, AROUND_IPV6, ECHO_LENGTH, FACTOR, Limit, NOTIFICATION, Sent, Standing, Validation,

@@ -98,7 +98,7 @@ impl<L: MessageLayer> CoapStack<L> {
         let waiting = Waiting::of(answer)?;
         let limit = self.config.limits.bytes;
         let waits = self.observers.waiting_bytes_with(&waiting, observer.waiting.as_deref());
-        if self.asked_bytes().saturating_add(waits) > limit {
+        if self.request_bytes().saturating_add(waits) > limit {
             return Err(Refused::OutOfBytes { limit });
         }
         self.observers.wait(slot, Some(Box::new(waiting)));

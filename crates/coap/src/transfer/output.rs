@@ -2,7 +2,7 @@ use alloc::borrow::Cow;
 
 use millpond_control::Sample;
 
-use super::{AskFailure, AskId, Gone, GroupId, ObserverId, Refusal};
+use super::{ClientRequestId, Gone, GroupId, ObserverId, Refusal, RequestFailure};
 use crate::endpoint::{self, RequestId};
 use crate::layer::MessageLayer;
 use crate::message::{Code, Message, WriteError};
@@ -51,39 +51,39 @@ pub enum Event<'h, A> {
     },
     /// A whole response, or a representation of what is observed.
     Answer {
-        /// Of which ask.
-        ask: AskId,
+        /// Of which request.
+        request: ClientRequestId,
         /// By whom.
         from: A,
         /// Its last message, for code and options. The payload of that is at most a part of the body.
         message: Message<'h>,
         /// Its body.
         body: Cow<'h, [u8]>,
-        /// Further ones may follow. Otherwise the ask is over.
+        /// Further ones may follow. Otherwise the request is over.
         goes_on: bool,
         /// What the last response said about the path, if anything.
         sample: Option<Sample>,
         /// Copies that had been sent of the last request; none of a notification.
         copies: u8,
     },
-    /// An ask is over without an answer, as its option No-Response (RFC 7967) wishes: it wants none, or none of those that it
+    /// A request is over without an answer, as its option No-Response (RFC 7967) wishes: it wants none, or none of those that it
     /// wants came in the time that there was.
     Unanswered {
         /// Which one.
-        ask: AskId,
+        request: ClientRequestId,
         /// Whom it was for.
         to: A,
         /// It was acknowledged, so that the peer has it. Of what leaves non-confirmably, or over a stream, that is not known.
         is_acknowledged: bool,
     },
-    /// An ask is over without a further answer. Every ask ends with this, unanswered, or with an answer that does not go on.
+    /// A request is over without a further answer. Every request ends with this, unanswered, or with an answer that does not go on.
     Failed {
         /// Which one.
-        ask: AskId,
+        request: ClientRequestId,
         /// Whom it was for.
         to: A,
         /// Why.
-        why: AskFailure,
+        why: RequestFailure,
         /// Copies that had been sent of the message that failed, if it was a message; over a stream 0 says that nothing of it has left.
         copies: u8,
     },
@@ -105,7 +105,7 @@ pub enum Event<'h, A> {
         /// Who answered.
         from: A,
         /// Why.
-        why: AskFailure,
+        why: RequestFailure,
     },
     /// All answers of a group are told.
     GroupOver {
@@ -160,9 +160,9 @@ pub enum Refused {
         /// Bytes of the body.
         length: usize,
     },
-    /// As many asks are under way as may.
-    #[error("{limit} asks are under way already (limits.asks)")]
-    TooManyAsks {
+    /// As many requests are under way as may.
+    #[error("{limit} requests are under way already (limits.client_requests)")]
+    TooManyRequests {
         /// How many may.
         limit: u32,
     },

@@ -4,7 +4,7 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Owner {
     /// That of the ask in this slot.
-    Ask(u32),
+    Request(u32),
     /// That of the observer in this slot.
     Observer(u32),
 }

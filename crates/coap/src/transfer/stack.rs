@@ -4,13 +4,13 @@ use core::{fmt::Debug, hash::Hash};
 use millpond_control::{ChanceSeed, Instant, PeerController, Span};
 
 use super::{
-    Answer, Ask, AskId, Config, ConfigError, Counters, InPieces, ObserverId, Progress, Refused,
-    asks::Asks,
+    Answer, ClientRequest, ClientRequestId, Config, ConfigError, Counters, InPieces, ObserverId, Progress, Refused,
     bursts::Bursts,
     groups::Gatherings,
     kept::Shelf,
     observers::Observers,
     owner::Owner,
+    request_table::RequestTable,
     server::Pending,
     told::Told,
     unvalidated::{Sent, Validation},
@@ -32,7 +32,7 @@ pub struct CoapStack<L: MessageLayer> {
     pub(super) chance: ChanceSeed,
     /// Whose each message of ours is that is not over.
     pub(super) owners: Beside<Owner>,
-    pub(super) asks: Asks<L::Peer>,
+    pub(super) requests: RequestTable<L::Peer>,
     pub(super) groups: Gatherings,
     /// Requests that the application has not answered.
     pub(super) pending: Beside<Pending<L::Peer>>,
@@ -199,7 +199,7 @@ impl<L: MessageLayer> CoapStack<L> {
             config,
             chance,
             owners: Beside::new(),
-            asks: Asks::new(),
+            requests: RequestTable::new(),
             groups: Gatherings::new(),
             pending: Beside::new(),
             bodies: Assemblies::new(limits),
@@ -229,23 +229,28 @@ impl<L: MessageLayer> CoapStack<L> {
     ///
     /// # Errors
     /// What cannot be sent or exceeds a limit. Nothing is sent then.
-    pub fn ask(&mut self, now: Instant, to: L::Peer, ask: &Ask<'_>) -> Result<AskId, Refused> {
+    pub fn request(
+        &mut self,
+        now: Instant,
+        to: L::Peer,
+        request: &ClientRequest<'_>,
+    ) -> Result<ClientRequestId, Refused> {
         self.input(now);
-        self.begin(now, to, ask)
+        self.begin(now, to, request)
     }
 
-    /// Input: the application no longer wants an answer. The ask ends as [`AskFailure::Cancelled`](super::AskFailure::Cancelled); of an observation the
-    /// server is told so (RFC 7641 §3.6). False if the ask was over before.
-    pub fn cancel(&mut self, now: Instant, ask: AskId) -> bool {
+    /// Input: the application no longer wants an answer. The request ends as [`RequestFailure::Cancelled`](super::RequestFailure::Cancelled); of an observation the
+    /// server is told so (RFC 7641 §3.6). False if the request was over before.
+    pub fn cancel(&mut self, now: Instant, request: ClientRequestId) -> bool {
         self.input(now);
-        self.give_up(now, ask, true)
+        self.give_up(now, request, true)
     }
 
     /// Input: as [`cancel`](Self::cancel), without a word to the server: a notification that comes all the same is answered with a reset. Where
     /// there is none, over a stream, the server is told.
-    pub fn forget(&mut self, now: Instant, ask: AskId) -> bool {
+    pub fn forget(&mut self, now: Instant, request: ClientRequestId) -> bool {
         self.input(now);
-        self.give_up(now, ask, L::IS_RELIABLE)
+        self.give_up(now, request, L::IS_RELIABLE)
     }
 
     /// Input: the application answers a request. What of the body does not fit the block asked for is kept for later
@@ -332,31 +337,31 @@ impl<L: MessageLayer> CoapStack<L> {
         of_peer.map(|(slot, _)| self.observers.name(slot))
     }
 
-    /// The ask that a message exchange belongs to, as long as that is not over.
+    /// The request that a message exchange belongs to, as long as that is not over.
     #[must_use]
-    pub fn ask_of(&self, exchange: ExchangeId) -> Option<AskId> {
+    pub fn request_of(&self, exchange: ExchangeId) -> Option<ClientRequestId> {
         match self.owners.get(exchange)? {
-            Owner::Ask(slot) => Some(self.name_of(slot)),
+            Owner::Request(slot) => Some(self.name_of(slot)),
             Owner::Observer(_) => None,
         }
     }
 
-    /// The message exchange that an ask has under way, or has waiting.
+    /// The message exchange that a request has under way, or has waiting.
     #[must_use]
-    pub fn exchange_of(&self, ask: AskId) -> Option<ExchangeId> {
-        self.asks.find(ask)?.exchange
+    pub fn exchange_of(&self, request: ClientRequestId) -> Option<ExchangeId> {
+        self.requests.find(request)?.exchange
     }
 
-    /// How far an ask has come; `None` if it is over.
+    /// How far a request has come; `None` if it is over.
     #[must_use]
-    pub fn progress(&self, ask: AskId) -> Option<Progress> {
-        self.progress_of(ask)
+    pub fn progress(&self, request: ClientRequestId) -> Option<Progress> {
+        self.progress_of(request)
     }
 
-    /// Asks that are not over.
+    /// Requests that are not over.
     #[must_use]
-    pub fn asks(&self) -> u32 {
-        self.asks.len()
+    pub fn requests(&self) -> u32 {
+        self.requests.len()
     }
 
     /// Observers that are kept.
@@ -385,7 +390,7 @@ impl<L: MessageLayer> CoapStack<L> {
             .saturating_sub(size_of::<L>())
             .saturating_add(self.layer.memory())
             .saturating_add(self.owners.memory())
-            .saturating_add(self.asks.memory())
+            .saturating_add(self.requests.memory())
             .saturating_add(self.groups.memory())
             .saturating_add(self.pending.memory())
             .saturating_add(self.bodies.memory())
@@ -406,15 +411,15 @@ impl<L: MessageLayer> CoapStack<L> {
         );
     }
 
-    /// Bytes of bodies of asks and of notifications that wait.
+    /// Bytes of bodies of requests and of notifications that wait.
     pub(super) fn waiting_bytes(&self) -> usize {
         let notifications = if parts::NOTIFY { self.observers.waiting_bytes() } else { 0 };
-        self.asked_bytes().saturating_add(notifications)
+        self.request_bytes().saturating_add(notifications)
     }
 
-    /// Bytes of bodies of asks.
-    pub(super) fn asked_bytes(&self) -> usize {
-        let bursts = if parts::Q_BLOCK { self.bursts.asked_bytes() } else { 0 };
-        self.asks.bytes.saturating_add(bursts)
+    /// Bytes of bodies of requests.
+    pub(super) fn request_bytes(&self) -> usize {
+        let bursts = if parts::Q_BLOCK { self.bursts.request_bytes() } else { 0 };
+        self.requests.bytes.saturating_add(bursts)
     }
 }

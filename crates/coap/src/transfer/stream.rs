@@ -28,7 +28,7 @@ impl CoapStack<Connection> {
         self.layer.receive(now, bytes);
     }
 
-    /// Input: the stream ended or broke. Asks fail, observers are gone.
+    /// Input: the stream ended or broke. Requests fail, observers are gone.
     pub fn stream_ended(&mut self) {
         self.layer.stream_ended();
     }

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use super::{AskFailure, AskId, Gone, GroupId, ObserverId, Refusal, asks::Exchanged};
+use super::{ClientRequestId, Gone, GroupId, ObserverId, Refusal, RequestFailure, request_table::Exchanged};
 use crate::block::robust::Whole;
 use crate::endpoint::RequestId;
 use crate::message::{Kind, MessageId, Token, Writer};
@@ -11,15 +11,15 @@ use crate::message::{Kind, MessageId, Token, Writer};
 pub(super) enum Told<E, A> {
     Request { entry: E, id: RequestId, body: Option<Vec<u8>>, wants_to_observe: bool },
     Refused { entry: E, why: Refusal, by_group: bool },
-    Answer { entry: E, ask: AskId, body: Option<Vec<u8>>, goes_on: bool, exchanged: Exchanged },
-    Unanswered { ask: AskId, to: A, is_acknowledged: bool },
-    Failed { ask: AskId, to: A, why: AskFailure, copies: u8 },
+    Answer { entry: E, request: ClientRequestId, body: Option<Vec<u8>>, goes_on: bool, exchanged: Exchanged },
+    Unanswered { request: ClientRequestId, to: A, is_acknowledged: bool },
+    Failed { request: ClientRequestId, to: A, why: RequestFailure, copies: u8 },
     GroupAnswer { entry: E, group: GroupId, body: Option<Vec<u8>> },
-    GroupAnswerLost { group: GroupId, from: A, why: AskFailure },
+    GroupAnswerLost { group: GroupId, from: A, why: RequestFailure },
     GroupOver { group: GroupId },
     ObserverGone { observer: ObserverId, peer: A, why: Gone },
     BurstRequest { id: RequestId, from: A, whole: Whole },
-    BurstAnswer { ask: AskId, from: A, whole: Whole },
+    BurstAnswer { request: ClientRequestId, from: A, whole: Whole },
 }
 
 impl Whole {

@@ -11,7 +11,7 @@ fn fetch(download: &mut Download, body: &[u8], server: BlockSize) -> Vec<Option<
     loop {
         let piece = slice(body, asked[asked.len() - 1], server).unwrap();
         match download.take(&part(piece.block, piece.payload)).unwrap() {
-            Next::Ask(block) => asked.push(Some(block)),
+            Next::Request(block) => asked.push(Some(block)),
             Next::Done => return asked,
         }
     }
@@ -72,9 +72,9 @@ fn the_client_may_shrink_on_the_way() {
     // The answer under way still has the larger size.
     download.shrink_to(BlockSize::B64);
     let next = download.take(&part(Some(Block { more: true, ..ask(1, BlockSize::B256) }), &body[256..512]));
-    assert_eq!(next, Ok(Next::Ask(ask(8, BlockSize::B64))));
+    assert_eq!(next, Ok(Next::Request(ask(8, BlockSize::B64))));
     let next = download.take(&part(Some(Block { more: true, ..ask(8, BlockSize::B64) }), &body[512..576]));
-    assert_eq!(next, Ok(Next::Ask(ask(9, BlockSize::B64))));
+    assert_eq!(next, Ok(Next::Request(ask(9, BlockSize::B64))));
 }
 
 /// Another ETag is another body: what was received is dropped.
@@ -89,7 +89,7 @@ fn a_changed_body_is_fetched_anew() {
     let leak = |bytes: &[u8]| -> &'static [u8] { Box::leak(bytes.to_vec().into_boxed_slice()) };
     download.take(&tagged(0, b"old", leak(&old[..256]))).unwrap();
     let next = download.take(&tagged(1, b"new", leak(&new[256..512]))).unwrap();
-    assert_eq!(next, Next::Ask(ask(0, BlockSize::B256)));
+    assert_eq!(next, Next::Request(ask(0, BlockSize::B256)));
     for (number, range) in [(0, 0..256), (1, 256..512), (2, 512..600)] {
         download.take(&tagged(number, b"new", leak(&new[range]))).unwrap();
     }
@@ -119,7 +119,7 @@ fn a_server_that_begins_anew_with_every_block_is_left() {
         let tag = [etag];
         let block = Some(Block { number: 0, more: true, size: BlockSize::B16 });
         let next = download.take(&Part { etag: Some(&tag), ..part(block, &[0; 16]) });
-        assert_eq!(next, Ok(Next::Ask(ask(1, BlockSize::B16))));
+        assert_eq!(next, Ok(Next::Request(ask(1, BlockSize::B16))));
     }
     let block = Some(Block { number: 0, more: true, size: BlockSize::B16 });
     let next = download.take(&Part { etag: Some(b"more"), ..part(block, &[0; 16]) });
@@ -190,7 +190,7 @@ fn several_blocks_in_a_message() {
         numbers.push(asked.unwrap().number);
         let piece = slice_of_blocks(&body, asked, BlockSize::BERT, 3).unwrap();
         match download.take(&part(piece.block, piece.payload)).unwrap() {
-            Next::Ask(block) => asked = Some(block),
+            Next::Request(block) => asked = Some(block),
             Next::Done => break,
         }
     }

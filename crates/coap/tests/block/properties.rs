@@ -31,7 +31,7 @@ proptest! {
             let (code, format, total) = (Code::CONTENT, None, Some(piece.total));
             let part = Part { code, format, block: piece.block, etag: None, total, payload: piece.payload };
             match download.take(&part).unwrap() {
-                Next::Ask(block) => ask = Some(block),
+                Next::Request(block) => ask = Some(block),
                 Next::Done => { prop_assert_eq!(download.into_body(), body); break; }
             }
         }

@@ -33,7 +33,7 @@ pub(crate) fn check(bytes: &[u8]) {
             payload: &payload,
         };
         match download.take(&part) {
-            Ok(Next::Ask(asked)) => assert_eq!(asked.offset(), download.received() as u64),
+            Ok(Next::Request(asked)) => assert_eq!(asked.offset(), download.received() as u64),
             Ok(Next::Done) | Err(_) => download = Download::new(None, LIMIT),
         }
         assert!(download.received() <= LIMIT);

@@ -2,7 +2,7 @@
 
 use millpond_coap::message::{Code, Message, number};
 use millpond_coap::oscore::ResponseFault;
-use millpond_coap::transfer::{Answer, Ask, AskFailure, CoapStack, Config as StackConfig, Event};
+use millpond_coap::transfer::{Answer, ClientRequest, CoapStack, Config as StackConfig, Event, RequestFailure};
 use millpond_coap::{CalmGate, Config, Duplicates, Endpoint, Event as Told, Identities, Output};
 use millpond_control::{ChanceSeed, Instant, Named, Preset, Sample, Span};
 
@@ -31,7 +31,7 @@ struct Path {
     /// From the client, and from the server.
     left: [Vec<Vec<u8>>; 2],
     samples: Vec<Sample>,
-    answers: Vec<Result<Code, AskFailure>>,
+    answers: Vec<Result<Code, RequestFailure>>,
     carried_out: u32,
 }
 
@@ -93,7 +93,7 @@ impl Path {
         const PATH: [(u16, &[u8]); 1] = [(number::URI_PATH, b"reading")];
         for _ in 0..count {
             let (answered, begun) = (self.answers.len(), self.now);
-            self.stacks[0].ask(self.now, 2, &Ask::new(Code::PUT, &PATH).with_body(b"21.5")).unwrap();
+            self.stacks[0].request(self.now, 2, &ClientRequest::new(Code::PUT, &PATH).with_body(b"21.5")).unwrap();
             // And until the last copy has come through.
             while self.answers.len() == answered || !self.flying.is_empty() {
                 let woken = self.drain(0).min(self.drain(1));
@@ -232,7 +232,7 @@ fn a_forged_answer_is_learned_from_and_ends_its_request_but_never_as_an_answer()
     let mut path = Path::protected(Preset::CALM, Duplicates::Stored, SECOND / 10);
     path.lost = vec![0];
     let reading: [(u16, &[u8]); 1] = [(number::URI_PATH, b"reading")];
-    path.stacks[0].ask(path.now, 2, &Ask::new(Code::GET, &reading)).unwrap();
+    path.stacks[0].request(path.now, 2, &ClientRequest::new(Code::GET, &reading)).unwrap();
     path.drain(0);
     let request = Message::parse(&path.left[0][0]).unwrap();
     let mut forged = vec![0x60 | request.token.len() as u8, Code::CONTENT.to_byte()];
@@ -242,5 +242,5 @@ fn a_forged_answer_is_learned_from_and_ends_its_request_but_never_as_an_answer()
     path.stacks[0].receive(path.now, 2, &forged);
     path.drain(0);
     assert_eq!(path.named(), [Named::Copy(0)]);
-    assert_eq!(path.answers, [Err(AskFailure::Protection(ResponseFault::NotProtected(Code::CONTENT)))]);
+    assert_eq!(path.answers, [Err(RequestFailure::Protection(ResponseFault::NotProtected(Code::CONTENT)))]);
 }

@@ -2,7 +2,7 @@
 
 use millpond_coap::message::{Code, Kind, Message, MessageId, Token, Writer, number};
 use millpond_coap::oscore::{Context, OscoreOption, Parameters, PartialIv, Start};
-use millpond_coap::transfer::{Answer, Ask, AskId, Event, Gone, ObserverId};
+use millpond_coap::transfer::{Answer, ClientRequest, ClientRequestId, Event, Gone, ObserverId};
 use millpond_coap::{Config, Endpoint, Identities, Output, RequestId, Transmission};
 use millpond_control::{ChanceSeed, Instant, Preset};
 
@@ -67,7 +67,7 @@ struct World {
     now: Instant,
     client: One,
     server: One,
-    ask: AskId,
+    ask: ClientRequestId,
     token: Token,
     observer: Option<ObserverId>,
 }
@@ -79,7 +79,7 @@ impl World {
         let contexts = all(&[CLIENT.mirrored(), OTHER.mirrored()], 0);
         let server = stack(quick(1).protected_by(contexts));
         let now = Instant::ORIGIN;
-        let ask = client.ask(now, SERVER_AT, &Ask::new(Code::GET, &PATH).observing()).unwrap();
+        let ask = client.request(now, SERVER_AT, &ClientRequest::new(Code::GET, &PATH).observing()).unwrap();
         let mut world = Self { now, client, server, ask, token: Token::EMPTY, observer: None };
         let registration = world.of_client().datagrams.remove(0);
         world.token = Message::parse(&registration).unwrap().token;
@@ -214,7 +214,7 @@ fn the_last_notification_is_an_error_that_nobody_else_sees() {
     assert_eq!((message.code, message.option(number::OBSERVE)), (Code::CHANGED, None));
     assert!(partial_iv(&last).is_some());
     assert_eq!(world.client_hears(&last).answers, [(Code::NOT_FOUND, Vec::new(), false)]);
-    assert_eq!((world.client.asks(), world.server.observers()), (0, 0));
+    assert_eq!((world.client.requests(), world.server.observers()), (0, 0));
 }
 
 #[test]
@@ -353,7 +353,8 @@ fn a_server_that_was_restarted_challenges_a_renewal_and_takes_the_registration_t
     assert_eq!(said.answers, [(Code::UNAUTHORIZED, Vec::new(), false)]);
     let echo = said.echo.unwrap();
     let options = [PATH[0], (number::ECHO, &echo[..])];
-    world.ask = world.client.ask(world.now, SERVER_AT, &Ask::new(Code::GET, &options).observing()).unwrap();
+    world.ask =
+        world.client.request(world.now, SERVER_AT, &ClientRequest::new(Code::GET, &options).observing()).unwrap();
     let registration = world.of_client().datagrams.remove(0);
     let answer = world.registers(&registration, b"again");
     assert_eq!(world.client_hears(&answer).answers, [content(b"again")]);
@@ -371,7 +372,7 @@ fn an_observer_for_whom_no_sequence_numbers_are_left_is_forgotten() {
     let said = world.server_hears(&registration);
     let echo = world.client_hears(&said.datagrams[0]).echo.unwrap();
     let options = [PATH[0], (number::ECHO, &echo[..])];
-    world.client.ask(world.now, SERVER_AT, &Ask::new(Code::GET, &options).observing()).unwrap();
+    world.client.request(world.now, SERVER_AT, &ClientRequest::new(Code::GET, &options).observing()).unwrap();
     let registration = world.of_client().datagrams.remove(0);
     let answer = world.registers(&registration, b"first");
     assert_eq!(world.client_hears(&answer).answers, [content(b"first")]);

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use millpond_coap::message::{Code, Message, Token, number};
 use millpond_coap::oscore::{Context, Parameters, ProtectError, Protector, ResponseFault, Start, Which};
-use millpond_coap::transfer::{Answer, Ask, AskFailure, CoapStack, Config, Event};
+use millpond_coap::transfer::{Answer, ClientRequest, CoapStack, Config, Event, RequestFailure};
 use millpond_coap::{Endpoint, Identities, Outgoing, Output, Refused};
 use millpond_control::{ChanceSeed, Instant, Preset};
 
@@ -66,7 +66,7 @@ struct World {
     large: Vec<u8>,
     /// What the server's application saw: the method and the body.
     seen: Vec<(Code, Vec<u8>, bool)>,
-    answers: VecDeque<Result<(Code, Vec<u8>), AskFailure>>,
+    answers: VecDeque<Result<(Code, Vec<u8>), RequestFailure>>,
     echo: Option<Vec<u8>>,
     /// From the client, and from the server.
     left: [Vec<Vec<u8>>; 2],
@@ -169,8 +169,8 @@ impl World {
         }
     }
 
-    fn answer(&mut self, ask: &Ask<'_>) -> Result<(Code, Vec<u8>), AskFailure> {
-        self.client.ask(self.now, 2, ask).unwrap();
+    fn answer(&mut self, ask: &ClientRequest<'_>) -> Result<(Code, Vec<u8>), RequestFailure> {
+        self.client.request(self.now, 2, ask).unwrap();
         self.run();
         self.answers.pop_front().unwrap()
     }
@@ -191,8 +191,8 @@ fn is_within(whole: &[u8], part: &[u8]) -> bool {
 fn bodies_of_many_blocks_go_both_ways_and_nothing_of_them_is_seen() {
     let mut world = World::of(0);
     let large = world.large.clone();
-    assert_eq!(world.answer(&Ask::new(Code::GET, &PATH)), Ok((Code::CONTENT, large.clone())));
-    assert_eq!(world.answer(&Ask::new(Code::PUT, &PATH).with_body(&large)), Ok((Code::CHANGED, Vec::new())));
+    assert_eq!(world.answer(&ClientRequest::new(Code::GET, &PATH)), Ok((Code::CONTENT, large.clone())));
+    assert_eq!(world.answer(&ClientRequest::new(Code::PUT, &PATH).with_body(&large)), Ok((Code::CHANGED, Vec::new())));
     assert_eq!(world.seen, [(Code::GET, Vec::new(), false), (Code::PUT, large.clone(), false)]);
     for datagram in world.left.iter().flatten() {
         let message = Message::parse(datagram).unwrap();
@@ -208,7 +208,7 @@ fn a_retransmission_has_the_same_bytes_and_is_carried_out_once() {
     let mut world = World::of(0);
     // The first request, and the answer to its second copy.
     world.lost = BTreeSet::from([0, 2]);
-    assert_eq!(world.answer(&Ask::new(Code::PUT, &PATH).with_body(b"once")), Ok((Code::CHANGED, Vec::new())));
+    assert_eq!(world.answer(&ClientRequest::new(Code::PUT, &PATH).with_body(b"once")), Ok((Code::CHANGED, Vec::new())));
     assert_eq!(world.seen.len(), 1);
     let [requests, answers] = &world.left;
     assert_eq!((requests.len(), answers.len()), (3, 2));
@@ -220,7 +220,7 @@ fn a_retransmission_has_the_same_bytes_and_is_carried_out_once() {
 fn a_server_that_was_restarted_challenges_the_first_request_and_takes_its_repetition() {
     let mut world = World::of(70);
     let large = world.large.clone();
-    let put = |options| Ask::new(Code::PUT, options).with_body(b"fresh");
+    let put = |options| ClientRequest::new(Code::PUT, options).with_body(b"fresh");
     assert_eq!(world.answer(&put(&PATH)), Ok((Code::UNAUTHORIZED, Vec::new())));
     assert_eq!(world.seen, []);
     let echo = world.echo();
@@ -228,7 +228,7 @@ fn a_server_that_was_restarted_challenges_the_first_request_and_takes_its_repeti
     assert_eq!(world.seen, [(Code::PUT, b"fresh".to_vec(), false)]);
     assert_eq!(world.left[0].len(), 2);
     // Once.
-    assert_eq!(world.answer(&Ask::new(Code::GET, &PATH)), Ok((Code::CONTENT, large)));
+    assert_eq!(world.answer(&ClientRequest::new(Code::GET, &PATH)), Ok((Code::CONTENT, large)));
     assert_eq!(world.left[0].len(), 2 + 5);
 }
 
@@ -242,11 +242,11 @@ fn a_request_in_the_clear_or_of_another_context_is_refused_and_its_application_h
         let server = stack(endpoint(1).protected_by(stored(&CLIENT.mirrored(), 0)));
         let is_protected = told != b"OSCORE required";
         let mut world = World::new(stack(client), server);
-        let answer = world.answer(&Ask::new(Code::GET, &PATH));
+        let answer = world.answer(&ClientRequest::new(Code::GET, &PATH));
         match is_protected {
             true => {
                 let fault = ResponseFault::NotProtected(Code::UNAUTHORIZED);
-                assert_eq!(answer, Err(AskFailure::Protection(fault)));
+                assert_eq!(answer, Err(RequestFailure::Protection(fault)));
             }
             false => assert_eq!(answer, Ok((Code::UNAUTHORIZED, told.to_vec()))),
         }
@@ -261,15 +261,15 @@ fn an_answer_in_the_clear_is_no_answer() {
     let client = stack(endpoint(0).protected_by(stored(&CLIENT, 0)));
     let mut world = World::new(client, stack(endpoint(1)));
     // The server knows no OSCORE: it is handed a POST with a critical option that it does not know.
-    let answer = world.answer(&Ask::new(Code::GET, &PATH));
-    assert!(matches!(answer, Err(AskFailure::Protection(ResponseFault::NotProtected(_)))), "{answer:?}");
+    let answer = world.answer(&ClientRequest::new(Code::GET, &PATH));
+    assert!(matches!(answer, Err(RequestFailure::Protection(ResponseFault::NotProtected(_)))), "{answer:?}");
 }
 
 #[test]
 fn what_is_asked_for_in_bursts_goes_block_by_block() {
     let mut world = World::of(0);
     let large = world.large.clone();
-    let ask = Ask::new(Code::PUT, &PATH).with_body(&large).in_bursts();
+    let ask = ClientRequest::new(Code::PUT, &PATH).with_body(&large).in_bursts();
     assert_eq!(world.answer(&ask), Ok((Code::CHANGED, Vec::new())));
     assert_eq!(world.seen, [(Code::PUT, large, false)]);
 }
@@ -291,6 +291,6 @@ fn an_endpoint_that_protects_sends_nothing_in_the_clear() {
     // A context whose numbers are not stored sends nothing at all.
     let exhausted = Contexts::of_one(Context::derive(&CLIENT, Start::Stored(0)).unwrap());
     let mut client = stack(super::stacks::endpoint(0).protected_by(exhausted));
-    let refused = client.ask(Instant::ORIGIN, 2, &Ask::new(Code::GET, &PATH)).unwrap_err();
+    let refused = client.request(Instant::ORIGIN, 2, &ClientRequest::new(Code::GET, &PATH)).unwrap_err();
     assert!(refused.to_string().contains("store the next one"), "{refused}");
 }

@@ -3,7 +3,7 @@
 use millpond_coap::message::{Code, number};
 use millpond_coap::oscore::{Parameters, ResponseFault};
 use millpond_coap::stream::{Connection, Options};
-use millpond_coap::transfer::{Answer, Ask, AskFailure, CoapStack, Config, Event, Gone, ObserverId};
+use millpond_coap::transfer::{Answer, ClientRequest, CoapStack, Config, Event, Gone, ObserverId, RequestFailure};
 use millpond_coap::{Output, RequestId};
 use millpond_control::Instant;
 
@@ -18,7 +18,7 @@ struct Pair {
     stacks: [CoapStack<Connection>; 2],
     bytes: Vec<u8>,
     answers: Vec<(Code, Vec<u8>, bool)>,
-    failed: Vec<AskFailure>,
+    failed: Vec<RequestFailure>,
     requests: Vec<(RequestId, Vec<u8>, bool)>,
     gone: Vec<Gone>,
 }
@@ -79,8 +79,8 @@ impl Pair {
         }
     }
 
-    fn ask(&mut self, ask: &Ask<'_>) {
-        self.stacks[0].ask(NOW, (), ask).unwrap();
+    fn ask(&mut self, ask: &ClientRequest<'_>) {
+        self.stacks[0].request(NOW, (), ask).unwrap();
         self.run();
     }
 
@@ -102,7 +102,7 @@ fn bodies_of_every_length_go_both_ways_and_nothing_of_them_is_seen() {
     {
         let body: Vec<u8> = (0..length).map(|at: u32| (at / 7) as u8).collect();
         let mut pair = Pair::taking(most);
-        pair.ask(&Ask::new(Code::FETCH, &PATH).with_body(&body));
+        pair.ask(&ClientRequest::new(Code::FETCH, &PATH).with_body(&body));
         assert_eq!(pair.requests[0].1, body, "{length}");
         pair.answer(&body);
         assert_eq!(pair.answers, [(Code::CONTENT, body.clone(), false)], "{length}");
@@ -114,7 +114,7 @@ fn bodies_of_every_length_go_both_ways_and_nothing_of_them_is_seen() {
 #[test]
 fn notifications_go_on_until_the_client_ends_them() {
     let mut pair = Pair::new();
-    pair.ask(&Ask::new(Code::GET, &PATH).observing());
+    pair.ask(&ClientRequest::new(Code::GET, &PATH).observing());
     let (request, _, wants_to_observe) = pair.requests.pop().unwrap();
     assert!(wants_to_observe);
     let answer = |body| Answer::new(Code::CONTENT, &[]).with_body(body);
@@ -138,12 +138,12 @@ fn what_is_not_protected_or_of_another_context_is_refused() {
     let other = Parameters { sender_id: &[9], ..CLIENT };
     for client in [connection(), connection().protected_by(stored(&other, 0))] {
         let mut pair = Pair::of([client, connection().protected_by(stored(&CLIENT.mirrored(), 0))]);
-        pair.ask(&Ask::new(Code::GET, &PATH));
+        pair.ask(&ClientRequest::new(Code::GET, &PATH));
         assert!(pair.requests.is_empty());
         match &pair.failed[..] {
             [] => assert_eq!(pair.answers, [(Code::UNAUTHORIZED, b"OSCORE required".to_vec(), false)]),
             failed => {
-                assert_eq!(failed, [AskFailure::Protection(ResponseFault::NotProtected(Code::UNAUTHORIZED))]);
+                assert_eq!(failed, [RequestFailure::Protection(ResponseFault::NotProtected(Code::UNAUTHORIZED))]);
             }
         }
     }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use crate::block::BlockSize;
 use crate::block::robust::{BurstClient, BurstFailure, BurstId, BurstOptions, BurstServer, End, Next, Whole};
 use crate::message::{Code, Kind, Message, number};
-use crate::transfer::{Answer, Ask};
+use crate::transfer::{Answer, ClientRequest};
 use crate::{Config, Endpoint, Event, Identities, Outgoing, Output};
 use millpond_control::{ChanceSeed, Instant, Preset, Purpose, Span};
 
@@ -218,8 +218,8 @@ impl World {
 
     pub(crate) fn ask(&mut self, ask: &BurstAsk<'_>) -> BurstId {
         let BurstAsk { code, options, body, size } = *ask;
-        let ask = Ask { body, upload: size, longest: usize::MAX, ..Ask::new(code, options) };
-        self.client.ask(self.now, SERVER, &ask, 0).unwrap()
+        let ask = ClientRequest { body, upload: size, longest: usize::MAX, ..ClientRequest::new(code, options) };
+        self.client.request(self.now, SERVER, &ask, 0).unwrap()
     }
 
     /// Lets time pass until nothing happens any more, or until then.

@@ -3,7 +3,7 @@
 use crate::owned::{CoapStack, Event, Output, poll, stack};
 use millpond_coap::message::{Code, number};
 use millpond_coap::stream::Options;
-use millpond_coap::transfer::{Answer, Ask, AskFailure, Config};
+use millpond_coap::transfer::{Answer, ClientRequest, Config, RequestFailure};
 use millpond_control::Instant;
 
 fn drain(stack: &mut CoapStack) -> (Vec<u8>, Vec<Event>) {
@@ -51,7 +51,7 @@ fn a_response_with_one_fails_its_ask() {
     let mut client = stack(Options::default(), Config::STREAM);
     client.receive(Instant::ORIGIN, b"\x00\xe1");
     drain(&mut client);
-    let ask = client.ask(Instant::ORIGIN, (), &Ask::new(Code::GET, &[])).unwrap();
+    let ask = client.request(Instant::ORIGIN, (), &ClientRequest::new(Code::GET, &[])).unwrap();
     let sent = drain(&mut client).0;
     let token = &sent[2..2 + usize::from(sent[0] & 0x0f)];
     let length = (2_u8 << 4) | token.len() as u8;
@@ -60,12 +60,12 @@ fn a_response_with_one_fails_its_ask() {
     // Block2 may stand in a response; Uri-Path may not, nor OSCORE, which nobody here speaks.
     assert!(matches!(events[..], [Event::Answer { .. }]), "{events:?}");
     let _ = ask;
-    let ask = client.ask(Instant::ORIGIN, (), &Ask::new(Code::GET, &[])).unwrap();
+    let ask = client.request(Instant::ORIGIN, (), &ClientRequest::new(Code::GET, &[])).unwrap();
     let sent = drain(&mut client).0;
     let token = &sent[2..2 + usize::from(sent[0] & 0x0f)];
     let length = (1_u8 << 4) | token.len() as u8;
     client.receive(Instant::ORIGIN, &[&[length, 0x45], token, b"\xb0"].concat());
-    let why = AskFailure::BadOption { number: number::URI_PATH };
-    assert_eq!(drain(&mut client).1, [Event::Failed { ask, why }]);
-    assert_eq!(client.asks(), 0);
+    let why = RequestFailure::BadOption { number: number::URI_PATH };
+    assert_eq!(drain(&mut client).1, [Event::Failed { request: ask, why }]);
+    assert_eq!(client.requests(), 0);
 }

@@ -8,7 +8,7 @@ use millpond_coap::block::{BlockSize, DownloadError};
 use millpond_coap::message::Token;
 use millpond_coap::message::{Code, number};
 use millpond_coap::stream::{Closing, Options, Signal, StreamRefused, write_frame};
-use millpond_coap::transfer::{Answer, Ask, AskFailure, Config, Refused};
+use millpond_coap::transfer::{Answer, ClientRequest, Config, Refused, RequestFailure};
 use millpond_control::{Instant, Span};
 
 use crate::owned::{Event, Output, limited, poll, stack};
@@ -17,8 +17,8 @@ use crate::stacks::{Stacks, body, taking};
 const MIB: usize = 1 << 20;
 const PATH: [(u16, &[u8]); 1] = [(number::URI_PATH, b"hello")];
 
-fn get() -> Ask<'static> {
-    Ask::new(Code::GET, &PATH)
+fn get() -> ClientRequest<'static> {
+    ClientRequest::new(Code::GET, &PATH)
 }
 
 /// What an upload of these bytes answers: how many arrived as they were sent.
@@ -70,7 +70,7 @@ fn a_mebibyte_down_with_several_blocks_in_a_frame() {
 fn a_mebibyte_up_in_single_blocks() {
     let bytes = body(MIB);
     let mut stacks = counting(Stacks::new(Options::default(), taking(1_152)), &bytes);
-    stacks.ask(&Ask::new(Code::PUT, &PATH).with_body(&bytes));
+    stacks.ask(&ClientRequest::new(Code::PUT, &PATH).with_body(&bytes));
     stacks.run();
     assert_eq!(stacks.answered(), (Code::CHANGED, vec![1]));
     assert_eq!(stacks.up.len(), 1 + 1_024);
@@ -86,7 +86,7 @@ fn a_mebibyte_up_in_single_blocks() {
 fn a_mebibyte_up_with_several_blocks_in_a_frame() {
     let bytes = body(MIB);
     let mut stacks = counting(Stacks::new(Options::default(), taking(10_000)), &bytes);
-    stacks.ask(&Ask::new(Code::PUT, &PATH).with_body(&bytes));
+    stacks.ask(&ClientRequest::new(Code::PUT, &PATH).with_body(&bytes));
     stacks.run();
     assert_eq!(stacks.answered(), (Code::CHANGED, vec![1]));
     assert_eq!(stacks.up.len(), 1 + MIB.div_ceil(9 * 1_024));
@@ -98,7 +98,7 @@ fn a_mebibyte_up_with_several_blocks_in_a_frame() {
 fn a_long_answer_to_a_long_body() {
     let bytes = body(20_000);
     let mut stacks = Stacks::new(taking(1_152), taking(5_000));
-    stacks.ask(&Ask::new(Code::FETCH, &PATH).with_body(&bytes));
+    stacks.ask(&ClientRequest::new(Code::FETCH, &PATH).with_body(&bytes));
     stacks.run();
     assert_eq!(stacks.answered(), (Code::CHANGED, bytes));
     let turn = stacks.down.iter().find(|frame| frame.code == Code::CHANGED).unwrap();
@@ -118,7 +118,7 @@ fn it_does_not_matter_where_the_stream_is_cut() {
             Code::GET => (Code::CONTENT, Vec::new(), whole.clone()),
             _ => (Code::CHANGED, Vec::new(), vec![u8::from(body == whole)]),
         });
-        stacks.ask(&Ask::new(Code::PUT, &PATH).with_body(&bytes));
+        stacks.ask(&ClientRequest::new(Code::PUT, &PATH).with_body(&bytes));
         stacks.run();
         stacks.ask(&get());
         stacks.run();
@@ -134,7 +134,7 @@ fn it_does_not_matter_where_the_stream_is_cut() {
 #[test]
 fn the_client_may_ask_for_smaller_blocks_from_the_first() {
     let mut stacks = Stacks::new(Options::default(), Options::default()).serving(body(1_000));
-    stacks.ask(&Ask { early: Some(BlockSize::B256), ..get() });
+    stacks.ask(&ClientRequest { early: Some(BlockSize::B256), ..get() });
     stacks.run();
     assert_eq!(stacks.answered().1, body(1_000));
     let said: Vec<String> = stacks.up[1..].iter().map(super::stacks::Sent::summary).collect();
@@ -146,7 +146,7 @@ fn the_client_may_ask_for_smaller_blocks_from_the_first() {
 fn a_long_request_waits_for_the_settings() {
     let bytes = body(5_000);
     let mut stacks = counting(Stacks::new(Options::default(), Options::default()), &bytes);
-    stacks.ask(&Ask::new(Code::PUT, &PATH).with_body(&bytes));
+    stacks.ask(&ClientRequest::new(Code::PUT, &PATH).with_body(&bytes));
     stacks.ask(&get());
     let first = stacks.drain_client();
     assert!(first.len() < 100, "settings, and the request that fits");
@@ -161,13 +161,17 @@ fn a_side_without_blocks_gets_none() {
     let plain = Options { block_wise: false, max_message_size: 1_152, ..Options::default() };
     let bytes = body(5_000);
     let mut stacks = Stacks::new(Options::default(), plain);
-    stacks.ask(&Ask::new(Code::PUT, &PATH).with_body(&bytes));
+    stacks.ask(&ClientRequest::new(Code::PUT, &PATH).with_body(&bytes));
     stacks.run();
-    assert!(matches!(stacks.failure(), AskFailure::Connection(StreamRefused::Message(_))), "{:?}", stacks.failure());
+    assert!(
+        matches!(stacks.failure(), RequestFailure::Connection(StreamRefused::Message(_))),
+        "{:?}",
+        stacks.failure()
+    );
 
     let now = Instant::ORIGIN;
     let (mut client, mut server) = (stack(plain, Config::STREAM), stack(Options::default(), Config::STREAM));
-    client.ask(now, (), &get()).unwrap();
+    client.request(now, (), &get()).unwrap();
     if let Output::Transmit(bytes) = poll(&mut client, now) {
         server.receive(now, &bytes);
     }
@@ -192,7 +196,7 @@ fn a_side_without_blocks_gets_none() {
 fn later_settings_may_take_several_blocks_back() {
     let bytes = body(100_000);
     let mut stacks = counting(Stacks::new(Options::default(), taking(10_000)), &bytes);
-    stacks.ask(&Ask::new(Code::PUT, &PATH).with_body(&bytes));
+    stacks.ask(&ClientRequest::new(Code::PUT, &PATH).with_body(&bytes));
     // Settings to and fro, and the first pieces.
     for _ in 0..3 {
         let up = stacks.drain_client();
@@ -229,7 +233,7 @@ fn pings_and_refused_requests_are_answered() {
 #[test]
 fn a_peer_that_does_not_begin_with_its_settings_is_left() {
     let mut client = stack(Options::default(), Config::STREAM);
-    client.ask(Instant::ORIGIN, (), &get()).unwrap();
+    client.request(Instant::ORIGIN, (), &get()).unwrap();
     client.receive(Instant::ORIGIN, &[0x01, 0x45, 0x01]);
     let (mut told, mut sent) = (Vec::new(), Vec::new());
     let why = loop {
@@ -242,11 +246,11 @@ fn a_peer_that_does_not_begin_with_its_settings_is_left() {
     };
     assert_eq!(why, Closing::NoSettings);
     assert!(
-        matches!(told[..], [Event::Failed { why: AskFailure::Exchange(Failure::ConnectionClosed), .. }]),
+        matches!(told[..], [Event::Failed { why: RequestFailure::Exchange(Failure::ConnectionClosed), .. }]),
         "{told:?}"
     );
     assert!(matches!(poll(&mut client, Instant::ORIGIN), Output::Idle));
-    assert!(client.ask(Instant::ORIGIN, (), &get()).is_err());
+    assert!(client.request(Instant::ORIGIN, (), &get()).is_err());
 }
 
 /// A repeated CSM changes what it names and leaves the rest.
@@ -274,21 +278,21 @@ fn bodies_over_the_limit_are_refused() {
     let bytes = body(5_000);
     // Its own.
     let mut stacks = Stacks::with(Options::default(), taking(1_152), config);
-    let refused = stacks.client.ask(stacks.now, (), &Ask::new(Code::PUT, &PATH).with_body(&bytes));
+    let refused = stacks.client.request(stacks.now, (), &ClientRequest::new(Code::PUT, &PATH).with_body(&bytes));
     assert_eq!(refused, Err(Refused::OutOfBytes { limit: 4_000 }));
     // The other side's, by Size1 of the first block.
     stacks.client = stack(Options::default(), Config::STREAM);
-    stacks.ask(&Ask::new(Code::PUT, &PATH).with_body(&bytes));
+    stacks.ask(&ClientRequest::new(Code::PUT, &PATH).with_body(&bytes));
     stacks.run();
     assert_eq!(stacks.answered().0, Code::REQUEST_ENTITY_TOO_LARGE, "an error is an answer");
     assert_eq!(stacks.up.len(), 2, "after the first block");
     assert_eq!(stacks.closed, [None; 2], "the connection stays");
     // An answer's.
     let mut stacks = Stacks::new(taking(1_152), Options::default()).serving(body(5_000));
-    stacks.ask(&Ask { longest: 3_000, ..get() });
+    stacks.ask(&ClientRequest { longest: 3_000, ..get() });
     stacks.run();
-    assert_eq!(stacks.failure(), AskFailure::Download(DownloadError::TooLarge { limit: 3_000 }));
-    assert_eq!((stacks.client.asks(), stacks.closed), (0, [None; 2]));
+    assert_eq!(stacks.failure(), RequestFailure::Download(DownloadError::TooLarge { limit: 3_000 }));
+    assert_eq!((stacks.client.requests(), stacks.closed), (0, [None; 2]));
 }
 
 /// Raw requests to a server: what cannot be is answered, and the connection stays.
@@ -324,7 +328,7 @@ fn blocks_that_cannot_be_are_answered_as_the_rfc_asks() {
 fn what_a_peer_does_not_finish_is_dropped() {
     let mut stacks = Stacks::new(Options::default(), taking(10_000));
     let bytes = body(500_000);
-    stacks.ask(&Ask::new(Code::PUT, &PATH).with_body(&bytes));
+    stacks.ask(&ClientRequest::new(Code::PUT, &PATH).with_body(&bytes));
     for _ in 0..20 {
         let up = stacks.drain_client();
         stacks.server.receive(stacks.now, &up);
@@ -345,8 +349,8 @@ fn what_a_peer_does_not_finish_is_dropped() {
     assert!(stacks.server.memory() < 40_000, "{}", stacks.server.memory());
     stacks.client.stream_ended();
     stacks.run();
-    assert_eq!(stacks.failure(), AskFailure::Exchange(Failure::ConnectionClosed));
-    assert_eq!(stacks.client.asks(), 0);
+    assert_eq!(stacks.failure(), RequestFailure::Exchange(Failure::ConnectionClosed));
+    assert_eq!(stacks.client.requests(), 0);
 }
 
 /// The representation is no longer kept: the application is asked again, and the block that was asked for is cut from
@@ -382,15 +386,15 @@ fn a_deadline_ends_an_ask() {
     let mut stacks = Stacks::new(Options::default(), Options::default());
     stacks.run();
     let due = stacks.now.after(Span::from_secs(10));
-    stacks.ask(&Ask { deadline: Some(due), ..get() });
+    stacks.ask(&ClientRequest { deadline: Some(due), ..get() });
     stacks.drain_client();
     assert_eq!(stacks.sleep, Some(due));
     stacks.later(9);
     stacks.drain_client();
-    assert_eq!(stacks.client.asks(), 1);
+    assert_eq!(stacks.client.requests(), 1);
     stacks.later(1);
     stacks.drain_client();
-    assert_eq!((stacks.failure(), stacks.client.asks()), (AskFailure::Deadline, 0));
+    assert_eq!((stacks.failure(), stacks.client.requests()), (RequestFailure::Deadline, 0));
 }
 
 #[test]
@@ -409,11 +413,11 @@ fn many_asks_at_once_wait_for_their_turn() {
 fn what_the_stack_sets_itself_is_refused() {
     let mut client = stack(Options::default(), Config::STREAM);
     let own = [(number::BLOCK2, &[][..])];
-    let refused = client.ask(Instant::ORIGIN, (), &Ask::new(Code::GET, &own));
+    let refused = client.request(Instant::ORIGIN, (), &ClientRequest::new(Code::GET, &own));
     assert_eq!(refused, Err(Refused::OwnOption { number: number::BLOCK2 }));
-    let refused = client.ask(Instant::ORIGIN, (), &Ask::new(Code::PUT, &PATH).observing());
+    let refused = client.request(Instant::ORIGIN, (), &ClientRequest::new(Code::PUT, &PATH).observing());
     assert_eq!(refused, Err(Refused::NotObservable(Code::PUT)));
-    let refused = client.ask(Instant::ORIGIN, (), &Ask::new(Code::CONTENT, &PATH));
+    let refused = client.request(Instant::ORIGIN, (), &ClientRequest::new(Code::CONTENT, &PATH));
     assert_eq!(refused, Err(Refused::Connection(StreamRefused::Code(Code::CONTENT))));
 }
 

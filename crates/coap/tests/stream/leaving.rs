@@ -3,7 +3,7 @@
 use millpond_coap::Failure;
 use millpond_coap::message::{Code, Token};
 use millpond_coap::stream::{Closing, Options, Signal, write_frame};
-use millpond_coap::transfer::{self, Answer, Ask, AskFailure, Config};
+use millpond_coap::transfer::{self, Answer, ClientRequest, Config, RequestFailure};
 use millpond_control::Instant;
 
 use crate::owned::{Event, Output, poll, stack};
@@ -62,14 +62,14 @@ fn a_release_that_crosses_ours_takes_none_of_its_time_away() {
 fn an_observation_does_not_outlast_the_release_of_its_server() {
     let mut stacks = Stacks::new(Options::default(), Options::default()).serving(b"state".to_vec());
     stacks.run();
-    let observes = stacks.ask(&Ask::new(Code::GET, &PATH).observing());
+    let observes = stacks.ask(&ClientRequest::new(Code::GET, &PATH).observing());
     stacks.run();
     assert_eq!(stacks.answers().len(), 1);
     stacks.client.receive(stacks.now, &signal(RELEASE));
     stacks.drain_client();
     assert_eq!(stacks.closed[0], Some(Closing::Released));
-    let lost = AskFailure::Exchange(Failure::ConnectionClosed);
-    assert!(stacks.told.contains(&Event::Failed { ask: observes, why: lost }), "{:?}", stacks.told);
+    let lost = RequestFailure::Exchange(Failure::ConnectionClosed);
+    assert!(stacks.told.contains(&Event::Failed { request: observes, why: lost }), "{:?}", stacks.told);
 }
 
 /// A server may release and then not answer: who gives up what it asked has nothing left to wait for.
@@ -89,14 +89,14 @@ fn a_release_in_the_middle_of_an_upload_ends_it_and_is_answered_by_the_end() {
     let mut stacks = Stacks::new(Options::default(), taking(1_152));
     stacks.run();
     let bytes = body(8_000);
-    let ask = stacks.ask(&Ask::new(Code::PUT, &PATH).with_body(&bytes));
+    let ask = stacks.ask(&ClientRequest::new(Code::PUT, &PATH).with_body(&bytes));
     let up = stacks.drain_client();
     stacks.server.receive(stacks.now, &up);
     let down = stacks.drain_server();
     // Before the 2.31 that the next block waits for.
     stacks.client.receive(stacks.now, &[signal(RELEASE), down].concat());
     stacks.drain_client();
-    assert!(matches!(stacks.failure(), AskFailure::Connection(_)), "{:?}", stacks.told);
+    assert!(matches!(stacks.failure(), RequestFailure::Connection(_)), "{:?}", stacks.told);
     assert_eq!((stacks.client.progress(ask), stacks.closed[0]), (None, Some(Closing::Released)));
 }
 
@@ -119,7 +119,7 @@ fn left(stacks: &mut Stacks) -> u8 {
 fn of_what_a_release_ends_it_is_told_whether_anything_has_left() {
     let mut stacks = Stacks::new(Options::default(), Options::default());
     stacks.run();
-    let ask = Ask { token: Token::new(b"mine"), ..Ask::new(Code::POST, &PATH) };
+    let ask = ClientRequest { token: Token::new(b"mine"), ..ClientRequest::new(Code::POST, &PATH) };
     stacks.ask(&ask);
     stacks.ask(&ask);
     let up = stacks.drain_client();
@@ -130,7 +130,7 @@ fn of_what_a_release_ends_it_is_told_whether_anything_has_left() {
 
     let mut stacks = Stacks::new(Options::default(), taking(1_152));
     stacks.run();
-    stacks.ask(&Ask::new(Code::PUT, &PATH).with_body(&body(8_000)));
+    stacks.ask(&ClientRequest::new(Code::PUT, &PATH).with_body(&body(8_000)));
     let up = stacks.drain_client();
     stacks.server.receive(stacks.now, &up);
     let down = stacks.drain_server();
@@ -144,7 +144,7 @@ fn an_upload_goes_on_in_messages_as_long_as_the_newest_settings_allow() {
     let mut stacks = Stacks::new(Options::default(), taking(4_000));
     stacks.run();
     let bytes = body(20_000);
-    let ask = stacks.ask(&Ask::new(Code::PUT, &PATH).with_body(&bytes));
+    let ask = stacks.ask(&ClientRequest::new(Code::PUT, &PATH).with_body(&bytes));
     let mut answer = Vec::new();
     // Fewer blocks of 1024 in a message; then none, so that it begins anew; then smaller ones, and never larger ones again.
     for (size, payload) in [(4_000, 3_072), (2_500, 2_048), (600, 512), (300, 128), (4_000, 128)] {
@@ -157,7 +157,7 @@ fn an_upload_goes_on_in_messages_as_long_as_the_newest_settings_allow() {
     }
     stacks.client.receive(stacks.now, &answer);
     stacks.run();
-    let whole = Event::Answer { ask, code: Code::CHANGED, body: bytes, goes_on: false };
+    let whole = Event::Answer { request: ask, code: Code::CHANGED, body: bytes, goes_on: false };
     assert!(stacks.told.contains(&whole));
 }
 

@@ -3,15 +3,15 @@
 use millpond_coap::Failure;
 use millpond_coap::message::{Code, number};
 use millpond_coap::stream::{Closing, Options};
-use millpond_coap::transfer::{Answer, Ask, AskFailure};
+use millpond_coap::transfer::{Answer, ClientRequest, RequestFailure};
 
 use crate::owned::{Event, limited};
 use crate::stacks::{Stacks, body, taking};
 
 const PATH: [(u16, &[u8]); 1] = [(number::URI_PATH, b"hello")];
 
-fn observe() -> Ask<'static> {
-    Ask::new(Code::GET, &PATH).observing()
+fn observe() -> ClientRequest<'static> {
+    ClientRequest::new(Code::GET, &PATH).observing()
 }
 
 fn notify(stacks: &mut Stacks, bytes: &[u8]) {
@@ -31,9 +31,9 @@ fn every_state_is_told_until_it_is_no_longer_wanted() {
     assert!(stacks.client.cancel(stacks.now, ask));
     stacks.run();
     assert_eq!(stacks.up.last().unwrap().summary(), "0.01 O:1");
-    assert!(matches!(stacks.told.last(), Some(Event::Failed { why: AskFailure::Cancelled, .. })));
+    assert!(matches!(stacks.told.last(), Some(Event::Failed { why: RequestFailure::Cancelled, .. })));
     assert!(matches!(stacks.server_told.last(), Some(Event::ObserverGone { .. })), "{:?}", stacks.server_told);
-    assert_eq!((stacks.client.asks(), stacks.server.observers()), (0, 0));
+    assert_eq!((stacks.client.requests(), stacks.server.observers()), (0, 0));
 }
 
 /// Only what is newest leaves, however many there were.
@@ -87,7 +87,7 @@ fn a_newer_state_replaces_one_that_is_being_fetched() {
     stacks.run();
     let said: Vec<_> = stacks.answers().into_iter().map(|(_, body, _)| body).collect();
     assert_eq!(said, [b"first".to_vec(), vec![3; 3_000]]);
-    assert_eq!(stacks.client.asks(), 1);
+    assert_eq!(stacks.client.requests(), 1);
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn an_error_is_the_last_state() {
     stacks.server.notify(stacks.now, observer, &Answer::new(Code::NOT_FOUND, &[])).unwrap();
     stacks.run();
     assert_eq!(stacks.answers()[1], (Code::NOT_FOUND, Vec::new(), false));
-    assert_eq!((stacks.client.asks(), stacks.server.observers()), (0, 0));
+    assert_eq!((stacks.client.requests(), stacks.server.observers()), (0, 0));
     assert!(stacks.server.notify(stacks.now, observer, &Answer::new(Code::CONTENT, &[])).is_err());
 }
 
@@ -112,7 +112,7 @@ fn a_server_need_not_grant_it() {
     stacks.run();
     let said: Vec<bool> = stacks.answers().into_iter().map(|(_, _, goes_on)| goes_on).collect();
     assert_eq!(said, [true, false]);
-    assert_eq!((stacks.client.asks(), stacks.server.observers()), (1, 1));
+    assert_eq!((stacks.client.requests(), stacks.server.observers()), (1, 1));
 }
 
 #[test]
@@ -125,10 +125,10 @@ fn the_end_of_the_connection_is_the_end_of_observations() {
     stacks.run();
     assert!(matches!(
         stacks.told.last(),
-        Some(Event::Failed { why: AskFailure::Exchange(Failure::ConnectionClosed), .. })
+        Some(Event::Failed { why: RequestFailure::Exchange(Failure::ConnectionClosed), .. })
     ));
     assert!(matches!(stacks.server_told.last(), Some(Event::ObserverGone { .. })));
-    assert_eq!((stacks.client.asks(), stacks.server.observers()), (0, 0));
+    assert_eq!((stacks.client.requests(), stacks.server.observers()), (0, 0));
 }
 
 #[test]
@@ -173,8 +173,12 @@ fn an_observation_given_up_before_its_first_answer_is_deregistered() {
     stacks.run();
     let [.., registration, end] = &stacks.up[..] else { panic!("{:?}", stacks.up) };
     assert_eq!((end.summary(), &end.token), ("0.01 O:1".into(), &registration.token));
-    assert_eq!((stacks.client.asks(), stacks.server.observers()), (0, 0));
-    assert!(matches!(stacks.told.last(), Some(Event::Failed { why: AskFailure::Cancelled, .. })), "{:?}", stacks.told);
+    assert_eq!((stacks.client.requests(), stacks.server.observers()), (0, 0));
+    assert!(
+        matches!(stacks.told.last(), Some(Event::Failed { why: RequestFailure::Cancelled, .. })),
+        "{:?}",
+        stacks.told
+    );
 }
 
 /// What is observed stays in one request, however long its body is, if that fits a message.
@@ -183,7 +187,7 @@ fn what_a_long_body_asks_for_can_be_observed() {
     let bytes = body(20_000);
     let mut stacks = Stacks::new(Options::default(), Options::default()).serving(b"state".to_vec());
     stacks.run();
-    stacks.ask(&Ask::new(Code::FETCH, &PATH).with_body(&bytes).observing());
+    stacks.ask(&ClientRequest::new(Code::FETCH, &PATH).with_body(&bytes).observing());
     stacks.run();
     assert_eq!(stacks.up.last().unwrap().payload, 20_000);
     assert_eq!(stacks.answers(), [(Code::CONTENT, b"state".to_vec(), true)]);

@@ -3,7 +3,7 @@
 use millpond_coap::RequestId;
 use millpond_coap::message::Code;
 use millpond_coap::stream::{self, Closing, Connection, Options, Settings};
-use millpond_coap::transfer::{self, AskFailure, AskId, Config, Gone, Limits, ObserverId};
+use millpond_coap::transfer::{self, ClientRequestId, Config, Gone, Limits, ObserverId, RequestFailure};
 use millpond_control::Instant;
 
 pub(crate) type CoapStack = transfer::CoapStack<Connection>;
@@ -31,9 +31,9 @@ pub(crate) enum Output {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
     Request { id: RequestId, code: Code, body: Vec<u8>, wants_to_observe: bool },
-    Answer { ask: AskId, code: Code, body: Vec<u8>, goes_on: bool },
-    Failed { ask: AskId, why: AskFailure },
-    Unanswered { ask: AskId, is_acknowledged: bool },
+    Answer { request: ClientRequestId, code: Code, body: Vec<u8>, goes_on: bool },
+    Failed { request: ClientRequestId, why: RequestFailure },
+    Unanswered { request: ClientRequestId, is_acknowledged: bool },
     ObserverGone { observer: ObserverId, why: Gone },
     Settings(Settings),
     Pong { custody: bool },
@@ -54,11 +54,13 @@ pub(crate) fn poll(stack: &mut CoapStack, now: Instant) -> Output {
                 transfer::Event::Request { id, message, body, wants_to_observe, .. } => {
                     Event::Request { id, code: message.code, body: body.into_owned(), wants_to_observe }
                 }
-                transfer::Event::Answer { ask, message, body, goes_on, .. } => {
-                    Event::Answer { ask, code: message.code, body: body.into_owned(), goes_on }
+                transfer::Event::Answer { request: ask, message, body, goes_on, .. } => {
+                    Event::Answer { request: ask, code: message.code, body: body.into_owned(), goes_on }
                 }
-                transfer::Event::Failed { ask, why, .. } => Event::Failed { ask, why },
-                transfer::Event::Unanswered { ask, is_acknowledged, .. } => Event::Unanswered { ask, is_acknowledged },
+                transfer::Event::Failed { request: ask, why, .. } => Event::Failed { request: ask, why },
+                transfer::Event::Unanswered { request: ask, is_acknowledged, .. } => {
+                    Event::Unanswered { request: ask, is_acknowledged }
+                }
                 transfer::Event::ObserverGone { observer, why, .. } => Event::ObserverGone { observer, why },
                 transfer::Event::Refused { .. } => continue,
                 other => panic!("{other:?} over a stream"),

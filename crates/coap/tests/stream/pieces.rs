@@ -4,7 +4,7 @@ use millpond_coap::{
     block::{Block, BlockSize},
     message::{Code, number},
     stream::Options,
-    transfer::{Ask, Piece},
+    transfer::{ClientRequest, Piece},
 };
 
 use crate::{
@@ -15,9 +15,9 @@ use crate::{
 const PATH: [(u16, &[u8]); 1] = [(number::URI_PATH, b"hello")];
 const FIRST: Block = Block { number: 0, more: false, size: BlockSize::BERT };
 
-fn asking(block2: Block) -> Ask<'static> {
+fn asking(block2: Block) -> ClientRequest<'static> {
     let piece = Piece { block1: None, block2: Some(block2), tag: None };
-    Ask { piece: Some(piece), ..Ask::new(Code::GET, &PATH) }
+    ClientRequest { piece: Some(piece), ..ClientRequest::new(Code::GET, &PATH) }
 }
 
 /// What is asked for follows from what both take, which is awaited.
@@ -79,7 +79,7 @@ fn the_rest_of_an_answer_is_asked_for_as_the_body_that_it_answers_was_sent() {
     let mut stacks = Stacks::new(taking(1_152), taking(1_152));
     let bodies = [body(5_000), body(9_000)];
     for body in &bodies {
-        stacks.ask(&Ask::new(Code::PUT, &PATH).with_body(body));
+        stacks.ask(&ClientRequest::new(Code::PUT, &PATH).with_body(body));
     }
     stacks.run();
     let mut answers = stacks.answers();

@@ -5,7 +5,7 @@ use millpond_coap::Output;
 use millpond_coap::RequestId;
 use millpond_coap::message::Code;
 use millpond_coap::stream::{Connection, Event, Options};
-use millpond_coap::transfer::{self, Answer, Ask, CoapStack, Config, Limits};
+use millpond_coap::transfer::{self, Answer, ClientRequest, CoapStack, Config, Limits};
 use millpond_control::{Instant, Span};
 
 /// A connection that may hold so much: a frame, as much again for what came in behind it, and what it sends.
@@ -103,8 +103,15 @@ impl State {
 /// The same for a stack with whole bodies: what comes in is frames of these bytes behind settings, in pieces.
 fn check_stack(bytes: &[u8]) {
     let options = Options { max_message_size: 2_048, requests: 8, ..Options::default() };
-    let limits =
-        Limits { asks: 4, bytes: 32_768, body: 4_096, bodies: 8_192, kept: 8_192, observers: 2, ..Limits::DEFAULT };
+    let limits = Limits {
+        client_requests: 4,
+        bytes: 32_768,
+        body: 4_096,
+        bodies: 8_192,
+        kept: 8_192,
+        observers: 2,
+        ..Limits::DEFAULT
+    };
     let mut stack = CoapStack::over_stream(Connection::new(options), Config { limits, ..Config::STREAM });
     let (mut now, mut state) = (Instant::ORIGIN, StackState::default());
     stack.receive(now, &[0x40, 0xe1, 0x22, 0x04, 0x80, 0x20]);
@@ -116,8 +123,12 @@ fn check_stack(bytes: &[u8]) {
         match step & 7 {
             0 => {
                 let body = vec![step; usize::from(step) * 16];
-                let ask = Ask { longest: 4_096, observe: step > 127, ..Ask::new(Code::FETCH, &[]).with_body(&body) };
-                state.open += u32::from(stack.ask(now, (), &ask).is_ok());
+                let ask = ClientRequest {
+                    longest: 4_096,
+                    observe: step > 127,
+                    ..ClientRequest::new(Code::FETCH, &[]).with_body(&body)
+                };
+                state.open += u32::from(stack.request(now, (), &ask).is_ok());
             }
             1 => {
                 let body = vec![step; usize::from(step) * 16];
@@ -137,7 +148,7 @@ fn check_stack(bytes: &[u8]) {
     stack.stream_ended();
     state.drain(&mut stack, now);
     assert!(state.closed && state.observers.is_empty(), "the end is told, to all");
-    assert_eq!((state.open, stack.asks(), stack.observers()), (0, 0, 0), "every ask ends once");
+    assert_eq!((state.open, stack.requests(), stack.observers()), (0, 0, 0), "every ask ends once");
 }
 
 #[derive(Default)]

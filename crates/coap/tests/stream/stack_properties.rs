@@ -3,7 +3,7 @@
 use crate::owned::{CoapStack, Event, Output, limited, poll, stack};
 use millpond_coap::message::{Code, Token, number};
 use millpond_coap::stream::{Options, write_frame};
-use millpond_coap::transfer::{Answer, Ask, Limits, ObserverId};
+use millpond_coap::transfer::{Answer, ClientRequest, Limits, ObserverId};
 use millpond_control::{Instant, Span};
 use proptest::prelude::*;
 
@@ -59,7 +59,7 @@ proptest! {
         ),
     ) {
         let config = limited(|limits| {
-            *limits = Limits { asks: 4, bytes: 32_000, body: 8_000, bodies: 16_000, kept: 8_000, observers: 3, ..*limits };
+            *limits = Limits { client_requests: 4, bytes: 32_000, body: 8_000, bodies: 16_000, kept: 8_000, observers: 3, ..*limits };
         });
         let options = Options { max_message_size: 2_500, requests: 8, ..Options::default() };
         let mut stack = stack(options, config);
@@ -72,8 +72,8 @@ proptest! {
                 0 | 1 => {
                     let path: [(u16, &[u8]); 1] = [(number::URI_PATH, &[what])];
                     let bytes = vec![what; length * usize::from(step) * 3];
-                    let ask = Ask { longest: 4_000, observe: what > 127 && step == 0, ..Ask::new(Code::GET, &path).with_body(&bytes) };
-                    told.open += usize::from(stack.ask(now, (), &ask).is_ok());
+                    let ask = ClientRequest { longest: 4_000, observe: what > 127 && step == 0, ..ClientRequest::new(Code::GET, &path).with_body(&bytes) };
+                    told.open += usize::from(stack.request(now, (), &ask).is_ok());
                 }
                 2 => now = now.after(Span::from_secs(u32::from(what))),
                 3 => {
@@ -103,7 +103,7 @@ proptest! {
         stack.stream_ended();
         drain(&mut stack, now, &mut told);
         prop_assert!(told.closed);
-        prop_assert_eq!((told.open, stack.asks(), stack.observers()), (0, 0, 0));
+        prop_assert_eq!((told.open, stack.requests(), stack.observers()), (0, 0, 0));
         prop_assert!(told.observers.is_empty());
         prop_assert!(stack.memory() < 20_000, "{} bytes", stack.memory());
     }

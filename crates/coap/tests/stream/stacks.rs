@@ -4,7 +4,7 @@ use crate::owned::{CoapStack, Event, Output, poll, stack};
 use millpond_coap::RequestId;
 use millpond_coap::message::Code;
 use millpond_coap::stream::{Closing, Frame, FrameReader, Options};
-use millpond_coap::transfer::{Answer, Ask, AskId, Config, ObserverId};
+use millpond_coap::transfer::{Answer, ClientRequest, ClientRequestId, Config, ObserverId};
 use millpond_control::{Instant, Span};
 
 /// A body of so many bytes, no two blocks alike.
@@ -102,8 +102,8 @@ impl Stacks {
         self
     }
 
-    pub(crate) fn ask(&mut self, ask: &Ask<'_>) -> AskId {
-        self.client.ask(self.now, (), ask).unwrap()
+    pub(crate) fn ask(&mut self, ask: &ClientRequest<'_>) -> ClientRequestId {
+        self.client.request(self.now, (), ask).unwrap()
     }
 
     /// Carries bytes to and fro until there are none.
@@ -207,7 +207,7 @@ impl Stacks {
         }
     }
 
-    pub(crate) fn failure(&self) -> millpond_coap::transfer::AskFailure {
+    pub(crate) fn failure(&self) -> millpond_coap::transfer::RequestFailure {
         let mut failures = self.told.iter().filter_map(|event| match event {
             Event::Failed { why, .. } => Some(*why),
             _ => None,

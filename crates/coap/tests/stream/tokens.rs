@@ -2,15 +2,15 @@
 
 use millpond_coap::message::{Code, Token, number};
 use millpond_coap::stream::Options;
-use millpond_coap::transfer::Ask;
+use millpond_coap::transfer::ClientRequest;
 
 use crate::owned::Event;
 use crate::stacks::{Stacks, body, taking};
 
 const PATH: [(u16, &[u8]); 1] = [(number::URI_PATH, b"hello")];
 
-fn with(token: &[u8]) -> Ask<'static> {
-    Ask { token: Token::new(token), ..Ask::new(Code::GET, &PATH) }
+fn with(token: &[u8]) -> ClientRequest<'static> {
+    ClientRequest { token: Token::new(token), ..ClientRequest::new(Code::GET, &PATH) }
 }
 
 fn tokens(stacks: &Stacks) -> Vec<Vec<u8>> {
@@ -35,7 +35,7 @@ fn two_requests_with_one_token_are_under_way_one_after_the_other() {
     let asks = [stacks.ask(&with(b"same")), stacks.ask(&with(b"same"))];
     stacks.run();
     let answered = stacks.told.iter().filter_map(|told| match told {
-        Event::Answer { ask, .. } => Some(*ask),
+        Event::Answer { request: ask, .. } => Some(*ask),
         _ => None,
     });
     assert!(answered.eq(asks));
@@ -46,7 +46,7 @@ fn two_requests_with_one_token_are_under_way_one_after_the_other() {
 fn all_blocks_of_a_body_have_it_and_the_blocks_of_its_answer_have_others() {
     let mut stacks = Stacks::new(Options::default(), taking(1_152));
     let bytes = body(3_000);
-    stacks.ask(&Ask { token: Token::new(b"mine"), ..Ask::new(Code::PUT, &PATH).with_body(&bytes) });
+    stacks.ask(&ClientRequest { token: Token::new(b"mine"), ..ClientRequest::new(Code::PUT, &PATH).with_body(&bytes) });
     stacks.run();
     assert_eq!(tokens(&stacks), vec![b"mine".to_vec(); 3]);
 
@@ -80,7 +80,7 @@ fn extended(length: u16, longest: u16) -> Stacks {
 fn long_tokens_are_taken_as_far_as_the_settings_say() {
     for length in [9, 13, 268, 269, 60_000] {
         let mut stacks = extended(length, length).serving(body(10));
-        stacks.ask(&Ask::new(Code::GET, &PATH));
+        stacks.ask(&ClientRequest::new(Code::GET, &PATH));
         stacks.run();
         assert_eq!(stacks.answered(), (Code::CONTENT, body(10)));
         assert_eq!(tokens(&stacks)[0].len(), usize::from(length));
@@ -90,16 +90,16 @@ fn long_tokens_are_taken_as_far_as_the_settings_say() {
 #[test]
 fn a_client_does_not_send_what_is_not_taken() {
     let mut stacks = extended(20, 8).serving(body(10));
-    let ask = stacks.ask(&Ask::new(Code::GET, &PATH));
+    let ask = stacks.ask(&ClientRequest::new(Code::GET, &PATH));
     stacks.run();
-    let failed = stacks.told.iter().any(|told| matches!(told, Event::Failed { ask: failed, .. } if *failed == ask));
+    let failed = stacks.told.iter().any(|told| matches!(told, Event::Failed { request: failed, .. } if *failed == ask));
     assert!(failed && tokens(&stacks).is_empty(), "{:?}", stacks.told);
 }
 
 #[test]
 fn an_observation_lasts_on_a_long_token() {
     let mut stacks = extended(30, 30).serving(body(10));
-    let ask = stacks.ask(&Ask::new(Code::GET, &PATH).observing());
+    let ask = stacks.ask(&ClientRequest::new(Code::GET, &PATH).observing());
     stacks.run();
     assert!(stacks.client.cancel(stacks.now, ask));
     stacks.run();

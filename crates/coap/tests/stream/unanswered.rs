@@ -2,7 +2,7 @@
 
 use millpond_coap::message::{Code, NoResponse, Token, number};
 use millpond_coap::stream::{Options, StreamRefused};
-use millpond_coap::transfer::{Ask, AskFailure};
+use millpond_coap::transfer::{ClientRequest, RequestFailure};
 use millpond_coap::{Failure, Outgoing};
 
 use crate::owned::Event;
@@ -98,17 +98,19 @@ fn a_stack_holds_a_request_back_whose_token_rests() {
     stacks.run();
     stacks.told.clear();
     let token = Token::new(b"mine");
-    let put = stacks.ask(&Ask { token, ..Ask::new(Code::PUT, NOTHING) });
-    let get = stacks.ask(&Ask { token, ..Ask::new(Code::GET, &[]) });
+    let put = stacks.ask(&ClientRequest { token, ..ClientRequest::new(Code::PUT, NOTHING) });
+    let get = stacks.ask(&ClientRequest { token, ..ClientRequest::new(Code::GET, &[]) });
     stacks.run();
-    let [Event::Unanswered { ask, .. }, Event::Answer { ask: answered, code, body: got, .. }] = &stacks.told[..] else {
+    let [Event::Unanswered { request: ask, .. }, Event::Answer { request: answered, code, body: got, .. }] =
+        &stacks.told[..]
+    else {
         panic!("{:?}", stacks.told)
     };
     assert_eq!((*ask, *answered, *code, got), (put, get, Code::CONTENT, &body(9)));
     // From a server that knows the option nothing comes, and it leaves when nothing can come any more.
     stacks.told.clear();
-    stacks.ask(&Ask { token, ..Ask::new(Code::PUT, NOTHING) });
-    stacks.ask(&Ask { token, ..Ask::new(Code::GET, &[]) });
+    stacks.ask(&ClientRequest { token, ..ClientRequest::new(Code::PUT, NOTHING) });
+    stacks.ask(&ClientRequest { token, ..ClientRequest::new(Code::GET, &[]) });
     let before = stacks.now;
     stacks.drain_client();
     assert_eq!(stacks.up.last().map(|sent| sent.code), Some(Code::PUT));
@@ -124,10 +126,10 @@ fn a_stack_tells_that_it_left_whatever_the_length_of_the_body_that_fits_a_messag
     stacks.run();
     stacks.told.clear();
     let long = body(50_000);
-    let ask = stacks.ask(&Ask::new(Code::PUT, NOTHING).with_body(&long));
+    let ask = stacks.ask(&ClientRequest::new(Code::PUT, NOTHING).with_body(&long));
     stacks.run();
-    assert_eq!(stacks.told, [Event::Unanswered { ask, is_acknowledged: false }]);
-    assert_eq!(stacks.client.asks(), 0);
+    assert_eq!(stacks.told, [Event::Unanswered { request: ask, is_acknowledged: false }]);
+    assert_eq!(stacks.client.requests(), 0);
 }
 
 /// Each block would need its response.
@@ -137,24 +139,24 @@ fn a_body_that_does_not_fit_a_message_is_not_cut() {
     stacks.run();
     stacks.told.clear();
     let long = body(50_000);
-    assert!(stacks.client.ask(stacks.now, (), &Ask::new(Code::PUT, NOTHING).with_body(&long)).is_err());
-    assert_eq!(stacks.client.asks(), 0);
+    assert!(stacks.client.request(stacks.now, (), &ClientRequest::new(Code::PUT, NOTHING).with_body(&long)).is_err());
+    assert_eq!(stacks.client.requests(), 0);
 }
 
 #[test]
 fn one_that_wants_some_is_let_go_and_fails_with_its_connection() {
     let mut stacks = Stacks::new(Options::default(), Options::default());
-    let ask = stacks.ask(&Ask::new(Code::PUT, ERRORS));
+    let ask = stacks.ask(&ClientRequest::new(Code::PUT, ERRORS));
     let _up = stacks.drain_client();
     assert!(stacks.client.let_go(stacks.now, ask) && !stacks.client.let_go(stacks.now, ask));
     stacks.drain_client();
-    assert_eq!(stacks.told, [Event::Unanswered { ask, is_acknowledged: false }]);
+    assert_eq!(stacks.told, [Event::Unanswered { request: ask, is_acknowledged: false }]);
     stacks.told.clear();
-    let ask = stacks.ask(&Ask::new(Code::PUT, ERRORS));
+    let ask = stacks.ask(&ClientRequest::new(Code::PUT, ERRORS));
     stacks.drain_client();
     stacks.client.stream_ended();
     stacks.drain_client();
     assert!(
-        matches!(stacks.told[..], [Event::Failed { ask: lost, why: AskFailure::Exchange(Failure::ConnectionClosed) }] if lost == ask)
+        matches!(stacks.told[..], [Event::Failed { request: lost, why: RequestFailure::Exchange(Failure::ConnectionClosed) }] if lost == ask)
     );
 }

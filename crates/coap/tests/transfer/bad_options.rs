@@ -2,7 +2,7 @@
 
 use millpond_coap::block::BlockSize;
 use millpond_coap::message::{Code, Message, number};
-use millpond_coap::transfer::AskFailure;
+use millpond_coap::transfer::RequestFailure;
 use millpond_coap::{Failure, Outgoing};
 
 use crate::pair::{CLIENT, Pair, SERVER, Told, get};
@@ -74,6 +74,6 @@ fn a_response_with_an_unknown_critical_option_fails_its_ask_and_says_why() {
     pair.application.options = vec![(65_001, vec![1])];
     let ask = pair.ask(&get());
     pair.run();
-    let why = AskFailure::Exchange(Failure::BadOption);
-    assert_eq!(pair.take_told(CLIENT), [Told::Failed { ask, why }]);
+    let why = RequestFailure::Exchange(Failure::BadOption);
+    assert_eq!(pair.take_told(CLIENT), [Told::Failed { request: ask, why }]);
 }

@@ -2,12 +2,12 @@
 
 use millpond_coap::block::BlockSize;
 use millpond_coap::message::{Code, number};
-use millpond_coap::transfer::Ask;
+use millpond_coap::transfer::ClientRequest;
 
 use crate::pair::{CLIENT, PATH, Pair, block_of, body};
 
-fn post(body: &[u8]) -> Ask<'_> {
-    Ask { upload: BlockSize::B256, ..Ask::new(Code::POST, PATH).with_body(body) }
+fn post(body: &[u8]) -> ClientRequest<'_> {
+    ClientRequest { upload: BlockSize::B256, ..ClientRequest::new(Code::POST, PATH).with_body(body) }
 }
 
 #[test]
@@ -31,7 +31,7 @@ fn the_request_is_whole_before_the_response_begins() {
 fn the_size_of_the_response_is_asked_for_with_the_last_block() {
     let mut pair = Pair::serving(0, BlockSize::B256);
     pair.application.echoes = true;
-    pair.ask(&Ask { early: Some(BlockSize::B128), ..post(&body(1_000)) });
+    pair.ask(&ClientRequest { early: Some(BlockSize::B128), ..post(&body(1_000)) });
     pair.settle();
     assert_eq!(pair.answers(), [(body(1_000), false)]);
     let asked = |at: usize| block_of(&pair.datagrams[at].2, number::BLOCK2);
@@ -44,7 +44,7 @@ fn twenty_kilobytes_both_ways_with_any_message_lost() {
     for lost in (0..160).step_by(7) {
         let mut pair = Pair::serving(0, BlockSize::B1024).losing([lost, lost + 1]);
         pair.application.echoes = true;
-        pair.ask(&Ask { upload: BlockSize::B1024, ..post(&body(20_000)) });
+        pair.ask(&ClientRequest { upload: BlockSize::B1024, ..post(&body(20_000)) });
         pair.settle();
         assert_eq!(pair.answers(), [(body(20_000), false)]);
         assert_eq!(pair.asked(), 1);

@@ -4,7 +4,7 @@ use millpond_coap::Output;
 use millpond_coap::block::BlockSize;
 use millpond_coap::block::robust::BurstParameters;
 use millpond_coap::message::{Code, Kind, Message, MessageId, Token, Writer, number};
-use millpond_coap::transfer::{Answer, Ask, AskFailure, CoapStack, Config};
+use millpond_coap::transfer::{Answer, ClientRequest, CoapStack, Config, RequestFailure};
 use millpond_coap::{Endpoint, Identities};
 use millpond_control::{ChanceSeed, Instant, Preset};
 use proptest::prelude::*;
@@ -21,12 +21,12 @@ fn both(length: usize) -> Pair {
     pair
 }
 
-fn down() -> Ask<'static> {
-    Ask { early: Some(BlockSize::B64), ..get().in_bursts() }
+fn down() -> ClientRequest<'static> {
+    ClientRequest { early: Some(BlockSize::B64), ..get().in_bursts() }
 }
 
-fn up(body: &[u8]) -> Ask<'_> {
-    Ask { upload: BlockSize::B64, ..put(body).in_bursts() }
+fn up(body: &[u8]) -> ClientRequest<'_> {
+    ClientRequest { upload: BlockSize::B64, ..put(body).in_bursts() }
 }
 
 /// How many datagrams one side sent have an option.
@@ -44,7 +44,7 @@ fn a_download_travels_in_sets() {
     assert_eq!((with(&pair, SERVER, number::Q_BLOCK2), with(&pair, SERVER, number::BLOCK2)), (40, 0));
     // The first block, the rest, and a word after each set.
     assert_eq!(with(&pair, CLIENT, number::Q_BLOCK2), 5);
-    assert_eq!(pair.stacks[0].asks(), 0);
+    assert_eq!(pair.stacks[0].requests(), 0);
     assert!(pair.now < SECOND, "{}", pair.now);
 }
 
@@ -58,7 +58,7 @@ fn an_ask_that_is_cancelled_once_its_last_block_has_come_ends_once() {
     pair.stacks[0].receive(now, SERVER, &answer);
     while !matches!(pair.stacks[0].poll(now), Output::Trace(_)) {}
     assert!(pair.cancel(ask));
-    assert_eq!(pair.take_told(CLIENT), [Told::Failed { ask, why: AskFailure::Cancelled }]);
+    assert_eq!(pair.take_told(CLIENT), [Told::Failed { request: ask, why: RequestFailure::Cancelled }]);
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn whichever_datagram_is_lost_bodies_arrive() {
 #[test]
 fn a_question_for_support_leaves_a_download_of_the_same_resource_alone() {
     let mut pair = both(64 * 100);
-    pair.ask(&Ask { options: &[], ..down() });
+    pair.ask(&ClientRequest { options: &[], ..down() });
     let bytes = body(64 * 25);
     pair.ask(&up(&bytes));
     pair.settle();
@@ -193,12 +193,12 @@ fn a_body_that_is_cancelled_or_late_leaves_nothing_behind() {
     let empty = pair.stacks[0].memory();
     let ask = pair.ask(&down());
     assert!(pair.cancel(ask) && !pair.cancel(ask));
-    assert!(matches!(&pair.take_told(CLIENT)[..], [Told::Failed { why: AskFailure::Cancelled, .. }]));
+    assert!(matches!(&pair.take_told(CLIENT)[..], [Told::Failed { why: RequestFailure::Cancelled, .. }]));
     let bytes = body(64 * 40);
     let deadline = Some(Instant::from_micros(pair.now + SECOND / 4));
-    pair.ask(&Ask { deadline, ..up(&bytes) });
+    pair.ask(&ClientRequest { deadline, ..up(&bytes) });
     pair.settle();
-    assert!(matches!(&pair.take_told(CLIENT)[..], [Told::Failed { why: AskFailure::Deadline, .. }]));
+    assert!(matches!(&pair.take_told(CLIENT)[..], [Told::Failed { why: RequestFailure::Deadline, .. }]));
     pair.run();
     assert_eq!(pair.stacks[0].endpoint().exchanges(), 0);
     assert!(pair.stacks[0].memory() < empty + 8_192, "{}", pair.stacks[0].memory() - empty);
@@ -207,9 +207,9 @@ fn a_body_that_is_cancelled_or_late_leaves_nothing_behind() {
 #[test]
 fn a_body_longer_than_is_taken_is_refused() {
     let mut pair = both(64 * 40);
-    pair.ask(&Ask { longest: 1_000, ..down() });
+    pair.ask(&ClientRequest { longest: 1_000, ..down() });
     pair.settle();
-    assert!(matches!(&pair.take_told(CLIENT)[..], [Told::Failed { why: AskFailure::Burst(_), .. }]));
+    assert!(matches!(&pair.take_told(CLIENT)[..], [Told::Failed { why: RequestFailure::Burst(_), .. }]));
     let mut pair = both(0);
     let bytes = body((1 << 20) + 1);
     pair.ask(&up(&bytes));
@@ -289,7 +289,7 @@ fn a_flood_of_beginnings_keeps_no_upload_from_its_end() {
     let bytes = body(64 * 60);
     pair.ask(&up(&bytes));
     let mut round = 0_u16;
-    while pair.stacks[0].asks() > 0 {
+    while pair.stacks[0].requests() > 0 {
         for _ in 0..300 {
             round = round.wrapping_add(1);
             pair.inject_from(2 | round as u8, SERVER, &claim(round, round, u32::from(round % 50)));
@@ -316,7 +316,7 @@ fn a_flood_of_beginnings_keeps_no_download_from_its_end() {
     (pair.application.body, pair.application.knows) = (body(64 * 60), true);
     pair.ask(&down());
     let (mut round, mut asked) = (0_u16, 0);
-    while pair.stacks[0].asks() > 0 {
+    while pair.stacks[0].requests() > 0 {
         for _ in 0..600 {
             round = round.wrapping_add(1);
             pair.inject_from(2 | round as u8, SERVER, &claim(round, round, u32::from(round % 50)));
@@ -356,7 +356,7 @@ fn a_flood_of_gaps_from_forged_addresses_keeps_no_newcomer_from_its_body() {
     for (ask, answer) in [(down(), &bytes[..]), (up(&bytes), &[])] {
         pair.ask(&ask);
         let latest = pair.now + 60 * SECOND;
-        while pair.stacks[0].asks() > 0 {
+        while pair.stacks[0].requests() > 0 {
             flood(&mut pair);
             pair.run_for(SECOND / 20);
             assert!(pair.now < latest, "it never ends");
@@ -380,7 +380,7 @@ fn downloads_of_one_network_leave_those_of_another() {
             pair.inject_from(128 | round as u8, SERVER, &whole);
         }
     };
-    while pair.stacks[0].asks() > 0 {
+    while pair.stacks[0].requests() > 0 {
         flood(&mut pair);
         let told = pair.take_told(SERVER);
         asked += told.len();

@@ -2,7 +2,7 @@
 
 use millpond_coap::block::{BlockSize, DownloadError};
 use millpond_coap::message::{Code, Kind, Message, number};
-use millpond_coap::transfer::{Ask, AskFailure, Progress};
+use millpond_coap::transfer::{ClientRequest, Progress, RequestFailure};
 
 use crate::pair::{CLIENT, PATH, Pair, SECOND, SERVER, Told, block_of, body, get};
 
@@ -65,7 +65,7 @@ fn an_etag_is_as_long_as_it_is_to_be() {
 #[test]
 fn the_client_may_choose_the_size_at_once() {
     let mut pair = Pair::serving(1_000, BlockSize::B1024);
-    pair.ask(&Ask { early: Some(BlockSize::B64), ..get() });
+    pair.ask(&ClientRequest { early: Some(BlockSize::B64), ..get() });
     pair.settle();
     assert_eq!(pair.answers(), [(body(1_000), false)]);
     assert_eq!(pair.datagrams.len(), 2 * 16);
@@ -76,7 +76,7 @@ fn the_client_may_choose_the_size_at_once() {
 #[test]
 fn a_body_that_is_long_for_the_client_alone_is_kept() {
     let mut pair = Pair::serving(100, BlockSize::B1024);
-    pair.ask(&Ask { early: Some(BlockSize::B32), ..get() });
+    pair.ask(&ClientRequest { early: Some(BlockSize::B32), ..get() });
     pair.settle();
     assert_eq!(pair.answers(), [(body(100), false)]);
     assert_eq!((pair.asked(), pair.stacks[1].kept()), (1, 1));
@@ -86,7 +86,7 @@ fn a_body_that_is_long_for_the_client_alone_is_kept() {
 #[test]
 fn the_server_may_choose_a_smaller_one() {
     let mut pair = Pair::serving(1_000, BlockSize::B32);
-    pair.ask(&Ask { early: Some(BlockSize::B512), ..get() });
+    pair.ask(&ClientRequest { early: Some(BlockSize::B512), ..get() });
     pair.settle();
     assert_eq!(pair.answers(), [(body(1_000), false)]);
     assert_eq!(pair.datagrams.len(), 2 * 32);
@@ -108,13 +108,13 @@ fn whichever_message_is_lost_the_body_arrives() {
     for kind in [Kind::Confirmable, Kind::NonConfirmable] {
         for lost in 0..10 {
             let mut pair = Pair::serving(1_200, BlockSize::B256).losing([lost]);
-            pair.ask(&Ask { kind, ..get() });
+            pair.ask(&ClientRequest { kind, ..get() });
             pair.settle();
             let told = pair.take_told(CLIENT);
             match (kind, &told[..]) {
                 (_, [Told::Answer { body: came, .. }]) => assert_eq!(*came, body(1_200)),
                 // A non-confirmable request is not sent again.
-                (Kind::NonConfirmable, [Told::Failed { why: AskFailure::Exchange(_), .. }]) => {}
+                (Kind::NonConfirmable, [Told::Failed { why: RequestFailure::Exchange(_), .. }]) => {}
                 other => panic!("{other:?} with {lost} lost"),
             }
         }
@@ -222,7 +222,7 @@ fn the_length_is_told_if_it_is_asked_for() {
 fn a_client_that_wants_to_know_the_length_asks_with_the_beginning_alone() {
     for early in [None, Some(BlockSize::B64)] {
         let mut pair = Pair::serving(600, BlockSize::B64);
-        let ask = pair.ask(&Ask { wants_total: true, early, ..get() });
+        let ask = pair.ask(&ClientRequest { wants_total: true, early, ..get() });
         pair.run_until(3 * SECOND / 10);
         let progress = pair.stacks[0].progress(ask).unwrap();
         assert!(progress.received < 600 && progress.total == Some(600), "{progress:?}");
@@ -264,7 +264,7 @@ fn an_error_is_an_answer() {
     pair.application.code = Code::NOT_FOUND;
     let ask = pair.get();
     pair.settle();
-    let answer = Told::Answer { ask, code: Code::NOT_FOUND, body: body(10), goes_on: false };
+    let answer = Told::Answer { request: ask, code: Code::NOT_FOUND, body: body(10), goes_on: false };
     assert_eq!(pair.take_told(CLIENT), [answer]);
 }
 
@@ -272,10 +272,10 @@ fn an_error_is_an_answer() {
 fn a_body_that_is_too_long_is_refused() {
     for length in [100, 5_000] {
         let mut pair = Pair::serving(length, BlockSize::B256);
-        let ask = pair.ask(&Ask { longest: 99, ..get() });
+        let ask = pair.ask(&ClientRequest { longest: 99, ..get() });
         pair.settle();
-        let why = AskFailure::Download(DownloadError::TooLarge { limit: 99 });
-        assert_eq!(pair.take_told(CLIENT), [Told::Failed { ask, why }]);
+        let why = RequestFailure::Download(DownloadError::TooLarge { limit: 99 });
+        assert_eq!(pair.take_told(CLIENT), [Told::Failed { request: ask, why }]);
     }
 }
 
@@ -283,13 +283,13 @@ fn a_body_that_is_too_long_is_refused() {
 fn an_ask_fails_at_its_deadline_and_not_before() {
     let mut pair = Pair::serving(100_000, BlockSize::B16);
     let deadline = Some(millpond_control::Instant::from_micros(5 * SECOND));
-    let ask = pair.ask(&Ask { deadline, ..get() });
+    let ask = pair.ask(&ClientRequest { deadline, ..get() });
     pair.run_until(5 * SECOND - 1);
     assert_eq!(pair.take_told(CLIENT), []);
     let progress = pair.stacks[0].progress(ask).unwrap();
     assert_eq!(progress, Progress { sent: 0, received: 49 * 16, total: None });
     pair.run_until(5 * SECOND);
-    assert_eq!(pair.take_told(CLIENT), [Told::Failed { ask, why: AskFailure::Deadline }]);
+    assert_eq!(pair.take_told(CLIENT), [Told::Failed { request: ask, why: RequestFailure::Deadline }]);
     let sent = pair.datagrams.iter().filter(|(_, side, _)| *side == CLIENT).count();
     pair.run_for(20 * SECOND);
     assert_eq!(pair.datagrams.iter().filter(|(_, side, _)| *side == CLIENT).count(), sent);
@@ -302,15 +302,15 @@ fn a_cancelled_ask_leaves_nothing_under_way() {
     pair.run_until(SECOND / 2);
     assert!(pair.cancel(ask) && !pair.cancel(ask));
     pair.run_for(10 * SECOND);
-    assert_eq!(pair.take_told(CLIENT), [Told::Failed { ask, why: AskFailure::Cancelled }]);
-    assert_eq!((pair.stacks[0].asks(), pair.stacks[0].endpoint().exchanges()), (0, 0));
+    assert_eq!(pair.take_told(CLIENT), [Told::Failed { request: ask, why: RequestFailure::Cancelled }]);
+    assert_eq!((pair.stacks[0].requests(), pair.stacks[0].endpoint().exchanges()), (0, 0));
 }
 
 #[test]
 fn the_first_message_may_have_a_token_of_ones_own() {
     let mut pair = Pair::serving(600, BlockSize::B256);
     let token = millpond_coap::message::Token::new(b"mine");
-    pair.ask(&Ask { token, ..get() });
+    pair.ask(&ClientRequest { token, ..get() });
     pair.settle();
     let requests = pair.datagrams.iter().filter(|(_, side, _)| *side == CLIENT);
     let tokens: Vec<_> = requests.map(|(_, _, datagram)| Message::parse(datagram).unwrap().token).collect();
@@ -325,7 +325,7 @@ fn several_asks_go_on_side_by_side() {
     let told = pair.take_told(CLIENT);
     assert_eq!(told.len(), 3);
     for ask in asks {
-        let answer = Told::Answer { ask, code: Code::CONTENT, body: body(2_000), goes_on: false };
+        let answer = Told::Answer { request: ask, code: Code::CONTENT, body: body(2_000), goes_on: false };
         assert!(told.contains(&answer));
     }
 }
@@ -334,7 +334,7 @@ fn several_asks_go_on_side_by_side() {
 #[test]
 fn fetch_carries_its_body_with_every_request() {
     let mut pair = Pair::serving(600, BlockSize::B256);
-    pair.ask(&Ask::new(Code::FETCH, PATH).with_body(b"query"));
+    pair.ask(&ClientRequest::new(Code::FETCH, PATH).with_body(b"query"));
     pair.settle();
     assert_eq!(pair.answers(), [(body(600), false)]);
     assert_eq!(pair.asked(), 1);

@@ -3,18 +3,22 @@
 use millpond_coap::block::BlockSize;
 use millpond_coap::block::robust::{BurstFailure, BurstParameters};
 use millpond_coap::message::{Code, Kind, Message, MessageId, Writer, number};
-use millpond_coap::transfer::{Ask, AskFailure};
+use millpond_coap::transfer::{ClientRequest, RequestFailure};
 
 use crate::pair::{CLIENT, Pair, SECOND, Told, body};
 
 /// Answers each part of a body with this, until the ask has ended: why, after how many datagrams, and in which second.
-fn endlessly(code: Code, options: &[(u16, &[u8])], payload: &[u8]) -> (AskFailure, usize, u64) {
+fn endlessly(code: Code, options: &[(u16, &[u8])], payload: &[u8]) -> (RequestFailure, usize, u64) {
     let mut pair = Pair::new(|_, _, config| {
         (config.block, config.q_block) = (BlockSize::B64, Some(BurstParameters::RFC9177));
     });
     pair.lose = (0..100_000).collect();
     let whole = body(2_000);
-    pair.ask(&Ask { q_block: true, upload: BlockSize::B64, ..Ask::new(Code::PUT, &[]).with_body(&whole) });
+    pair.ask(&ClientRequest {
+        q_block: true,
+        upload: BlockSize::B64,
+        ..ClientRequest::new(Code::PUT, &[]).with_body(&whole)
+    });
     let mut seen = 0;
     for second in 0..50_000 {
         while let Some((_, from, bytes)) = pair.datagrams.get(seen).cloned() {
@@ -56,7 +60,7 @@ fn a_server_that_never_has_enough_of_a_body_is_left() {
         (Code::REQUEST_ENTITY_INCOMPLETE, [(number::CONTENT_FORMAT, &b"\x01\x10"[..])], b"\x00"),
     ] {
         let (why, datagrams, second) = endlessly(code, &options, payload);
-        assert_eq!(why, AskFailure::Burst(BurstFailure::Incomplete), "{code}");
+        assert_eq!(why, RequestFailure::Burst(BurstFailure::Incomplete), "{code}");
         assert!(datagrams < 400 && second < 1_000, "{code}: {datagrams} datagrams in {second} s");
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use millpond_coap::Output;
 use millpond_coap::block::BlockSize;
 use millpond_coap::message::{Code, Kind, Message, number};
-use millpond_coap::transfer::{Answer, Ask, AskFailure, CoapStack, Config, Event, Refused};
+use millpond_coap::transfer::{Answer, ClientRequest, CoapStack, Config, Event, Refused, RequestFailure};
 use millpond_coap::{Endpoint, Identities};
 use millpond_control::{ChanceSeed, Instant, Span};
 
@@ -18,7 +18,7 @@ const HERE: &[(u16, &[u8])] = &[(number::URI_PATH, b"here")];
 #[derive(Debug, PartialEq, Eq)]
 enum Told {
     Answer(u8, Vec<u8>),
-    Lost(u8, AskFailure),
+    Lost(u8, RequestFailure),
     Over,
 }
 
@@ -130,15 +130,15 @@ impl Link {
         }
     }
 
-    fn ask(&mut self, ask: &Ask<'_>) -> millpond_coap::transfer::GroupId {
-        let asked = self.stacks[0].ask_group(Instant::from_micros(self.now), GROUP, ask, PERIOD).unwrap();
+    fn ask(&mut self, ask: &ClientRequest<'_>) -> millpond_coap::transfer::GroupId {
+        let asked = self.stacks[0].request_group(Instant::from_micros(self.now), GROUP, ask, PERIOD).unwrap();
         self.drain(0);
         asked
     }
 }
 
-fn get() -> Ask<'static> {
-    Ask::new(Code::GET, HERE)
+fn get() -> ClientRequest<'static> {
+    ClientRequest::new(Code::GET, HERE)
 }
 
 #[test]
@@ -170,7 +170,7 @@ fn what_does_not_fit_a_message_is_fetched_from_the_member_that_sent_it() {
 #[test]
 fn a_group_can_be_asked_for_small_blocks() {
     let mut link = Link::new(&[300]);
-    link.ask(&Ask { early: Some(BlockSize::B64), ..get() });
+    link.ask(&ClientRequest { early: Some(BlockSize::B64), ..get() });
     link.run();
     assert!(link.sent.iter().all(|(_, bytes)| bytes.len() < 100));
     assert!(matches!(&link.told[0], (_, Told::Answer(1, whole)) if *whole == body(300)));
@@ -189,7 +189,7 @@ fn the_end_waits_for_what_is_still_being_fetched_and_not_for_ever() {
     link.ask(&get());
     link.run();
     let end = 27 * SECOND;
-    assert_eq!(link.told, [(end, Told::Lost(1, AskFailure::Deadline)), (end, Told::Over)]);
+    assert_eq!(link.told, [(end, Told::Lost(1, RequestFailure::Deadline)), (end, Told::Over)]);
 }
 
 /// They would be asked for the rest five times each, until 77 s had gone by.
@@ -200,7 +200,7 @@ fn thousands_of_forged_answers_are_not_fetched_for_ever_and_not_all_at_once() {
         let endpoint = Endpoint::new(Default::default(), steady(), ChanceSeed::new(1), 0, secret).unwrap();
         CoapStack::new(endpoint, Config::default(), ChanceSeed::new(1)).unwrap()
     };
-    client.ask_group(Instant::ORIGIN, 0_u16, &get(), PERIOD).unwrap();
+    client.request_group(Instant::ORIGIN, 0_u16, &get(), PERIOD).unwrap();
     let (mut request, mut now, mut lost, mut fetched) = (None, 0, 0, 0);
     let end = 'all: loop {
         loop {
@@ -231,7 +231,7 @@ fn thousands_of_forged_answers_are_not_fetched_for_ever_and_not_all_at_once() {
             }
         }
     };
-    assert_eq!((end, client.asks()), (27 * SECOND, 0));
+    assert_eq!((end, client.requests()), (27 * SECOND, 0));
     assert!(fetched <= 3 * 1_024 && lost >= 1_024, "{fetched} {lost}");
 }
 
@@ -245,7 +245,7 @@ fn long_answers_of_a_group_without_their_ends_leave_room_for_other_asks() {
         CoapStack::new(endpoint, Config::default(), ChanceSeed::new(1)).unwrap()
     };
     let now = Instant::ORIGIN;
-    client.ask_group(now, 0_u16, &get(), PERIOD).unwrap();
+    client.request_group(now, 0_u16, &get(), PERIOD).unwrap();
     let (mut answers, mut whole) = (Vec::<(u16, Vec<u8>)>::new(), Vec::new());
     let answer = |to: &Message<'_>, head: u8, [high, low]: [u8; 2], block: u32| {
         let [_, first, middle, last] = block.to_be_bytes();
@@ -265,7 +265,7 @@ fn long_answers_of_a_group_without_their_ends_leave_room_for_other_asks() {
                     answers.push((transmit.to, answer(&request, 0x60, request.id.0.to_be_bytes(), wanted | more)));
                 }
             }
-            Output::Event(Event::GroupAnswerLost { why, .. }) => assert_eq!(why, AskFailure::OutOfBytes),
+            Output::Event(Event::GroupAnswerLost { why, .. }) => assert_eq!(why, RequestFailure::OutOfBytes),
             Output::Event(Event::GroupAnswer { from, body, .. }) => whole.push((from, body.len())),
             Output::Event(_) | Output::Trace(_) => {}
             Output::Sleep(..) | Output::Idle => match answers.pop() {
@@ -276,7 +276,7 @@ fn long_answers_of_a_group_without_their_ends_leave_room_for_other_asks() {
     }
     assert_eq!(whole, [(1, 3 * 1_024)], "the longest ones give way");
     assert!(client.memory() < 20 << 20, "{} bytes", client.memory());
-    assert!(client.ask(now, OTHER, &get().with_body(&body(1_000_000))).is_ok());
+    assert!(client.request(now, OTHER, &get().with_body(&body(1_000_000))).is_ok());
 }
 
 #[test]
@@ -295,11 +295,11 @@ fn nothing_is_told_of_a_group_that_is_forgotten() {
 fn what_no_group_can_be_asked_is_refused() {
     let mut link = Link::new(&[]);
     let long = body(1_025);
-    let ask = Ask::new(Code::FETCH, HERE).with_body(&long);
-    let refused = link.stacks[0].ask_group(Instant::ORIGIN, GROUP, &ask, PERIOD);
+    let ask = ClientRequest::new(Code::FETCH, HERE).with_body(&long);
+    let refused = link.stacks[0].request_group(Instant::ORIGIN, GROUP, &ask, PERIOD);
     assert_eq!(refused, Err(Refused::LongGroupRequest { length: 1_025 }));
     let own = [(number::BLOCK2, &b"\x06"[..])];
-    let refused = link.stacks[0].ask_group(Instant::ORIGIN, GROUP, &Ask::new(Code::GET, &own), PERIOD);
+    let refused = link.stacks[0].request_group(Instant::ORIGIN, GROUP, &ClientRequest::new(Code::GET, &own), PERIOD);
     assert_eq!(refused, Err(Refused::OwnOption { number: number::BLOCK2 }));
 }
 

@@ -2,7 +2,7 @@
 
 use millpond_coap::block::{BlockSize, DownloadError, UploadError};
 use millpond_coap::message::{Message, Token};
-use millpond_coap::transfer::AskFailure;
+use millpond_coap::transfer::RequestFailure;
 
 use crate::pair::{CLIENT, Pair, SECOND, Told, body, get, put};
 
@@ -28,8 +28,8 @@ fn a_server_that_sends_blocks_as_it_likes_is_left() {
         (b"\xd1\x0a\x09\xff................................", DownloadError::OutOfOrder { got: 0, wanted: 16 }.into()),
         (b"\xd1\x0a\x18\xff...", DownloadError::WrongLength { length: 3 }.into()),
         (b"\xd1\x0a\x10\xff.................", DownloadError::WrongLength { length: 17 }.into()),
-        (b"\xd4\x0a\x00\x00\x00\x18\xff................", AskFailure::Exchange(millpond_coap::Failure::BadOption)),
-        (b"\xd1\x0a\x1f\xff................", AskFailure::BadBlock),
+        (b"\xd4\x0a\x00\x00\x00\x18\xff................", RequestFailure::Exchange(millpond_coap::Failure::BadOption)),
+        (b"\xd1\x0a\x1f\xff................", RequestFailure::BadBlock),
     ] {
         let mut pair = alone();
         let ask = pair.get();
@@ -38,22 +38,22 @@ fn a_server_that_sends_blocks_as_it_likes_is_left() {
         assert_eq!(pair.take_told(CLIENT), []);
         let second = reply(&pair, 0x45, second);
         pair.inject(CLIENT, &second);
-        assert_eq!(pair.take_told(CLIENT), [Told::Failed { ask, why }]);
-        assert_eq!((pair.stacks[0].asks(), pair.stacks[0].endpoint().exchanges()), (0, 0));
+        assert_eq!(pair.take_told(CLIENT), [Told::Failed { request: ask, why }]);
+        assert_eq!((pair.stacks[0].requests(), pair.stacks[0].endpoint().exchanges()), (0, 0));
     }
 }
 
 #[test]
 fn a_server_whose_body_never_ends_is_left() {
     let mut pair = alone();
-    pair.ask(&millpond_coap::transfer::Ask { longest: 1_000, ..get() });
+    pair.ask(&millpond_coap::transfer::ClientRequest { longest: 1_000, ..get() });
     for number in 0..100_u32 {
         let block = (number << 4 | 8).to_be_bytes();
         let response = [&b"\xd3\x0a"[..], &block[1..], b"\xff", &[b'.'; 16]].concat();
         let response = reply(&pair, 0x45, &response);
         pair.inject(CLIENT, &response);
         if let [Told::Failed { why, .. }] = &pair.take_told(CLIENT)[..] {
-            assert_eq!((number, *why), (62, AskFailure::Download(DownloadError::TooLarge { limit: 1_000 })));
+            assert_eq!((number, *why), (62, RequestFailure::Download(DownloadError::TooLarge { limit: 1_000 })));
             return;
         }
     }
@@ -73,7 +73,7 @@ fn a_server_whose_body_changes_for_ever_is_left() {
         let response = reply(&pair, 0x45, &response);
         pair.inject(CLIENT, &response);
         if let [Told::Failed { why, .. }] = &pair.take_told(CLIENT)[..] {
-            assert_eq!(*why, AskFailure::Download(DownloadError::Unstable(4)));
+            assert_eq!(*why, RequestFailure::Download(DownloadError::Unstable(4)));
             return;
         }
     }
@@ -104,8 +104,8 @@ fn what_is_valid_or_of_another_format_in_the_middle_of_a_body_begins_it_anew() {
                 _ => assert_eq!((pair.take_told(CLIENT), asked.as_deref()), (vec![], Some(&[][..])), "{second:x?}"),
             }
         }
-        let why = AskFailure::Download(DownloadError::Unstable(4));
-        assert_eq!(pair.take_told(CLIENT), [Told::Failed { ask, why }]);
+        let why = RequestFailure::Download(DownloadError::Unstable(4));
+        assert_eq!(pair.take_told(CLIENT), [Told::Failed { request: ask, why }]);
     }
     // A server that tells the format with the first block alone is understood.
     let mut pair = alone();
@@ -125,8 +125,8 @@ fn a_server_that_acknowledges_what_was_not_sent_is_left() {
         let ask = pair.ask(&put(&long));
         let response = reply(&pair, code, rest);
         pair.inject(CLIENT, &response);
-        let why = AskFailure::Upload(UploadError::WrongBlock);
-        assert_eq!(pair.take_told(CLIENT), [Told::Failed { ask, why }]);
+        let why = RequestFailure::Upload(UploadError::WrongBlock);
+        assert_eq!(pair.take_told(CLIENT), [Told::Failed { request: ask, why }]);
     }
 }
 

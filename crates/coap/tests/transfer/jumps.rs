@@ -30,7 +30,7 @@ fn after_an_hour_a_body_goes_on_with_one_copy() {
 #[test]
 fn after_an_hour_an_upload_that_went_stale_is_one_answer() {
     let mut pair = Pair::serving(0, BlockSize::B64).losing([10]);
-    pair.ask(&millpond_coap::transfer::Ask { upload: BlockSize::B64, ..put(&body(1_000)) });
+    pair.ask(&millpond_coap::transfer::ClientRequest { upload: BlockSize::B64, ..put(&body(1_000)) });
     pair.run_for(SECOND);
     assert_eq!(jump(&mut pair, HOUR), 1);
     pair.settle();

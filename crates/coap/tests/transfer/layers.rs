@@ -5,7 +5,7 @@ use millpond_coap::block::{Block, BlockSize};
 use millpond_coap::layer::MessageLayer;
 use millpond_coap::message::{Code, number};
 use millpond_coap::stream::{Connection, Options};
-use millpond_coap::transfer::{Answer, Ask, AskId, CoapStack, Config, Event, ObserverId, Piece};
+use millpond_coap::transfer::{Answer, ClientRequest, ClientRequestId, CoapStack, Config, Event, ObserverId, Piece};
 use millpond_coap::{Endpoint, RequestId};
 use millpond_control::{Instant, Span};
 
@@ -72,8 +72,8 @@ impl<L: Carried> Story<L> {
         Self { now: Instant::ORIGIN, stacks, told: Vec::new(), observers: Vec::new(), lengths: vec![0] }
     }
 
-    fn ask(&mut self, ask: &Ask<'_>) -> AskId {
-        let id = self.stacks[0].ask(self.now, L::PEER, ask).unwrap();
+    fn ask(&mut self, ask: &ClientRequest<'_>) -> ClientRequestId {
+        let id = self.stacks[0].request(self.now, L::PEER, ask).unwrap();
         self.settle();
         id
     }
@@ -157,29 +157,30 @@ impl<L: Carried> Story<L> {
 
 fn story<L: Carried>() -> Vec<String> {
     let mut story = Story::<L>::new();
-    let get = Ask::new(Code::GET, PATH);
+    let get = ClientRequest::new(Code::GET, PATH);
     // In one message, in blocks, with a body of its own in blocks.
     for length in [10, 5_000] {
         story.lengths = vec![length];
         story.ask(&get);
     }
     let bytes = body(3_000);
-    story.ask(&Ask::new(Code::PUT, PATH).with_body(&bytes));
+    story.ask(&ClientRequest::new(Code::PUT, PATH).with_body(&bytes));
     // Another state while it is fetched.
     story.lengths = vec![2_500];
     story.ask(&get.observing());
     for length in [20, 4_000, 30] {
         story.notify(length);
     }
-    let observation = story.ask(&Ask { token: millpond_coap::message::Token::new(b"mine"), ..get.observing() });
+    let observation =
+        story.ask(&ClientRequest { token: millpond_coap::message::Token::new(b"mine"), ..get.observing() });
     assert!(story.stacks[0].cancel(story.now, observation));
     story.settle();
     // Single blocks that the application puts together by itself.
     for number in 0..3 {
         let block2 = Some(Block { number, more: false, size: BlockSize::B1024 });
-        story.ask(&Ask { piece: Some(Piece { block1: None, block2, tag: None }), ..get });
+        story.ask(&ClientRequest { piece: Some(Piece { block1: None, block2, tag: None }), ..get });
     }
-    assert_eq!(story.stacks[0].asks(), 1, "the first observation");
+    assert_eq!(story.stacks[0].requests(), 1, "the first observation");
     story.told
 }
 

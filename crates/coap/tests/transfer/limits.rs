@@ -2,7 +2,7 @@
 
 use millpond_coap::block::{BlockSize, robust::BurstParameters};
 use millpond_coap::message::{Code, Message};
-use millpond_coap::transfer::{Answer, Ask, CoapStack, Config, ConfigError, Refused};
+use millpond_coap::transfer::{Answer, ClientRequest, CoapStack, Config, ConfigError, Refused};
 use millpond_coap::{Endpoint, Identities};
 use millpond_control::{ChanceSeed, Span};
 
@@ -123,16 +123,16 @@ fn the_answer_to_what_changes_something_is_gone_after_an_hour() {
 #[test]
 fn asks_are_bounded_in_number_and_in_bytes() {
     let mut pair = Pair::new(|_, _, config| {
-        config.limits.asks = 3;
+        config.limits.client_requests = 3;
         config.limits.bytes = 10_000;
     });
     let now = pair.now();
     let long = body(6_000);
     pair.ask(&put(&long));
-    assert_eq!(pair.stacks[0].ask(now, SERVER, &put(&long)), Err(Refused::OutOfBytes { limit: 10_000 }));
+    assert_eq!(pair.stacks[0].request(now, SERVER, &put(&long)), Err(Refused::OutOfBytes { limit: 10_000 }));
     pair.get();
     pair.get();
-    assert_eq!(pair.stacks[0].ask(now, SERVER, &get()), Err(Refused::TooManyAsks { limit: 3 }));
+    assert_eq!(pair.stacks[0].request(now, SERVER, &get()), Err(Refused::TooManyRequests { limit: 3 }));
     pair.settle();
     pair.take_told(CLIENT);
     // A response that grows beyond it fails.
@@ -140,7 +140,7 @@ fn asks_are_bounded_in_number_and_in_bytes() {
     pair.get();
     pair.settle();
     assert!(format!("{:?}", pair.take_told(CLIENT)).contains("OutOfBytes"));
-    assert_eq!(pair.stacks[0].asks(), 0);
+    assert_eq!(pair.stacks[0].requests(), 0);
 }
 
 #[test]
@@ -161,14 +161,14 @@ fn notifications_that_wait_are_bounded() {
     pair.notify(&long[..600]);
 }
 
-/// A thousand asks, uploads and observations later nothing is left of them.
+/// A thousand requests, uploads and observations later nothing is left of them.
 #[test]
 fn what_is_over_leaves_nothing() {
     let mut pair = Pair::serving(3_000, BlockSize::B256);
     let mut memory = Vec::new();
     for round in 0..60 {
         let observation = pair.ask(&get().observing());
-        pair.ask(&Ask { upload: BlockSize::B256, ..put(&body(2_000)) });
+        pair.ask(&ClientRequest { upload: BlockSize::B256, ..put(&body(2_000)) });
         pair.run_for(20 * SECOND);
         pair.notify(&body(1_000 + round));
         pair.run_for(5 * SECOND);
@@ -178,7 +178,7 @@ fn what_is_over_leaves_nothing() {
         pair.told.clear();
         pair.application.handed.clear();
         memory.push(pair.stacks[0].memory() + pair.stacks[1].memory());
-        assert_eq!((pair.stacks[0].asks(), pair.stacks[1].observers(), pair.stacks[1].kept()), (0, 0, 0));
+        assert_eq!((pair.stacks[0].requests(), pair.stacks[1].observers(), pair.stacks[1].kept()), (0, 0, 0));
     }
     assert!(memory[59] <= memory[9] + 512, "{memory:?}");
 }

@@ -1,7 +1,7 @@
 //! Bodies and observations on tokens of more than 8 bytes (RFC 8974).
 
 use millpond_coap::message::{Code, Message};
-use millpond_coap::transfer::Ask;
+use millpond_coap::transfer::ClientRequest;
 
 use crate::pair::{CLIENT, Pair, SECOND, body, get};
 
@@ -30,7 +30,7 @@ fn bodies_come_and_go_in_blocks() {
     assert_eq!(pair.answers(), [(body(3_000), false)]);
     pair.application.echoes = true;
     let sent = body(2_500);
-    pair.ask(&Ask::new(Code::PUT, &[]).with_body(&sent));
+    pair.ask(&ClientRequest::new(Code::PUT, &[]).with_body(&sent));
     pair.run_for(60 * SECOND);
     assert_eq!(pair.answers().last(), Some(&(sent, false)));
     check(&pair);

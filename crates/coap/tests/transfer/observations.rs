@@ -3,12 +3,12 @@
 use millpond_coap::Failure;
 use millpond_coap::block::BlockSize;
 use millpond_coap::message::{Code, Kind, Message, number};
-use millpond_coap::transfer::{Answer, Ask, AskFailure, AskId, Gone};
+use millpond_coap::transfer::{Answer, ClientRequest, ClientRequestId, Gone, RequestFailure};
 
 use crate::pair::{CLIENT, PATH, Pair, SECOND, SERVER, Told, block_of, body, get};
 
 /// A client that observes a resource and has got its first representation.
-fn observing(length: usize) -> (Pair, AskId) {
+fn observing(length: usize) -> (Pair, ClientRequestId) {
     let mut pair = Pair::serving(length, BlockSize::B256);
     let ask = pair.ask(&get().observing());
     pair.run_for(SECOND);
@@ -31,7 +31,7 @@ fn every_new_state_is_told() {
         pair.run_for(5 * SECOND);
         assert_eq!(pair.answers(), [(vec![state; 20], true)]);
     }
-    assert_eq!((pair.stacks[0].asks(), pair.stacks[1].observers()), (1, 1));
+    assert_eq!((pair.stacks[0].requests(), pair.stacks[1].observers()), (1, 1));
     let sequence: Vec<_> =
         pair.datagrams.iter().filter(|sent| sent.1 == SERVER).filter_map(|sent| observe_of(&sent.2)).collect();
     assert!(sequence.windows(2).all(|pair| pair[0] < pair[1]), "{sequence:?}");
@@ -126,7 +126,7 @@ fn the_answer_to_a_renewal_that_was_overtaken_is_dropped() {
     pair.notify(b"newest");
     pair.run_for(SECOND);
     assert_eq!(pair.answers(), [(b"newest".to_vec(), true)]);
-    assert_eq!((pair.stacks[0].asks(), pair.stacks[1].observers()), (1, 1));
+    assert_eq!((pair.stacks[0].requests(), pair.stacks[1].observers()), (1, 1));
 }
 
 #[test]
@@ -135,9 +135,9 @@ fn an_error_ends_the_observation() {
     pair.application.code = Code::NOT_FOUND;
     pair.notify(b"gone");
     pair.run_for(SECOND);
-    let last = Told::Answer { ask, code: Code::NOT_FOUND, body: b"gone".to_vec(), goes_on: false };
+    let last = Told::Answer { request: ask, code: Code::NOT_FOUND, body: b"gone".to_vec(), goes_on: false };
     assert_eq!(pair.take_told(CLIENT), [last]);
-    assert_eq!((pair.stacks[0].asks(), pair.stacks[1].observers()), (0, 0));
+    assert_eq!((pair.stacks[0].requests(), pair.stacks[1].observers()), (0, 0));
     assert_eq!(pair.stacks[0].endpoint().subscriptions(), 0);
     assert_eq!(observe_of(&pair.datagrams[2].2), None);
 }
@@ -149,7 +149,7 @@ fn a_server_that_does_not_observe_answers_once() {
     pair.ask(&get().observing());
     pair.run_for(SECOND);
     assert_eq!(pair.answers(), [(body(600), false)]);
-    assert_eq!((pair.stacks[0].asks(), pair.stacks[0].endpoint().subscriptions()), (0, 0));
+    assert_eq!((pair.stacks[0].requests(), pair.stacks[0].endpoint().subscriptions()), (0, 0));
 }
 
 /// RFC 7641 §3.6.
@@ -158,7 +158,7 @@ fn a_cancelled_observation_is_deregistered() {
     let (mut pair, ask) = observing(10);
     assert!(pair.cancel(ask));
     pair.run_for(SECOND);
-    assert_eq!(pair.take_told(CLIENT), [Told::Failed { ask, why: AskFailure::Cancelled }]);
+    assert_eq!(pair.take_told(CLIENT), [Told::Failed { request: ask, why: RequestFailure::Cancelled }]);
     let told = pair.take_told(SERVER);
     assert!(matches!(told[0], Told::Gone { why: Gone::Deregistered, .. }), "{told:?}");
     assert!(matches!(&told[1], Told::Asked { observe: false, .. }), "it is a request like any other");
@@ -227,7 +227,7 @@ fn an_observation_whose_server_is_gone_fails() {
     let (mut pair, ask) = observing(10);
     pair.lose = (2..100).collect();
     pair.settle();
-    assert_eq!(pair.take_told(CLIENT), [Told::Failed { ask, why: AskFailure::Exchange(Failure::GaveUp) }]);
+    assert_eq!(pair.take_told(CLIENT), [Told::Failed { request: ask, why: RequestFailure::Exchange(Failure::GaveUp) }]);
     assert_eq!(pair.stacks[0].endpoint().subscriptions(), 0);
 }
 
@@ -235,14 +235,14 @@ fn an_observation_whose_server_is_gone_fails() {
 fn the_deadline_of_an_observation_is_that_of_its_first_representation() {
     let mut pair = Pair::serving(10, BlockSize::B256);
     let deadline = Some(millpond_control::Instant::from_micros(2 * SECOND));
-    pair.ask(&Ask { deadline, ..get().observing() });
+    pair.ask(&ClientRequest { deadline, ..get().observing() });
     pair.run_until(10 * SECOND);
     assert_eq!(pair.answers(), [(body(10), true)]);
     pair.application.answers = false;
     let deadline = Some(millpond_control::Instant::from_micros(12 * SECOND));
-    let ask = pair.ask(&Ask { deadline, ..get().observing() });
+    let ask = pair.ask(&ClientRequest { deadline, ..get().observing() });
     pair.run_until(13 * SECOND);
-    assert_eq!(pair.take_told(CLIENT), [Told::Failed { ask, why: AskFailure::Deadline }]);
+    assert_eq!(pair.take_told(CLIENT), [Told::Failed { request: ask, why: RequestFailure::Deadline }]);
 }
 
 #[test]
@@ -264,12 +264,12 @@ fn whichever_message_is_lost_the_newest_state_arrives() {
 fn only_get_and_fetch_observe() {
     let mut pair = Pair::serving(10, BlockSize::B256);
     let now = pair.now();
-    let put = Ask::new(Code::PUT, PATH).observing();
-    assert!(pair.stacks[0].ask(now, SERVER, &put).unwrap_err().to_string().contains("only GET and FETCH"));
+    let put = ClientRequest::new(Code::PUT, PATH).observing();
+    assert!(pair.stacks[0].request(now, SERVER, &put).unwrap_err().to_string().contains("only GET and FETCH"));
     let long = body(2_000);
-    let fetch = Ask::new(Code::FETCH, PATH).observing().with_body(&long);
-    assert!(pair.stacks[0].ask(now, SERVER, &fetch).unwrap_err().to_string().contains("must fit one block"));
-    pair.ask(&Ask::new(Code::FETCH, PATH).observing().with_body(b"short"));
+    let fetch = ClientRequest::new(Code::FETCH, PATH).observing().with_body(&long);
+    assert!(pair.stacks[0].request(now, SERVER, &fetch).unwrap_err().to_string().contains("must fit one block"));
+    pair.ask(&ClientRequest::new(Code::FETCH, PATH).observing().with_body(b"short"));
     pair.run_for(SECOND);
     pair.notify(&body(600));
     pair.run_for(SECOND);
@@ -283,7 +283,7 @@ fn options_of_the_stacks_own_are_refused() {
     let now = pair.now();
     for number in [number::OBSERVE, number::BLOCK1, number::BLOCK2, number::SIZE1, number::SIZE2, number::REQUEST_TAG] {
         let options: &[(u16, &[u8])] = &[(number, b"")];
-        let refused = pair.stacks[0].ask(now, SERVER, &Ask::new(Code::GET, options)).unwrap_err();
+        let refused = pair.stacks[0].request(now, SERVER, &ClientRequest::new(Code::GET, options)).unwrap_err();
         assert_eq!(
             refused.to_string(),
             format!("option {number} is the stack's own: it follows from the other fields")

@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use millpond_coap::Output;
 use millpond_coap::block::BlockSize;
 use millpond_coap::message::{Code, Kind, Message, number};
-use millpond_coap::transfer::{Answer, Ask, AskFailure, AskId, CoapStack, Config, Event, Gone, ObserverId, SharedBody};
+use millpond_coap::transfer::{
+    Answer, ClientRequest, ClientRequestId, CoapStack, Config, Event, Gone, ObserverId, RequestFailure, SharedBody,
+};
 use millpond_coap::{Endpoint, Identities, RequestId};
 use millpond_control::{AnyController, ChanceSeed, Instant, Preset, SettingValue, Span};
 
@@ -50,17 +52,17 @@ pub(crate) fn body(length: usize) -> Vec<u8> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Told {
     Answer {
-        ask: AskId,
+        request: ClientRequestId,
         code: Code,
         body: Vec<u8>,
         goes_on: bool,
     },
     Failed {
-        ask: AskId,
-        why: AskFailure,
+        request: ClientRequestId,
+        why: RequestFailure,
     },
     Unanswered {
-        ask: AskId,
+        request: ClientRequestId,
         is_acknowledged: bool,
     },
     Gone {
@@ -163,18 +165,18 @@ impl Pair {
         Instant::from_micros(self.now)
     }
 
-    pub(crate) fn ask(&mut self, ask: &Ask<'_>) -> AskId {
+    pub(crate) fn ask(&mut self, ask: &ClientRequest<'_>) -> ClientRequestId {
         let now = self.now();
-        let id = self.stacks[0].ask(now, SERVER, ask).unwrap();
+        let id = self.stacks[0].request(now, SERVER, ask).unwrap();
         self.drain(CLIENT);
         id
     }
 
-    pub(crate) fn get(&mut self) -> AskId {
+    pub(crate) fn get(&mut self) -> ClientRequestId {
         self.ask(&get())
     }
 
-    pub(crate) fn cancel(&mut self, ask: AskId) -> bool {
+    pub(crate) fn cancel(&mut self, ask: ClientRequestId) -> bool {
         let now = self.now();
         let was_open = self.stacks[0].cancel(now, ask);
         self.drain(CLIENT);
@@ -269,7 +271,7 @@ impl Pair {
 
     /// Runs until nothing is under way and no ask is open; what is kept may still be kept.
     pub(crate) fn settle(&mut self) {
-        while self.stacks[0].asks() > 0 || !self.wire.is_empty() {
+        while self.stacks[0].requests() > 0 || !self.wire.is_empty() {
             let next = self.wire.first().map_or(u64::MAX, |first| first.0).min(self.sleeps[0]).min(self.sleeps[1]);
             assert!(next < u64::MAX, "nothing will ever happen");
             self.run_until(next);
@@ -297,11 +299,13 @@ impl Pair {
                             asked.push((id, wants_to_observe, message.code, body.to_vec()));
                             Told::Asked { code: message.code, body: body.into_owned(), observe: wants_to_observe }
                         }
-                        Event::Answer { ask, message, body, goes_on, .. } => {
-                            Told::Answer { ask, code: message.code, body: body.into_owned(), goes_on }
+                        Event::Answer { request: ask, message, body, goes_on, .. } => {
+                            Told::Answer { request: ask, code: message.code, body: body.into_owned(), goes_on }
                         }
-                        Event::Failed { ask, why, .. } => Told::Failed { ask, why },
-                        Event::Unanswered { ask, is_acknowledged, .. } => Told::Unanswered { ask, is_acknowledged },
+                        Event::Failed { request: ask, why, .. } => Told::Failed { request: ask, why },
+                        Event::Unanswered { request: ask, is_acknowledged, .. } => {
+                            Told::Unanswered { request: ask, is_acknowledged }
+                        }
                         Event::ObserverGone { observer, why, .. } => {
                             self.application.observers.retain(|known| *known != observer);
                             Told::Gone { observer, why }
@@ -361,12 +365,12 @@ impl Pair {
 
 pub(crate) const PATH: &[(u16, &[u8])] = &[(number::URI_PATH, b"large")];
 
-pub(crate) fn get() -> Ask<'static> {
-    Ask::new(Code::GET, PATH)
+pub(crate) fn get() -> ClientRequest<'static> {
+    ClientRequest::new(Code::GET, PATH)
 }
 
-pub(crate) fn put(body: &[u8]) -> Ask<'_> {
-    Ask::new(Code::PUT, PATH).with_body(body)
+pub(crate) fn put(body: &[u8]) -> ClientRequest<'_> {
+    ClientRequest::new(Code::PUT, PATH).with_body(body)
 }
 
 /// What stands in a datagram as Block1 or Block2: number, more, bytes.

@@ -10,7 +10,7 @@ use millpond_coap::Output;
 use millpond_coap::block::BlockSize;
 use millpond_coap::block::robust::BurstParameters;
 use millpond_coap::message::{Code, Kind, number};
-use millpond_coap::transfer::{Answer, Ask, AskId, CoapStack, Config, Event, ObserverId};
+use millpond_coap::transfer::{Answer, ClientRequest, ClientRequestId, CoapStack, Config, Event, ObserverId};
 use millpond_coap::{Duplicates, Endpoint, Identities, RequestId};
 use millpond_control::{ChanceSeed, Instant, Preset};
 
@@ -49,7 +49,7 @@ impl<'b> Source<'b> {
 
 struct Actor {
     stack: CoapStack<Endpoint<u8>>,
-    open: BTreeSet<AskId>,
+    open: BTreeSet<ClientRequestId>,
     asked: Vec<(RequestId, bool, usize)>,
     observers: Vec<ObserverId>,
     sleep: Option<Instant>,
@@ -84,7 +84,7 @@ impl Session {
         let mut config = Config::DEFAULT;
         config.block = [BlockSize::B16, BlockSize::B32, BlockSize::B64, BlockSize::B128][usize::from(sizes & 3)];
         config.q_block = (shape & 32 != 0).then_some(BurstParameters { set: 3, ..BurstParameters::RFC9177 });
-        config.limits.asks = 6;
+        config.limits.client_requests = 6;
         config.limits.bytes = 4_096;
         config.limits.body = 300;
         config.limits.bodies = 1_024;
@@ -171,17 +171,17 @@ impl Session {
         let shape = source.some();
         let code = [Code::GET, Code::PUT, Code::FETCH, Code::POST][shape & 3];
         let body = vec![self.state; if code == Code::GET { 0 } else { source.some() * 2 }];
-        let ask = Ask {
+        let ask = ClientRequest {
             kind: if shape & 4 == 0 { Kind::Confirmable } else { Kind::NonConfirmable },
             upload: BlockSize::from_exponent(shape as u8 >> 3 & 3).unwrap(),
             early: if shape & 32 == 0 { None } else { Some(BlockSize::B32) },
             q_block: shape & 32 != 0,
             observe: shape & 64 != 0,
             longest: if shape & 128 == 0 { 1_000 } else { 100 },
-            ..Ask::new(code, &[(number::URI_PATH, b"state")]).with_body(&body)
+            ..ClientRequest::new(code, &[(number::URI_PATH, b"state")]).with_body(&body)
         };
         let to = if shape & 24 == 24 { 5 } else { 1 - who as u8 };
-        if let Ok(id) = self.actors[who].stack.ask(self.now, to, &ask) {
+        if let Ok(id) = self.actors[who].stack.request(self.now, to, &ask) {
             assert!(self.actors[who].open.insert(id), "a name is given once");
         }
         self.drain(who);
@@ -280,7 +280,7 @@ impl Session {
                     assert!(body.len() <= 300, "longer than limits.body");
                     actor.asked.push((id, wants_to_observe, body.len()));
                 }
-                Output::Event(Event::Answer { ask, body, goes_on, message, .. }) => {
+                Output::Event(Event::Answer { request: ask, body, goes_on, message, .. }) => {
                     assert!(actor.open.contains(&ask), "an answer to what is open");
                     if message.code == Code::CONTENT && !*is_spoilt {
                         let state = body.first().copied();
@@ -290,7 +290,9 @@ impl Session {
                         actor.open.remove(&ask);
                     }
                 }
-                Output::Event(Event::Failed { ask, .. }) => assert!(actor.open.remove(&ask), "an end is told once"),
+                Output::Event(Event::Failed { request: ask, .. }) => {
+                    assert!(actor.open.remove(&ask), "an end is told once")
+                }
                 Output::Event(Event::ObserverGone { observer, .. }) => {
                     actor.observers.retain(|known| *known != observer);
                 }
@@ -308,8 +310,8 @@ impl Session {
             outputs += 1;
             assert!(outputs < 10_000, "draining does not end");
         }
-        assert_eq!(actor.stack.asks() as usize, actor.open.len());
-        assert!(actor.stack.observers() <= 4 && actor.stack.asks() <= 6);
+        assert_eq!(actor.stack.requests() as usize, actor.open.len());
+        assert!(actor.stack.observers() <= 4 && actor.stack.requests() <= 6);
         assert!(actor.stack.memory() <= self.most, "{} bytes of {}", actor.stack.memory(), self.most);
     }
 

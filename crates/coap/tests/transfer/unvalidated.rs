@@ -7,7 +7,8 @@ use millpond_coap::Output;
 use millpond_coap::block::robust::BurstParameters;
 use millpond_coap::message::{Code, Kind, Message, number};
 use millpond_coap::transfer::{
-    ALWAYS, Answer, Ask, CoapStack, Config, ECHO_LENGTH, Event, FACTOR, Limit, ObserverId, Standing, Validation,
+    ALWAYS, Answer, ClientRequest, CoapStack, Config, ECHO_LENGTH, Event, FACTOR, Limit, ObserverId, Standing,
+    Validation,
 };
 use millpond_coap::{Endpoint, Identities, RequestId};
 use millpond_control::{ChanceSeed, Instant, Preset};
@@ -487,7 +488,7 @@ fn forged_requests_in_a_validated_name_draw_a_block_each() {
 fn our_client_goes_on_with_large_blocks() {
     let mut pair = Pair::serving(5_000, millpond_coap::block::BlockSize::B1024);
     pair.stacks[1].validate_by(Known { remembers: false });
-    pair.ask(&Ask { ..get() });
+    pair.ask(&ClientRequest { ..get() });
     pair.settle();
     let told = pair.take_told(0);
     assert!(matches!(&told[..], [Told::Answer { body: got, .. }] if *got == body(5_000)), "{told:?}");

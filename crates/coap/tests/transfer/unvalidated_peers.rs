@@ -163,7 +163,7 @@ fn a_transfer_goes_on_behind_a_full_queue() {
     let mut others = 0;
     let now = pair.now();
     // One is under way, 64 wait.
-    while pair.stacks[0].ask(now, SERVER, &crate::pair::get()).is_ok() {
+    while pair.stacks[0].request(now, SERVER, &crate::pair::get()).is_ok() {
         pair.drain(CLIENT);
         others += 1;
     }

@@ -2,7 +2,7 @@
 
 use millpond_coap::block::{BlockSize, UploadError};
 use millpond_coap::message::{Code, Kind, Message, number};
-use millpond_coap::transfer::{Ask, AskFailure};
+use millpond_coap::transfer::{ClientRequest, RequestFailure};
 use millpond_coap::{Duplicates, Failure};
 
 use crate::pair::{CLIENT, PATH, Pair, SECOND, SERVER, Told, block_of, body, put};
@@ -52,7 +52,7 @@ fn a_long_body_leaves_in_blocks_and_the_application_gets_it_whole() {
 fn all_blocks_of_a_body_have_one_token_and_the_next_body_another() {
     let mut pair = Pair::serving(0, BlockSize::B256);
     pair.application.echoes = true;
-    let ask = Ask { upload: BlockSize::B256, ..Ask::new(Code::POST, PATH) };
+    let ask = ClientRequest { upload: BlockSize::B256, ..ClientRequest::new(Code::POST, PATH) };
     let long = body(1_200);
     for _ in 0..2 {
         pair.ask(&ask.with_body(&long));
@@ -71,7 +71,7 @@ fn all_blocks_of_a_body_have_one_token_and_the_next_body_another() {
 #[test]
 fn the_server_may_want_smaller_blocks() {
     let mut pair = Pair::serving(0, BlockSize::B128);
-    pair.ask(&Ask { upload: BlockSize::B512, ..put(&body(1_200)) });
+    pair.ask(&ClientRequest { upload: BlockSize::B512, ..put(&body(1_200)) });
     pair.settle();
     arrived(&mut pair, 1_200);
     assert_eq!(blocks(&pair, CLIENT)[..3], [(0, true, 512), (4, true, 128), (5, true, 128)]);
@@ -86,7 +86,7 @@ fn whichever_message_is_lost_the_body_arrives() {
                 config.block = BlockSize::B256;
             })
             .losing([lost]);
-            pair.ask(&Ask { upload: BlockSize::B256, ..put(&body(1_200)) });
+            pair.ask(&ClientRequest { upload: BlockSize::B256, ..put(&body(1_200)) });
             pair.settle();
             arrived(&mut pair, 1_200);
         }
@@ -129,7 +129,7 @@ fn a_body_that_is_too_long_is_refused_with_the_limit() {
         let ask = pair.ask(&put(&body(length)));
         pair.settle();
         let code = Code::REQUEST_ENTITY_TOO_LARGE;
-        assert_eq!(pair.take_told(CLIENT), [Told::Answer { ask, code, body: vec![], goes_on: false }]);
+        assert_eq!(pair.take_told(CLIENT), [Told::Answer { request: ask, code, body: vec![], goes_on: false }]);
         let last = Message::parse(&pair.datagrams.last().unwrap().2).unwrap();
         assert_eq!(last.option(number::SIZE1), Some(&[5, 120][..]));
         assert_eq!(pair.asked(), 0);
@@ -145,8 +145,11 @@ fn a_refusal_in_the_middle_is_the_answer() {
     let token = Message::parse(&pair.datagrams[0].2).unwrap().token;
     let refusal = [&[0x64, 0x84, 0, 0], token.as_bytes()].concat();
     pair.inject(CLIENT, &refusal);
-    assert_eq!(pair.take_told(CLIENT), [Told::Answer { ask, code: Code::NOT_FOUND, body: vec![], goes_on: false }]);
-    assert_eq!(pair.stacks[0].asks(), 0);
+    assert_eq!(
+        pair.take_told(CLIENT),
+        [Told::Answer { request: ask, code: Code::NOT_FOUND, body: vec![], goes_on: false }]
+    );
+    assert_eq!(pair.stacks[0].requests(), 0);
 }
 
 const DELAY_AND_MORE: u64 = SECOND / 10;
@@ -154,7 +157,7 @@ const DELAY_AND_MORE: u64 = SECOND / 10;
 #[test]
 fn a_server_that_lost_the_beginning_gets_it_again() {
     let mut pair = Pair::serving(0, BlockSize::B256);
-    pair.ask(&Ask { upload: BlockSize::B256, ..put(&body(1_000)) });
+    pair.ask(&ClientRequest { upload: BlockSize::B256, ..put(&body(1_000)) });
     pair.run_until(SECOND / 8);
     let config = millpond_coap::transfer::Config { block: BlockSize::B256, ..Default::default() };
     pair.stacks[1] = crate::pair::stack(7, millpond_coap::Config::default(), config);
@@ -173,8 +176,8 @@ fn a_server_that_always_loses_the_beginning_is_left() {
     });
     let ask = pair.ask(&put(&body(3_000)));
     pair.settle();
-    let why = AskFailure::Upload(UploadError::Lost(3));
-    assert_eq!(pair.take_told(CLIENT), [Told::Failed { ask, why }]);
+    let why = RequestFailure::Upload(UploadError::Lost(3));
+    assert_eq!(pair.take_told(CLIENT), [Told::Failed { request: ask, why }]);
 }
 
 #[test]
@@ -182,7 +185,7 @@ fn an_upload_nobody_answers_fails() {
     let mut pair = Pair::serving(0, BlockSize::B256).losing(2..100);
     let ask = pair.ask(&put(&body(3_000)));
     pair.settle();
-    assert_eq!(pair.take_told(CLIENT), [Told::Failed { ask, why: AskFailure::Exchange(Failure::GaveUp) }]);
+    assert_eq!(pair.take_told(CLIENT), [Told::Failed { request: ask, why: RequestFailure::Exchange(Failure::GaveUp) }]);
 }
 
 /// RFC 9175 §3: bodies on their way to one resource at a time are distinguished.
@@ -190,8 +193,8 @@ fn an_upload_nobody_answers_fails() {
 fn two_bodies_to_one_resource_are_not_mixed() {
     let mut pair = Pair::serving(0, BlockSize::B256);
     let (first, second) = (body(1_000), vec![7; 900]);
-    pair.ask(&Ask { upload: BlockSize::B256, ..put(&first) });
-    pair.ask(&Ask { upload: BlockSize::B256, ..put(&second) });
+    pair.ask(&ClientRequest { upload: BlockSize::B256, ..put(&first) });
+    pair.ask(&ClientRequest { upload: BlockSize::B256, ..put(&second) });
     pair.settle();
     let mut came: Vec<_> = pair
         .take_told(SERVER)
@@ -208,7 +211,8 @@ fn two_bodies_to_one_resource_are_not_mixed() {
 #[test]
 fn non_confirmable_blocks_are_answered_likewise() {
     let mut pair = Pair::serving(0, BlockSize::B256);
-    let ask = Ask { kind: Kind::NonConfirmable, upload: BlockSize::B256, ..Ask::new(Code::PUT, PATH) };
+    let ask =
+        ClientRequest { kind: Kind::NonConfirmable, upload: BlockSize::B256, ..ClientRequest::new(Code::PUT, PATH) };
     let long = body(700);
     pair.ask(&ask.with_body(&long));
     pair.settle();
@@ -226,9 +230,9 @@ fn an_answer_to_a_confirmable_block_is_repeated_if_it_gets_lost() {
     });
     let bytes = body(600);
     pair.lose.insert(2);
-    let ask = pair.ask(&millpond_coap::transfer::Ask { upload: BlockSize::B256, ..put(&bytes) });
+    let ask = pair.ask(&millpond_coap::transfer::ClientRequest { upload: BlockSize::B256, ..put(&bytes) });
     pair.run_for(60 * SECOND);
-    let answer = Told::Answer { ask, code: Code::CHANGED, body: vec![], goes_on: false };
+    let answer = Told::Answer { request: ask, code: Code::CHANGED, body: vec![], goes_on: false };
     assert_eq!(pair.take_told(CLIENT), [answer]);
 }
 

@@ -23,7 +23,7 @@ use crate::{
     clock::duration,
     security::ServerName,
     socket::Gatherings,
-    transfer::{AskFailure, AskId, Event},
+    transfer::{ClientRequestId, Event, RequestFailure},
     udp::Address,
 };
 
@@ -70,13 +70,13 @@ enum Known {
     /// It waits for room at its stack.
     Held(Box<Wanted>),
     /// The stack has it.
-    UnderWay(usize, AskId),
+    UnderWay(usize, ClientRequestId),
 }
 
 /// All requests, by number; those under way also by what they are at their stacks.
 #[derive(Debug, Default)]
 pub(crate) struct Asks {
-    pending: Quick<(usize, AskId), Pending>,
+    pending: Quick<(usize, ClientRequestId), Pending>,
     numbers: Quick<RequestNumber, Known>,
     pub(crate) pings: Vec<Ping>,
     pub(crate) early_pings: Vec<EarlyPing>,
@@ -93,7 +93,7 @@ impl Asks {
     pub(crate) fn add(
         &mut self,
         lane: usize,
-        ask: AskId,
+        ask: ClientRequestId,
         number: RequestNumber,
         (peer, to): (SocketAddr, Address),
         reply: Reply,
@@ -110,7 +110,7 @@ impl Asks {
     }
 
     /// Where the stack knows a request.
-    pub(crate) fn find(&self, number: RequestNumber) -> Option<(usize, AskId)> {
+    pub(crate) fn find(&self, number: RequestNumber) -> Option<(usize, ClientRequestId)> {
         match self.numbers.get(&number) {
             Some(Known::UnderWay(lane, ask)) => Some((*lane, *ask)),
             _ => None,
@@ -151,7 +151,7 @@ impl Asks {
     }
 
     /// Those whose answer is the only one that is wanted.
-    pub(crate) fn awaited(&self) -> impl Iterator<Item = (usize, AskId)> {
+    pub(crate) fn awaited(&self) -> impl Iterator<Item = (usize, ClientRequestId)> {
         self.pending.iter().filter(|(_, pending)| !pending.reply.observes()).map(|(place, _)| *place)
     }
 
@@ -170,15 +170,15 @@ impl Asks {
     }
 
     /// Requests to a peer that were not acknowledged, observations that have begun not among them.
-    pub(crate) fn unheard(&self, peer: SocketAddr) -> Vec<(usize, AskId)> {
+    pub(crate) fn unheard(&self, peer: SocketAddr) -> Vec<(usize, ClientRequestId)> {
         let is_meant =
             |pending: &Pending| pending.peer == peer && pending.observing.is_none() && !pending.is_acknowledged;
         self.pending.iter().filter(|(_, pending)| is_meant(pending)).map(|(place, _)| *place).collect()
     }
 
     /// A session over a lane is over, and with it what was asked in it. Returns what the stack is to forget.
-    pub(crate) fn end_session(&mut self, lane: usize, session: Address, error: &Error) -> Vec<AskId> {
-        let is_of_it = |place: &(usize, AskId), pending: &Pending| place.0 == lane && pending.to == session;
+    pub(crate) fn end_session(&mut self, lane: usize, session: Address, error: &Error) -> Vec<ClientRequestId> {
+        let is_of_it = |place: &(usize, ClientRequestId), pending: &Pending| place.0 == lane && pending.to == session;
         let of_it: Vec<_> =
             self.pending.iter().filter(|(place, it)| is_of_it(place, it)).map(|(place, _)| *place).collect();
         of_it.iter().for_each(|place| self.end(*place, Err(error.clone())));
@@ -200,7 +200,7 @@ impl Asks {
     }
 
     /// A request is over.
-    pub(crate) fn end(&mut self, place: (usize, AskId), outcome: Result<Outcome, Error>) {
+    pub(crate) fn end(&mut self, place: (usize, ClientRequestId), outcome: Result<Outcome, Error>) {
         let Some(pending) = self.pending.remove(&place) else { return };
         self.numbers.remove(&pending.number);
         if pending.is_acknowledged {
@@ -213,7 +213,7 @@ impl Asks {
     }
 
     /// A request was answered, for the last time or not.
-    pub(crate) fn answered(&mut self, place: (usize, AskId), response: Response, goes_on: bool) {
+    pub(crate) fn answered(&mut self, place: (usize, ClientRequestId), response: Response, goes_on: bool) {
         if !goes_on {
             return self.end(place, Ok(Outcome::Answered(response)));
         }
@@ -227,7 +227,7 @@ impl Asks {
     }
 
     /// Everything that is under way.
-    pub(crate) fn all(&self) -> Vec<(usize, AskId)> {
+    pub(crate) fn all(&self) -> Vec<(usize, ClientRequestId)> {
         self.pending.keys().copied().collect()
     }
 
@@ -237,14 +237,14 @@ impl Asks {
     }
 
     /// A request is no longer wanted by anyone who could be answered.
-    pub(crate) fn drop_silently(&mut self, place: (usize, AskId)) {
+    pub(crate) fn drop_silently(&mut self, place: (usize, ClientRequestId)) {
         self.end(place, Err(Error::Closed));
     }
 
     /// The stack of a socket told something of requests.
     pub(crate) fn event(&mut self, lane: usize, now: Instant, event: Event<'_, Address>) {
         match event {
-            Event::Answer { ask, from, message, body, goes_on, sample, copies } => {
+            Event::Answer { request: ask, from, message, body, goes_on, sample, copies } => {
                 let report = ExchangeReport {
                     peer: from.peer(),
                     copies,
@@ -255,11 +255,11 @@ impl Asks {
                     Response::received(message.code, options(&message), Bytes::copy_from_slice(&body), report);
                 self.answered((lane, ask), response, goes_on);
             }
-            Event::Unanswered { ask, is_acknowledged, .. } => {
+            Event::Unanswered { request: ask, is_acknowledged, .. } => {
                 let outcome = if is_acknowledged { Outcome::Acknowledged } else { Outcome::Sent };
                 self.end((lane, ask), Ok(outcome));
             }
-            Event::Failed { ask, to, why, copies } => {
+            Event::Failed { request: ask, to, why, copies } => {
                 let place = (lane, ask);
                 let started = self.pending.get(&place).map_or(now, |pending| pending.started);
                 self.end(place, Err(failure(to.peer(), why, copies, since(started, now))));
@@ -294,13 +294,13 @@ impl Asks {
         let Some(place) = self.pings.iter().position(is_it) else { return };
         let ping = self.pings.swap_remove(place);
         let after = since(ping.started, now);
-        let failed = |(why, copies)| failure(peer.peer(), AskFailure::Exchange(why), copies, after);
+        let failed = |(why, copies)| failure(peer.peer(), RequestFailure::Exchange(why), copies, after);
         // The client may have gone.
         let _ = ping.reply.send(outcome.map(duration).map_err(failed));
     }
 
     /// What the message of a request is: acknowledged and awaiting its response, or on its way once more.
-    pub(crate) fn acknowledged(&mut self, place: (usize, AskId), is: bool) {
+    pub(crate) fn acknowledged(&mut self, place: (usize, ClientRequestId), is: bool) {
         if let Some(pending) = self.pending.get_mut(&place)
             && pending.is_acknowledged != is
         {
@@ -380,29 +380,29 @@ fn since(earlier: Instant, now: Instant) -> Duration {
 }
 
 /// Why there is no answer.
-pub(crate) fn failure(peer: SocketAddr, why: AskFailure, copies: u8, after: Duration) -> Error {
+pub(crate) fn failure(peer: SocketAddr, why: RequestFailure, copies: u8, after: Duration) -> Error {
     match why {
-        AskFailure::Exchange(Failure::GaveUp) => Error::GaveUp { peer, copies, after },
-        AskFailure::Exchange(Failure::Reset) => Error::Reset { peer },
-        AskFailure::Exchange(Failure::NoResponse) => Error::NoResponse { peer, after },
-        AskFailure::Deadline => Error::Deadline { after },
-        AskFailure::Download(DownloadError::TooLarge { limit })
-        | AskFailure::Burst(BurstFailure::TooLarge { limit }) => Error::BodyTooLarge { limit },
-        AskFailure::Burst(BurstFailure::Silent) => Error::NoResponse { peer, after },
-        AskFailure::Refused(error) => Error::not_sent(error.into()),
-        AskFailure::OutOfBytes => Error::refused(NotSent::Busy, why.to_string()),
-        AskFailure::Cancelled => Error::Closed,
-        AskFailure::Exchange(Failure::BadOption) => not_understood(peer, "a critical option".into()),
-        AskFailure::Exchange(Failure::LongResponse) => Error::LongDatagram { peer },
-        AskFailure::Exchange(Failure::WrongToken) => Error::NotUnderstood {
+        RequestFailure::Exchange(Failure::GaveUp) => Error::GaveUp { peer, copies, after },
+        RequestFailure::Exchange(Failure::Reset) => Error::Reset { peer },
+        RequestFailure::Exchange(Failure::NoResponse) => Error::NoResponse { peer, after },
+        RequestFailure::Deadline => Error::Deadline { after },
+        RequestFailure::Download(DownloadError::TooLarge { limit })
+        | RequestFailure::Burst(BurstFailure::TooLarge { limit }) => Error::BodyTooLarge { limit },
+        RequestFailure::Burst(BurstFailure::Silent) => Error::NoResponse { peer, after },
+        RequestFailure::Refused(error) => Error::not_sent(error.into()),
+        RequestFailure::OutOfBytes => Error::refused(NotSent::Busy, why.to_string()),
+        RequestFailure::Cancelled => Error::Closed,
+        RequestFailure::Exchange(Failure::BadOption) => not_understood(peer, "a critical option".into()),
+        RequestFailure::Exchange(Failure::LongResponse) => Error::LongDatagram { peer },
+        RequestFailure::Exchange(Failure::WrongToken) => Error::NotUnderstood {
             peer,
             reason: format!(
                 "it has another token than the request, or none, to each of {copies} copies (RFC 7252 §5.3.1); the server \
                  has to return the token"
             ),
         },
-        AskFailure::BadOption { number } => not_understood(peer, format!("the critical option {number}")),
-        AskFailure::Protection(fault) => Error::NotUnderstood { peer, reason: fault.to_string() },
+        RequestFailure::BadOption { number } => not_understood(peer, format!("the critical option {number}")),
+        RequestFailure::Protection(fault) => Error::NotUnderstood { peer, reason: fault.to_string() },
         why => Error::transfer(peer, Why::said_by(why)),
     }
 }

@@ -86,7 +86,7 @@ impl Settings {
 
     /// How the stacks below behave.
     pub(crate) fn transfer(&self) -> transfer::Config {
-        let limits = transfer::Limits { asks: 1 << 20, bytes: 256 << 20, ..transfer::Limits::DEFAULT };
+        let limits = transfer::Limits { client_requests: 1 << 20, bytes: 256 << 20, ..transfer::Limits::DEFAULT };
         transfer::Config { block: self.block, limits, ..transfer::Config::DEFAULT }
     }
 

@@ -14,7 +14,7 @@ use super::{groups::WantedOfGroup, observation::Newest, progress::OnProgress, un
 use crate::{
     ControllerChoice, Error, Options, Stats,
     security::{PeerIdentity, ServerName},
-    transfer::{Ask, Piece},
+    transfer::{ClientRequest, Piece},
 };
 
 /// Names a request among all of a client.
@@ -87,8 +87,8 @@ pub(crate) struct Wanted {
 
 impl Wanted {
     /// What a stack is to be asked, with these of its options.
-    pub(crate) fn ask<'a>(&'a self, options: &'a [(u16, &'a [u8])]) -> Ask<'a> {
-        Ask {
+    pub(crate) fn ask<'a>(&'a self, options: &'a [(u16, &'a [u8])]) -> ClientRequest<'a> {
+        ClientRequest {
             kind: self.kind,
             body: &self.payload,
             upload: self.block,
@@ -101,7 +101,7 @@ impl Wanted {
             patience: self.patience,
             piece: self.piece,
             q_block: self.q_block,
-            ..Ask::new(self.method, options)
+            ..ClientRequest::new(self.method, options)
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::{
     Error, NotSent, Response,
     client::{RequestNumber, Teller, WantedOfGroup},
     clock::span,
-    transfer::{Ask, GroupId},
+    transfer::{ClientRequest, GroupId},
     udp::Address,
 };
 
@@ -52,12 +52,12 @@ impl SocketTask {
     /// A group is to be asked.
     pub(super) fn gather(&mut self, now: Instant, wanted: WantedOfGroup) {
         let answers = wanted.answers.clone();
-        if let Err(error) = self.ask_group(now, wanted) {
+        if let Err(error) = self.request_group(now, wanted) {
             answers.tell(Err(error));
         }
     }
 
-    fn ask_group(&mut self, now: Instant, wanted: WantedOfGroup) -> Result<(), Error> {
+    fn request_group(&mut self, now: Instant, wanted: WantedOfGroup) -> Result<(), Error> {
         if self.ports.is_none() {
             let reason = "a client on a server's socket asks no groups; use a client of its own";
             return Err(Error::refused(NotSent::Combination, reason));
@@ -68,9 +68,9 @@ impl SocketTask {
             lane.port().send_to_groups(self.settings.multicast_interface.as_ref(), self.settings.multicast_hops)?;
         }
         let asked = options.lend(|options| {
-            let ask = Ask { body: &payload, early: block, longest, ..Ask::new(method, options) };
+            let ask = ClientRequest { body: &payload, early: block, longest, ..ClientRequest::new(method, options) };
             // What it says is told before it is known whose it is; nothing that concerns an answer is among it.
-            self.on_stack(at, now, |stack| stack.ask_group(now, Address::of(group), &ask, span(period)))
+            self.on_stack(at, now, |stack| stack.request_group(now, Address::of(group), &ask, span(period)))
         });
         let id = asked.ok_or(Error::Closed)?.map_err(Error::not_sent)?;
         self.events.requests.gatherings.all.push(Gathering { number, lane: at, id, group, answers });

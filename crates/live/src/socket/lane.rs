@@ -242,7 +242,7 @@ impl Lane {
                 watch.sample(now, from, &sample, stack.endpoint().view(from));
             }
             if let Some((exchange, is)) = acknowledged
-                && let Some(ask) = stack.ask_of(exchange)
+                && let Some(ask) = stack.request_of(exchange)
             {
                 events.requests.acknowledged((*at, ask), is);
             }

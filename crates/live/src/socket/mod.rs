@@ -28,7 +28,7 @@ use crate::{
     client::{Asks, Command, Later, Routes, Settings, Watched, chance},
     clock::Clock,
     dtls::Keys,
-    transfer::{AskId, Event},
+    transfer::{ClientRequestId, Event},
     udp::{Address, Inbox, PortError},
     watch::{Known, Watch},
 };
@@ -77,7 +77,7 @@ pub(crate) struct SocketTask {
     /// The controllers of single peers.
     controllers: BTreeMap<SocketAddr, ControllerChoice>,
     /// Requests whose progress somebody wants to know.
-    watched: Vec<((usize, AskId), Watched)>,
+    watched: Vec<((usize, ClientRequestId), Watched)>,
     /// Peers with whom sessions are begun later.
     later: BTreeMap<SocketAddr, Later>,
     /// How further sockets are opened. A server has one alone.

@@ -157,7 +157,7 @@ impl SocketTask {
         let (last, others) = self.lanes.split_last()?;
         let at = others.len();
         let is_further = others.iter().any(|lane| lane.local().is_ipv4() == last.local().is_ipv4());
-        let is_quiet = last.stack.asks() == 0 && last.stack.endpoint().exchanges() == 0 && !last.is_full();
+        let is_quiet = last.stack.requests() == 0 && last.stack.endpoint().exchanges() == 0 && !last.is_full();
         (is_further && is_quiet && !self.routes.is_used(at)).then_some(last)
     }
 }

@@ -10,7 +10,7 @@ use crate::{
     ControllerChoice, Error, NotSent,
     client::{Command, EarlyPing, Ping, Wanted, Watched, path},
     clock::seconds,
-    transfer::AskId,
+    transfer::ClientRequestId,
     udp::Address,
 };
 
@@ -92,7 +92,7 @@ impl SocketTask {
         }
     }
 
-    fn cancel(&mut self, now: Instant, (at, ask): (usize, AskId)) {
+    fn cancel(&mut self, now: Instant, (at, ask): (usize, ClientRequestId)) {
         self.events.requests.drop_silently((at, ask));
         self.on_stack(at, now, |stack| stack.cancel(now, ask));
     }
@@ -198,7 +198,7 @@ impl SocketTask {
         self.choose_controller(now, at, to);
         let Some(lane) = self.lanes.get_mut(at) else { return };
         lane.used = now;
-        let asked = wanted.options.lend(|options| lane.stack.ask(now, to, &wanted.ask(options)));
+        let asked = wanted.options.lend(|options| lane.stack.request(now, to, &wanted.ask(options)));
         let Wanted { number, progress, reply, .. } = wanted;
         match asked {
             Ok(ask) => {

@@ -255,7 +255,7 @@ mod tests {
         let (reply, pinged) = oneshot::channel();
         worker.command(Command::Ping(peer, Some(name), reply));
         worker.turn();
-        assert_eq!((worker.lanes[0].stack.asks(), worker.routes.held(peer)), (WINDOW as u32, 9));
+        assert_eq!((worker.lanes[0].stack.requests(), worker.routes.held(peer)), (WINDOW as u32, 9));
         assert_eq!(worker.events.requests.pings.len(), 1);
         let closing = tokio::spawn(device.shutdown());
         until(&mut worker, |worker| worker.lanes[0].sessions.as_ref().unwrap().standing() == 0).await;
@@ -269,6 +269,6 @@ mod tests {
         assert!(routes.is_empty() && watched.is_empty());
         let lane = &lanes[0];
         let endpoint = lane.stack.endpoint();
-        assert_eq!((lane.stack.asks(), endpoint.exchanges(), endpoint.peers()), (0, 0, 0));
+        assert_eq!((lane.stack.requests(), endpoint.exchanges(), endpoint.peers()), (0, 0, 0));
     }
 }

@@ -16,7 +16,7 @@ use millpond_coap::{
     block::BlockSize,
     message::number,
     stream::{Closing, Connection, Event as Below, Settings, StreamRefused},
-    transfer::{AskFailure, AskId, CoapStack, Event, Refused},
+    transfer::{ClientRequestId, CoapStack, Event, Refused, RequestFailure},
 };
 use millpond_control::Instant;
 use tokio::sync::{mpsc, oneshot};
@@ -63,7 +63,7 @@ pub(super) struct Asking {
     held: Queue,
     pings: VecDeque<(tokio::time::Instant, oneshot::Sender<Result<Duration, Error>>)>,
     /// Requests that want no response and may not have been written yet.
-    unwritten: Vec<AskId>,
+    unwritten: Vec<ClientRequestId>,
     /// Who waits for the other side's settings, beside how many bytes of options.
     rooms: Vec<(usize, oneshot::Sender<Result<Room, Error>>)>,
     /// When something was asked last.
@@ -110,7 +110,7 @@ pub(super) async fn refuse_rest(mut orders: mpsc::UnboundedReceiver<Command>, wh
 }
 
 /// What a request is among those of a connection, whose stack is the only one.
-const fn place(ask: AskId) -> (usize, AskId) {
+const fn place(ask: ClientRequestId) -> (usize, ClientRequestId) {
     (0, ask)
 }
 
@@ -256,7 +256,7 @@ impl Asking {
         if wanted.identity.is_some() && wanted.identity != self.whom.identity {
             return wanted.reply.end(Err(Error::insecure(peer, ANOTHER)));
         }
-        let asked = wanted.options.lend(|options| link.stack.ask(now, (), &wanted.ask(options)));
+        let asked = wanted.options.lend(|options| link.stack.request(now, (), &wanted.ask(options)));
         match asked {
             Ok(id) => {
                 self.stats.sent += 1;
@@ -325,7 +325,7 @@ impl Asking {
         }
     }
 
-    fn cancel<S: Stream>(&mut self, link: &mut Link<S>, place: (usize, AskId)) {
+    fn cancel<S: Stream>(&mut self, link: &mut Link<S>, place: (usize, ClientRequestId)) {
         link.stack.cancel(self.clock.now(), place.1);
         self.asks.drop_silently(place);
     }
@@ -348,7 +348,7 @@ impl Asking {
     pub(super) fn heard<'h>(&mut self, heard: Heard<'h>, heard_at: Option<Instant>) -> Option<Heard<'h>> {
         let peer = self.whom.peer;
         match heard {
-            Heard::Event(Event::Answer { ask, message, body, goes_on, .. }) => {
+            Heard::Event(Event::Answer { request: ask, message, body, goes_on, .. }) => {
                 self.stats.received += 1;
                 let report = ExchangeReport { peer, copies: 1, round_trip: None, grade: None };
                 let mut options = options(&message);
@@ -362,15 +362,15 @@ impl Asking {
                 self.asks.answered(place(ask), response, goes_on);
                 None
             }
-            Heard::Event(Event::Unanswered { ask, .. }) => {
+            Heard::Event(Event::Unanswered { request: ask, .. }) => {
                 self.unwritten.push(ask);
                 None
             }
-            Heard::Event(Event::Failed { ask, why, copies, .. }) => {
+            Heard::Event(Event::Failed { request: ask, why, copies, .. }) => {
                 self.stats.failed += 1;
-                let is_released = matches!(why, AskFailure::Connection(StreamRefused::Releasing));
+                let is_released = matches!(why, RequestFailure::Connection(StreamRefused::Releasing));
                 // Of a connection that ends it is known only then why: what is left ends with it.
-                if !matches!(why, AskFailure::Exchange(Failure::ConnectionClosed)) {
+                if !matches!(why, RequestFailure::Exchange(Failure::ConnectionClosed)) {
                     let ended = match is_released {
                         true if copies == 0 => self.unsent(&self.released()),
                         true => self.released(),

@@ -17,7 +17,7 @@ use crate::{client::Command, clock::Clock, security::Other};
 /// The longest message that is taken, told to the server: a body within it needs no blocks.
 const LONGEST_MESSAGE: u32 = 1 << 20;
 /// Requests that may be under way on a connection.
-const MOST_ASKS: u32 = 65_536;
+const MOST_REQUESTS: u32 = 65_536;
 
 /// What a client is: whether the other side has to begin with its settings, and how long its tokens are.
 pub(crate) fn options(needs_settings: bool, token_length: u16) -> Options {
@@ -26,7 +26,7 @@ pub(crate) fn options(needs_settings: bool, token_length: u16) -> Options {
         needs_settings,
         token_length,
         serves: false,
-        requests: MOST_ASKS,
+        requests: MOST_REQUESTS,
         ..Options::default()
     }
 }
@@ -41,10 +41,10 @@ pub(super) struct Task<S> {
 impl<S: Stream> Task<S> {
     pub(super) fn new(whom: Whom, stream: S, is_released: Arc<AtomicBool>, connection: Connection) -> Self {
         // The limits on bodies are those of each request.
-        let limits = Limits { asks: MOST_ASKS, bytes: usize::MAX, ..Config::STREAM.limits };
+        let limits = Limits { client_requests: MOST_REQUESTS, bytes: usize::MAX, ..Config::STREAM.limits };
         let stack = CoapStack::over_stream(connection, Config { limits, ..Config::STREAM });
         let clock = Clock::start();
-        let asking = Asking::new(whom, clock, MOST_ASKS as usize, is_released);
+        let asking = Asking::new(whom, clock, MOST_REQUESTS as usize, is_released);
         Self { clock, link: Link::new(stream, stack, Other::Server), asking }
     }
 

@@ -1,7 +1,7 @@
 //! Robust block-wise transfer (RFC 9177, Q-Block1 and Q-Block2): bodies in bursts of non-confirmable messages, of which
 //! the receiver asks again for what it misses.
 //!
-//! A [`CoapStack`](crate::transfer::CoapStack) speaks it where it is asked to ([`Ask::q_block`](crate::transfer::Ask::q_block)) and where it
+//! A [`CoapStack`](crate::transfer::CoapStack) speaks it where it is asked to ([`ClientRequest::q_block`](crate::transfer::ClientRequest::q_block)) and where it
 //! takes it ([`Config::q_block`](crate::transfer::Config::q_block)).
 //!
 //! | | Q-Block1: body in the requests | Q-Block2: body in the responses |

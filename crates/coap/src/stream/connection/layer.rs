@@ -11,10 +11,10 @@ use super::{
 };
 use crate::{
     ExchangeId, Outgoing, RequestId,
-    layer::{InAsk, MessageLayer, Reason, Room},
+    layer::{MessageLayer, Reason, RequestMessage, Room},
     message::{Code, MAX_DATAGRAM, Message, Token, WriteError, is_for_responses, number},
     output::{Output, Step},
-    transfer::{AskFailure, CoapStack, Exchanged, Gone, StackOutput},
+    transfer::{CoapStack, Exchanged, Gone, RequestFailure, StackOutput},
 };
 
 /// Bytes of a message that can be protected, with those of its code, its tag and the longest OSCORE option.
@@ -38,7 +38,7 @@ impl MessageLayer for Connection {
         now: Instant,
         (): (),
         request: &Outgoing<'_>,
-        _place: InAsk,
+        _place: RequestMessage,
     ) -> Result<ExchangeId, StreamRefused> {
         self.request_protected(now, request)
     }
@@ -121,12 +121,12 @@ impl MessageLayer for Connection {
                     |number| is_for_responses(number) && !matches!(number, number::Q_BLOCK1 | number::Q_BLOCK2);
                 let refused = connection.message(&entry).and_then(|message| message.options().refused(is_known));
                 match refused {
-                    Some(number) => stack.request_failed(now, id, AskFailure::BadOption { number }, 1),
+                    Some(number) => stack.request_failed(now, id, RequestFailure::BadOption { number }, 1),
                     None if is_first => stack.response_came(now, entry, id, Exchanged { sample: None, copies: 1 }),
                     None => stack.further_came(now, entry, id),
                 }
             }
-            What::Failed(exchange, why) => stack.request_failed(now, exchange, AskFailure::Exchange(why), 1),
+            What::Failed(exchange, why) => stack.request_failed(now, exchange, RequestFailure::Exchange(why), 1),
             What::Left(exchange) => stack.message_left(now, exchange),
             // A peer that registered again has taken the place of the one before.
             What::Unobserved(_, token) if connection.owed.observing(token).is_some() => {}

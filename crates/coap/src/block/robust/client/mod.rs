@@ -19,7 +19,7 @@ use super::{
 use crate::{
     Endpoint, Event, Failure, Refused,
     message::{Code, Kind, MessageId, OptionList, is_of_transfer, number},
-    transfer::{Ask, Refused as AskRefused},
+    transfer::{ClientRequest, Refused as StackRefused},
 };
 
 pub use told::BurstFailure;
@@ -93,26 +93,32 @@ impl<A: Copy + Eq + Hash + Debug> BurstClient<A> {
     ///
     /// # Errors
     /// What exceeds a limit. Nothing is begun then.
-    pub(crate) fn ask(&mut self, now: Instant, to: A, ask: &Ask<'_>, slot: u32) -> Result<BurstId, AskRefused> {
+    pub(crate) fn request(
+        &mut self,
+        now: Instant,
+        to: A,
+        request: &ClientRequest<'_>,
+        slot: u32,
+    ) -> Result<BurstId, StackRefused> {
         let limits = self.options.limits;
-        if !ask.code.is_request() {
-            return Err(Refused::Code(ask.code).into());
+        if !request.code.is_request() {
+            return Err(Refused::Code(request.code).into());
         }
         if self.transfers.len() >= limits.bodies {
             let limit = u32::try_from(limits.bodies).unwrap_or(u32::MAX);
-            return Err(AskRefused::TooManyAsks { limit });
+            return Err(StackRefused::TooManyRequests { limit });
         }
-        if ask.body.len() > limits.body.min(limits.bytes.saturating_sub(self.memory())) {
-            return Err(AskRefused::OutOfBytes { limit: limits.bytes });
+        if request.body.len() > limits.body.min(limits.bytes.saturating_sub(self.memory())) {
+            return Err(StackRefused::OutOfBytes { limit: limits.bytes });
         }
         self.made = self.made.wrapping_add(1);
         let id = BurstId { number: self.made, slot };
         let body = Body {
-            longest: ask.longest,
-            code: ask.code,
-            options: OptionList::sorted(ask.options.iter().copied().filter(|(number, _)| !is_ours(*number))),
-            bytes: ask.body.to_vec(),
-            size: ask.early.unwrap_or(ask.upload).min(BlockSize::B1024),
+            longest: request.longest,
+            code: request.code,
+            options: OptionList::sorted(request.options.iter().copied().filter(|(number, _)| !is_ours(*number))),
+            bytes: request.body.to_vec(),
+            size: request.early.unwrap_or(request.upload).min(BlockSize::B1024),
             tag: self.tag(),
             pause: self.options.parameters.drawn_pause(self.word(0)),
         };

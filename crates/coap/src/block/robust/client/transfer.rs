@@ -97,7 +97,7 @@ enum Stage {
     /// The question whether the server knows bursts, in a request of its own.
     Probe,
     /// The request itself, confirmable.
-    Ask,
+    Request,
     Upload(Upload),
     Download(Download),
 }
@@ -216,7 +216,7 @@ impl<A: Copy + Eq> Transfer<A> {
         let (has_claim, body) = (self.claim.is_some(), &self.body);
         let step = match &mut self.stage {
             Stage::Probe => Step::Request(probe(body)),
-            Stage::Ask => Step::Request(ask(body)),
+            Stage::Request => Step::Request(request(body)),
             Stage::Upload(upload) if has_claim => upload.step(now, body),
             Stage::Download(download) if has_claim => download.step(now, body),
             Stage::Upload(_) | Stage::Download(_) => Step::Claim,
@@ -236,7 +236,7 @@ impl<A: Copy + Eq> Transfer<A> {
             false if is_long => Stage::Probe,
             true if is_long => Stage::Upload(Upload::new(&self.body, options, None)),
             true if self.body.bytes.is_empty() => Stage::Download(Download::of_whole(&self.body, options)),
-            _ => Stage::Ask,
+            _ => Stage::Request,
         };
     }
 
@@ -295,7 +295,7 @@ impl<A: Copy + Eq> Transfer<A> {
                     // Some servers (libcoap 4.3.5) give the first block alone without saying of what: it is asked for again
                     // with all others.
                     let is_nameless = [number::ETAG, number::SIZE2].iter().all(|it| message.option(*it).is_none());
-                    let is_asked = matches!(self.stage, Stage::Ask) && self.body.bytes.is_empty();
+                    let is_asked = matches!(self.stage, Stage::Request) && self.body.bytes.is_empty();
                     if is_asked && is_nameless && block.more {
                         let mut download = Download::of_whole(&self.body, options);
                         download.round_trip = round_trip;
@@ -305,7 +305,7 @@ impl<A: Copy + Eq> Transfer<A> {
                     // In an acknowledgement it is the only one; in a message of its own the others follow.
                     let mut download = match message.kind {
                         Kind::Acknowledgement => Download::of_rest(&self.body, options),
-                        _ if matches!(self.stage, Stage::Ask) => Download::of_rest(&self.body, options),
+                        _ if matches!(self.stage, Stage::Request) => Download::of_rest(&self.body, options),
                         _ => Download::of_flowing(&self.body, options, now),
                     };
                     download.round_trip = round_trip;
@@ -359,7 +359,7 @@ impl<A: Copy + Eq> Transfer<A> {
         }
         peers.set_support(self.to, None);
         self.recent.clear();
-        self.stage = if self.body.is_long() { Stage::Probe } else { Stage::Ask };
+        self.stage = if self.body.is_long() { Stage::Probe } else { Stage::Request };
         Verdict::Go
     }
 
@@ -378,7 +378,7 @@ fn probe(body: &Body) -> Draft {
 }
 
 /// The request itself for the first block of its answer, which also asks whether the server knows bursts.
-fn ask(body: &Body) -> Draft {
+fn request(body: &Body) -> Draft {
     let first = Block { number: 0, more: false, size: body.size };
     Draft::new(Kind::Confirmable, body.code, &body.options).with_block(Q_BLOCK2, first).with_payload(&body.bytes)
 }

@@ -11,7 +11,7 @@ use crate::stream::StreamRefused;
 
 /// A request with its whole body, and what is wanted for it.
 #[derive(Clone, Copy, Debug)]
-pub struct Ask<'a> {
+pub struct ClientRequest<'a> {
     /// [`Kind::Confirmable`] or [`Kind::NonConfirmable`]: all messages of it.
     pub kind: Kind,
     /// Method.
@@ -73,7 +73,7 @@ impl Piece {
     }
 }
 
-impl<'a> Ask<'a> {
+impl<'a> ClientRequest<'a> {
     /// Confirmable, without body; blocks of 1024 bytes, the server chooses its own; bodies of at most 1 MiB.
     #[must_use]
     pub const fn new(code: Code, options: &'a [(u16, &'a [u8])]) -> Self {
@@ -115,20 +115,20 @@ impl<'a> Ask<'a> {
     }
 }
 
-/// Names one ask until its end has been told. Never names another one of the same stack within 2³¹ uses of its slot.
+/// Names one request until its end has been told. Never names another one of the same stack within 2³¹ uses of its slot.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct AskId {
+pub struct ClientRequestId {
     pub(super) slot: u32,
     pub(super) generation: NonZeroU32,
 }
 
-impl fmt::Debug for AskId {
+impl fmt::Debug for ClientRequestId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "AskId({}.{})", self.slot, self.generation)
+        write!(f, "ClientRequestId({}.{})", self.slot, self.generation)
     }
 }
 
-/// How far an ask has come.
+/// How far a request has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
     /// Bytes of its body that the server has acknowledged.
@@ -139,10 +139,10 @@ pub struct Progress {
     pub total: Option<u32>,
 }
 
-/// Why an ask ended without an answer.
+/// Why a request ended without an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum AskFailure {
+pub enum RequestFailure {
     /// One of its message exchanges failed.
     #[error("an exchange of it failed: {0:?}")]
     Exchange(Failure),

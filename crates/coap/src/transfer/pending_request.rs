@@ -1,10 +1,10 @@
-//! One ask, from its first message to its end.
+//! One request, from its first message to its end.
 
 use alloc::vec::Vec;
 
 use millpond_control::Instant;
 
-use super::{Ask, AskFailure, GroupId, Piece, Progress, Refused, options, options::Read};
+use super::{ClientRequest, GroupId, Piece, Progress, Refused, RequestFailure, options, options::Read};
 use crate::block::{
     Answer, Block, BlockSize, Download, DownloadError, Next, Part, Upload, UploadError, UploadNext, robust::BurstId,
 };
@@ -14,9 +14,9 @@ use crate::message::{Code, Kind, Message, NoResponse, OptionList, Token, Uint, n
 use crate::newest::Newest;
 use crate::parts;
 
-/// An ask that is not over.
+/// A request that is not over.
 #[derive(Debug)]
-pub(super) struct Asked<A> {
+pub(super) struct PendingRequest<A> {
     pub(super) to: A,
     kind: Kind,
     code: Code,
@@ -72,7 +72,7 @@ pub(super) struct Asked<A> {
     pub(super) gathers: Option<GroupId>,
 }
 
-/// How the body of an ask leaves over a stream.
+/// How the body of a request leaves over a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fit {
     Whole,
@@ -96,7 +96,7 @@ pub(super) enum Then {
     Send,
     /// The response is whole; its body is the message's if none is given.
     Done(Option<Vec<u8>>),
-    Fail(AskFailure),
+    Fail(RequestFailure),
 }
 
 /// What a request is for.
@@ -109,58 +109,58 @@ pub(super) enum Aim {
     Deregister(Token),
 }
 
-impl<A> Asked<A> {
+impl<A> PendingRequest<A> {
     /// A body that has become shorter is fetched anew so many times.
     const RESTARTS: u8 = 4;
 
-    pub(super) fn new(to: A, ask: &Ask<'_>, tag: Option<u32>, is_stream: bool) -> Result<Self, Refused> {
-        let is_observable = matches!(ask.code, Code::GET | Code::FETCH);
-        if ask.observe && !is_observable {
-            return Err(Refused::NotObservable(ask.code));
+    pub(super) fn new(to: A, request: &ClientRequest<'_>, tag: Option<u32>, is_stream: bool) -> Result<Self, Refused> {
+        let is_observable = matches!(request.code, Code::GET | Code::FETCH);
+        if request.observe && !is_observable {
+            return Err(Refused::NotObservable(request.code));
         }
         // What is observed stays in one request.
-        let is_short = ask.body.len() <= ask.upload.bytes() as usize || (is_stream && ask.observe);
-        if ask.observe && !is_short {
-            return Err(Refused::LongObservation { length: ask.body.len() });
+        let is_short = request.body.len() <= request.upload.bytes() as usize || (is_stream && request.observe);
+        if request.observe && !is_short {
+            return Err(Refused::LongObservation { length: request.body.len() });
         }
-        let limits_responses = NoResponse::of(ask.options) != NoResponse::NONE;
-        if limits_responses && (ask.observe || ask.piece.is_some() || !(is_short || is_stream)) {
+        let limits_responses = NoResponse::of(request.options) != NoResponse::NONE;
+        if limits_responses && (request.observe || request.piece.is_some() || !(is_short || is_stream)) {
             return Err(Refused::NeedsResponses);
         }
-        let download = Download::new(ask.early, ask.longest);
+        let download = Download::new(request.early, request.longest);
         Ok(Self {
             to,
-            kind: ask.kind,
-            code: ask.code,
-            options: options::keep(ask.options)?,
-            body: ask.body.to_vec(),
-            single: ask.piece,
-            upload: (parts::BLOCK && !ask.body.is_empty() && ask.piece.is_none()).then(|| match is_stream {
-                true => Upload::of_blocks(ask.body.len(), usize::MAX),
-                false => Upload::new(ask.body.len(), ask.upload),
+            kind: request.kind,
+            code: request.code,
+            options: options::keep(request.options)?,
+            body: request.body.to_vec(),
+            single: request.piece,
+            upload: (parts::BLOCK && !request.body.is_empty() && request.piece.is_none()).then(|| match is_stream {
+                true => Upload::of_blocks(request.body.len(), usize::MAX),
+                false => Upload::new(request.body.len(), request.upload),
             }),
             is_short,
             fits: is_stream.then_some(Fit::Whole),
             wanted: download.first(),
             download,
-            early: ask.early,
-            wants_total: ask.wants_total,
-            longest: ask.longest,
+            early: request.early,
+            wants_total: request.wants_total,
+            longest: request.longest,
             total: None,
             restarts: 0,
-            tag: ask.piece.map_or(tag.filter(|_| !is_short), |piece| piece.tag).map(Uint::new),
+            tag: request.piece.map_or(tag.filter(|_| !is_short), |piece| piece.tag).map(Uint::new),
             echo: None,
-            token: ask.token,
-            one_token: ask.one_token,
+            token: request.token,
+            one_token: request.one_token,
             exchange: None,
             renewal: None,
             has_next: true,
             has_left: false,
-            registers: ask.observe,
+            registers: request.observe,
             watch: None,
             was_notified: false,
-            deadline: ask.deadline,
-            patience: ask.patience,
+            deadline: request.deadline,
+            patience: request.patience,
             limits_responses,
             burst: None,
             gathers: None,
@@ -233,7 +233,7 @@ impl<A> Asked<A> {
         &mut self,
         aim: Aim,
         send: impl FnOnce(&Outgoing<'_>) -> Result<T, E>,
-    ) -> Result<Result<T, E>, AskFailure> {
+    ) -> Result<Result<T, E>, RequestFailure> {
         let Self { kind, code, options, body, upload, is_short, wanted, patience, single, echo, .. } = self;
         let is_next = matches!(aim, Aim::Next | Aim::Register);
         let piece = match upload {
@@ -302,9 +302,9 @@ impl<A> Asked<A> {
     }
 
     /// A response came, and none is put together here.
-    fn take_whole(&self, message: &Message<'_>, read: &Read<'_>) -> Result<Then, AskFailure> {
+    fn take_whole(&self, message: &Message<'_>, read: &Read<'_>) -> Result<Then, RequestFailure> {
         let is_part = |block: Block| block.number > 0 || block.more;
-        let block = read.block2.transpose().map_err(|_| AskFailure::BadBlock)?;
+        let block = read.block2.transpose().map_err(|_| RequestFailure::BadBlock)?;
         parts::needed(!block.is_some_and(is_part), "block")?;
         let limit = self.longest;
         if message.payload().len() > limit {
@@ -314,14 +314,14 @@ impl<A> Asked<A> {
         }
     }
 
-    fn begin_or_go_on(&mut self, message: &Message<'_>, read: &Read<'_>) -> Result<Then, AskFailure> {
+    fn begin_or_go_on(&mut self, message: &Message<'_>, read: &Read<'_>) -> Result<Then, RequestFailure> {
         if self.single.is_some() {
             return Ok(Then::Done(None));
         }
         if parts::BLOCK
             && let Some(upload) = &mut self.upload
         {
-            let block = read.block1.transpose().map_err(|_| AskFailure::BadBlock)?;
+            let block = read.block1.transpose().map_err(|_| RequestFailure::BadBlock)?;
             match upload.take(&Answer { code: message.code, block, most: read.size1 }) {
                 Ok(UploadNext::Send) => {
                     self.token = Some(message.token);
@@ -352,7 +352,7 @@ impl<A> Asked<A> {
             return Ok(Then::Done(None));
         }
         self.total = read.size2.or(self.total);
-        let block = read.block2.transpose().map_err(|_| AskFailure::BadBlock)?;
+        let block = read.block2.transpose().map_err(|_| RequestFailure::BadBlock)?;
         if !has_begun && block.is_none_or(|block| block.number == 0 && !block.more) {
             let limit = self.longest;
             let is_short = message.payload().len() <= limit;
@@ -371,7 +371,7 @@ impl<A> Asked<A> {
         let Read { format, etag, size2: total, .. } = *read;
         let part = Part { code: message.code, format, block, etag, total, payload: message.payload() };
         match self.download.take(&part)? {
-            Next::Ask(block) => {
+            Next::Request(block) => {
                 self.wanted = Some(block);
                 // That of an observation is taken by the notifications to come.
                 if self.one_token && self.watch.is_none() {

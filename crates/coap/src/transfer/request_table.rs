@@ -1,23 +1,23 @@
-//! The asks that are not over.
+//! The requests of ours that are not over.
 
 use alloc::{boxed::Box, collections::VecDeque};
 
 use millpond_control::{Instant, Sample};
 
-use super::{AskId, asked::Asked};
+use super::{ClientRequestId, pending_request::PendingRequest};
 use crate::endpoint::{slots::Slots, timers::Timers};
 
-/// What an ask's message exchange that just ended was like.
+/// What a request's message exchange that just ended was like.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Exchanged {
     pub(crate) sample: Option<Sample>,
     pub(crate) copies: u8,
 }
 
-/// All asks that are not over.
+/// All requests of ours that are not over.
 #[derive(Debug)]
-pub(super) struct Asks<A> {
-    pub(super) slots: Slots<Option<Box<Asked<A>>>>,
+pub(super) struct RequestTable<A> {
+    pub(super) slots: Slots<Option<Box<PendingRequest<A>>>>,
     pub(super) timers: Timers,
     /// Those that wait for others to end, or for what the other side says it takes. Some may be over.
     held: VecDeque<u32>,
@@ -25,13 +25,13 @@ pub(super) struct Asks<A> {
     pub(super) bytes: usize,
     /// Of these, what those hold that fetch the rest of a group's answers.
     pub(super) gathered: usize,
-    /// Asks ever begun.
+    /// RequestTable ever begun.
     pub(super) count: u32,
     /// Registrations ever to be renewed: the address of their chance.
     pub(super) renewals: u32,
 }
 
-impl<A> Asks<A> {
+impl<A> RequestTable<A> {
     pub(super) const fn new() -> Self {
         Self {
             slots: Slots::new(),
@@ -48,45 +48,45 @@ impl<A> Asks<A> {
         self.slots.taken()
     }
 
-    pub(super) fn name(&self, slot: u32) -> AskId {
-        AskId { slot, generation: self.slots.generation(slot) }
+    pub(super) fn name(&self, slot: u32) -> ClientRequestId {
+        ClientRequestId { slot, generation: self.slots.generation(slot) }
     }
 
-    pub(super) fn find(&self, id: AskId) -> Option<&Asked<A>> {
+    pub(super) fn find(&self, id: ClientRequestId) -> Option<&PendingRequest<A>> {
         if self.slots.is(id.slot, id.generation) { self.slots.get(id.slot)?.as_deref() } else { None }
     }
 
-    /// Takes an ask out of its slot, to be put back or to be forgotten.
-    pub(super) fn take(&mut self, slot: u32) -> Option<Box<Asked<A>>> {
-        let asked = self.slots.get_mut(slot)?.take()?;
-        self.bytes = self.bytes.saturating_sub(asked.memory());
-        self.gathered = self.gathered.saturating_sub(asked.gathers.map_or(0, |_| asked.memory()));
-        Some(asked)
+    /// Takes a request out of its slot, to be put back or to be forgotten.
+    pub(super) fn take(&mut self, slot: u32) -> Option<Box<PendingRequest<A>>> {
+        let pending = self.slots.get_mut(slot)?.take()?;
+        self.bytes = self.bytes.saturating_sub(pending.memory());
+        self.gathered = self.gathered.saturating_sub(pending.gathers.map_or(0, |_| pending.memory()));
+        Some(pending)
     }
 
-    pub(super) fn put_back(&mut self, slot: u32, asked: Box<Asked<A>>) {
-        self.bytes = self.bytes.saturating_add(asked.memory());
-        self.gathered = self.gathered.saturating_add(asked.gathers.map_or(0, |_| asked.memory()));
-        let renew_at = asked.watch.map(|watch| watch.renew_at);
-        let at = asked.deadline.unwrap_or(Instant::NEVER).min(renew_at.unwrap_or(Instant::NEVER));
+    pub(super) fn put_back(&mut self, slot: u32, pending: Box<PendingRequest<A>>) {
+        self.bytes = self.bytes.saturating_add(pending.memory());
+        self.gathered = self.gathered.saturating_add(pending.gathers.map_or(0, |_| pending.memory()));
+        let renew_at = pending.watch.map(|watch| watch.renew_at);
+        let at = pending.deadline.unwrap_or(Instant::NEVER).min(renew_at.unwrap_or(Instant::NEVER));
         if at == Instant::NEVER {
             self.timers.clear(slot);
         } else {
             self.timers.set(slot, at);
         }
         if let Some(place) = self.slots.get_mut(slot) {
-            debug_assert!(place.is_none(), "two asks in place {slot}");
-            *place = Some(asked);
+            debug_assert!(place.is_none(), "two requests in place {slot}");
+            *place = Some(pending);
         }
     }
 
-    /// An ask has something to send that may not leave now.
+    /// A request has something to send that may not leave now.
     pub(super) fn hold(&mut self, slot: u32) {
         // What is over is never more than half.
         if self.held.len() > 64 && self.held.len() > (self.len() as usize).saturating_mul(2) {
             let Self { slots, held, .. } = self;
             held.retain(|slot| {
-                slots.get(*slot).is_some_and(|asked| asked.as_ref().is_some_and(|asked| asked.has_next))
+                slots.get(*slot).is_some_and(|pending| pending.as_ref().is_some_and(|pending| pending.has_next))
             });
         }
         self.held.push_back(slot);
@@ -101,7 +101,7 @@ impl<A> Asks<A> {
     pub(super) fn next_held(&mut self) -> Option<u32> {
         loop {
             let slot = self.held.pop_front()?;
-            if self.slots.get(slot)?.as_ref().is_some_and(|asked| asked.has_next) {
+            if self.slots.get(slot)?.as_ref().is_some_and(|pending| pending.has_next) {
                 return Some(slot);
             }
         }
@@ -114,7 +114,7 @@ impl<A> Asks<A> {
 
     /// Bytes held.
     pub(super) fn memory(&self) -> usize {
-        let each = (self.len() as usize).saturating_mul(size_of::<Asked<A>>());
+        let each = (self.len() as usize).saturating_mul(size_of::<PendingRequest<A>>());
         let slots = self.slots.memory().saturating_add(self.timers.memory());
         let held = self.held.capacity().saturating_mul(size_of::<u32>());
         slots.saturating_add(each).saturating_add(held).saturating_add(self.bytes)
