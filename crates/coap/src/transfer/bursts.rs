@@ -7,7 +7,7 @@ use millpond_control::{ChanceSeed, Instant};
 
 use super::{
     Answer, ClientRequest, ClientRequestId, CoapStack, Config, Progress, Refused, RequestFailure, options,
-    pending_request::PendingRequest, told::Told, unvalidated::Sent,
+    pending_request::PendingRequest, queued_event::QueuedEvent, unvalidated::Sent,
 };
 use crate::block::robust::{
     Asker, BurstClient, BurstFailure, BurstId, BurstLimits, BurstOptions, BurstParameters, BurstServer, End, Next,
@@ -229,9 +229,9 @@ impl<L: MessageLayer> CoapStack<L> {
         if let Some(server) = &mut bursts.server {
             match server.act(now, endpoint) {
                 Next::Again => return true,
-                Next::Told((id, from, whole)) => {
+                Next::Event((id, from, whole)) => {
                     self.counts.requests = self.counts.requests.saturating_add(1);
-                    self.told.push_back(Told::BurstRequest { id, from, whole });
+                    self.events.push_back(QueuedEvent::BurstRequest { id, from, whole });
                     return true;
                 }
                 Next::Sleep(until) => sleep(until),
@@ -241,7 +241,7 @@ impl<L: MessageLayer> CoapStack<L> {
         let Some(client) = &mut bursts.client else { return false };
         match client.act(now, endpoint) {
             Next::Again => true,
-            Next::Told((id, end)) => {
+            Next::Event((id, end)) => {
                 self.burst_ended(now, id, end);
                 true
             }
@@ -261,7 +261,7 @@ impl<L: MessageLayer> CoapStack<L> {
             End::Done(whole) => {
                 let (request, from) = (self.requests.name(slot), pending.to);
                 self.requests.forget(slot);
-                self.told.push_back(Told::BurstAnswer { request, from, whole });
+                self.events.push_back(QueuedEvent::BurstAnswer { request, from, whole });
             }
             End::Failed(why) => {
                 let why = match why {

@@ -9,8 +9,8 @@ use super::{
     options::Read,
     owner::Owner,
     pending_request::{Aim, PendingRequest, Then, Watch},
+    queued_event::QueuedEvent,
     request_table::Exchanged,
-    told::Told,
 };
 use crate::endpoint::{ExchangeId, Failure};
 use crate::invariant::Sure;
@@ -332,7 +332,7 @@ impl<L: MessageLayer> CoapStack<L> {
             Then::Done(body) => {
                 if let Some(group) = gathers {
                     self.requests.forget(slot);
-                    return self.group_answer_ended(group, Told::GroupAnswer { entry, group, body });
+                    return self.group_answer_ended(group, QueuedEvent::GroupAnswer { entry, group, body });
                 }
                 let (request, goes_on) = (self.requests.name(slot), pending.watch.is_some());
                 if goes_on {
@@ -342,7 +342,7 @@ impl<L: MessageLayer> CoapStack<L> {
                 } else {
                     self.requests.forget(slot);
                 }
-                self.told.push_back(Told::Answer { entry, request, body, goes_on, exchanged });
+                self.events.push_back(QueuedEvent::Answer { entry, request, body, goes_on, exchanged });
             }
         }
     }
@@ -387,10 +387,10 @@ impl<L: MessageLayer> CoapStack<L> {
         self.abandon(now, pending, L::IS_RELIABLE);
         self.requests.forget(slot);
         if let Some(group) = gathers {
-            return self.group_answer_ended(group, Told::GroupAnswerLost { group, from: to, why });
+            return self.group_answer_ended(group, QueuedEvent::GroupAnswerLost { group, from: to, why });
         }
         self.counts.failed = self.counts.failed.saturating_add(1);
-        self.told.push_back(Told::Failed { request, to, why, copies });
+        self.events.push_back(QueuedEvent::Failed { request, to, why, copies });
     }
 
     /// Nothing more is wanted of a request.
@@ -431,7 +431,7 @@ impl<L: MessageLayer> CoapStack<L> {
         self.abandon(now, *pending, deregisters);
         self.requests.forget(id.slot);
         self.counts.failed = self.counts.failed.saturating_add(1);
-        self.told.push_back(Told::Failed { request: id, to, why: RequestFailure::Cancelled, copies: 0 });
+        self.events.push_back(QueuedEvent::Failed { request: id, to, why: RequestFailure::Cancelled, copies: 0 });
         true
     }
 

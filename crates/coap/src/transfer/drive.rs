@@ -5,7 +5,9 @@ use core::ops::ControlFlow;
 
 use millpond_control::Instant;
 
-use super::{CoapStack, Event, RequestFailure, StackOutput, kept::Shelf, request_table::Exchanged, told::Told};
+use super::{
+    CoapStack, Event, RequestFailure, StackOutput, kept::Shelf, queued_event::QueuedEvent, request_table::Exchanged,
+};
 use crate::block::{Assemblies, AssemblyLimits};
 use crate::endpoint::Failure;
 use crate::endpoint::beside::Beside;
@@ -19,13 +21,13 @@ impl<L: MessageLayer> CoapStack<L> {
     /// The next output. Also does what is due.
     pub fn poll(&mut self, now: Instant) -> StackOutput<'_, L> {
         loop {
-            if let Some(told) = self.told.pop_front() {
+            if let Some(event) = self.events.pop_front() {
                 if parts::Q_BLOCK
-                    && let Told::BurstRequest { whole, .. } | Told::BurstAnswer { whole, .. } = &told
+                    && let QueuedEvent::BurstRequest { whole, .. } | QueuedEvent::BurstAnswer { whole, .. } = &event
                 {
                     whole.write(&mut self.shown);
                 }
-                return self.show(told);
+                return self.show(event);
             }
             if let Some(why) = self.closing.take() {
                 return Output::Close(why);
@@ -124,48 +126,54 @@ impl<L: MessageLayer> CoapStack<L> {
     }
 
     /// An event for the application.
-    fn show(&self, told: Told<L::Entry, L::Peer>) -> StackOutput<'_, L> {
+    fn show(&self, event: QueuedEvent<L::Entry, L::Peer>) -> StackOutput<'_, L> {
         let message = |entry: &L::Entry| self.layer.message(entry);
-        let event = match told {
-            // What no part of this build can have told.
-            Told::Request { .. } | Told::Refused { .. } if !parts::SERVER => None,
-            Told::Answer { .. } | Told::Failed { .. } if !parts::CLIENT => None,
-            Told::Unanswered { .. } if !parts::NO_RESPONSE => None,
-            Told::GroupAnswer { .. } | Told::GroupAnswerLost { .. } | Told::GroupOver { .. } if !parts::GROUPS => None,
-            Told::BurstRequest { .. } | Told::BurstAnswer { .. } if !parts::Q_BLOCK => None,
-            Told::ObserverGone { .. } if !parts::NOTIFY => None,
-            Told::Request { entry, id, body, wants_to_observe } => message(&entry).map(|message| {
+        let event = match event {
+            // What no part of this build can have put there.
+            QueuedEvent::Request { .. } | QueuedEvent::Refused { .. } if !parts::SERVER => None,
+            QueuedEvent::Answer { .. } | QueuedEvent::Failed { .. } if !parts::CLIENT => None,
+            QueuedEvent::Unanswered { .. } if !parts::NO_RESPONSE => None,
+            QueuedEvent::GroupAnswer { .. } | QueuedEvent::GroupAnswerLost { .. } | QueuedEvent::GroupOver { .. }
+                if !parts::GROUPS =>
+            {
+                None
+            }
+            QueuedEvent::BurstRequest { .. } | QueuedEvent::BurstAnswer { .. } if !parts::Q_BLOCK => None,
+            QueuedEvent::ObserverGone { .. } if !parts::NOTIFY => None,
+            QueuedEvent::Request { entry, id, body, wants_to_observe } => message(&entry).map(|message| {
                 let body = body.map_or(Cow::Borrowed(message.payload()), Cow::Owned);
                 let by_group = self.layer.came_by_group(id);
                 Event::Request { from: self.layer.peer(&entry), id, message, body, wants_to_observe, by_group }
             }),
-            Told::Refused { entry, why, by_group } => {
+            QueuedEvent::Refused { entry, why, by_group } => {
                 message(&entry).map(|message| Event::Refused { from: self.layer.peer(&entry), message, why, by_group })
             }
-            Told::Answer { entry, request, body, goes_on, exchanged } => message(&entry).map(|message| {
+            QueuedEvent::Answer { entry, request, body, goes_on, exchanged } => message(&entry).map(|message| {
                 let body = body.map_or(Cow::Borrowed(message.payload()), Cow::Owned);
                 let Exchanged { sample, copies } = exchanged;
                 Event::Answer { request, from: self.layer.peer(&entry), message, body, goes_on, sample, copies }
             }),
-            Told::Unanswered { request, to, is_acknowledged } => {
+            QueuedEvent::Unanswered { request, to, is_acknowledged } => {
                 Some(Event::Unanswered { request, to, is_acknowledged })
             }
-            Told::Failed { request, to, why, copies } => Some(Event::Failed { request, to, why, copies }),
-            Told::GroupAnswer { entry, group, body } => message(&entry).map(|message| {
+            QueuedEvent::Failed { request, to, why, copies } => Some(Event::Failed { request, to, why, copies }),
+            QueuedEvent::GroupAnswer { entry, group, body } => message(&entry).map(|message| {
                 let body = body.map_or(Cow::Borrowed(message.payload()), Cow::Owned);
                 Event::GroupAnswer { group, from: self.layer.peer(&entry), message, body }
             }),
-            Told::GroupAnswerLost { group, from, why } => Some(Event::GroupAnswerLost { group, from, why }),
-            Told::GroupOver { group } => Some(Event::GroupOver { group }),
-            Told::BurstRequest { id, from, whole } => Message::parse(&self.shown).ok().map(|message| Event::Request {
-                from,
-                id,
-                message,
-                body: Cow::Owned(whole.body),
-                wants_to_observe: false,
-                by_group: false,
-            }),
-            Told::BurstAnswer { request, from, whole } => {
+            QueuedEvent::GroupAnswerLost { group, from, why } => Some(Event::GroupAnswerLost { group, from, why }),
+            QueuedEvent::GroupOver { group } => Some(Event::GroupOver { group }),
+            QueuedEvent::BurstRequest { id, from, whole } => {
+                Message::parse(&self.shown).ok().map(|message| Event::Request {
+                    from,
+                    id,
+                    message,
+                    body: Cow::Owned(whole.body),
+                    wants_to_observe: false,
+                    by_group: false,
+                })
+            }
+            QueuedEvent::BurstAnswer { request, from, whole } => {
                 Message::parse(&self.shown).ok().map(|message| Event::Answer {
                     request,
                     from,
@@ -176,9 +184,9 @@ impl<L: MessageLayer> CoapStack<L> {
                     copies: 1,
                 })
             }
-            Told::ObserverGone { observer, peer, why } => Some(Event::ObserverGone { observer, peer, why }),
+            QueuedEvent::ObserverGone { observer, peer, why } => Some(Event::ObserverGone { observer, peer, why }),
         };
         // The bytes are there: inputs come once everything is drained.
-        event.sure("message of what is told").map_or(Output::Idle, Output::Event)
+        event.sure("message of an event").map_or(Output::Idle, Output::Event)
     }
 }

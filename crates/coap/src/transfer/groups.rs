@@ -10,7 +10,7 @@ use super::{
     ClientRequest, CoapStack, Refused, RequestFailure,
     options::{self, Read},
     pending_request::{PendingRequest, Then},
-    told::Told,
+    queued_event::QueuedEvent,
 };
 use crate::block::Block;
 use crate::endpoint::{Endpoint, ExchangeId, Outgoing};
@@ -171,7 +171,7 @@ impl<L: MessageLayer> CoapStack<L> {
     pub(super) fn group_answer_came(&mut self, now: Instant, entry: L::Entry, exchange: ExchangeId) {
         let Some(gathering) = self.groups.of(exchange) else { return };
         let (group, from) = (gathering.id, self.layer.peer(&entry));
-        let lost = |why| Told::GroupAnswerLost { group, from, why };
+        let lost = |why| QueuedEvent::GroupAnswerLost { group, from, why };
         // What was asked of the group need not be what is asked of one member.
         let options = gathering.options.iter().filter(|(number, _)| *number != number::NO_RESPONSE);
         let options: Vec<_> = options.collect();
@@ -181,18 +181,18 @@ impl<L: MessageLayer> CoapStack<L> {
             ..ClientRequest::new(gathering.code, &options)
         };
         let Ok(mut pending) = PendingRequest::new(from, &request, None, false) else {
-            return self.told.push_back(lost(RequestFailure::OutOfBytes));
+            return self.events.push_back(lost(RequestFailure::OutOfBytes));
         };
         pending.gathers = Some(group);
         let Some(message) = self.layer.message(&entry) else { return };
         let then = pending.take(&message, &Read::of(&message, None));
-        let told = match then {
-            Then::Done(body) => Told::GroupAnswer { entry, group, body },
+        let event = match then {
+            Then::Done(body) => QueuedEvent::GroupAnswer { entry, group, body },
             Then::Fail(why) => lost(why),
             Then::Send if self.fetches_rest(now, group, pending) => return,
             Then::Send => lost(RequestFailure::OutOfBytes),
         };
-        self.told.push_back(told);
+        self.events.push_back(event);
     }
 
     /// The rest of an answer of a group is fetched, if there is room for that.
@@ -226,8 +226,8 @@ impl<L: MessageLayer> CoapStack<L> {
     }
 
     /// The rest of an answer was fetched, or could not be.
-    pub(super) fn group_answer_ended(&mut self, group: GroupId, told: Told<L::Entry, L::Peer>) {
-        self.told.push_back(told);
+    pub(super) fn group_answer_ended(&mut self, group: GroupId, event: QueuedEvent<L::Entry, L::Peer>) {
+        self.events.push_back(event);
         if let Some(gathering) = self.groups.get_mut(group) {
             gathering.fetching = gathering.fetching.saturating_sub(1);
         }
@@ -256,7 +256,7 @@ impl<L: MessageLayer> CoapStack<L> {
         let is_done = |gathering: &Gathering| gathering.id == group && gathering.is_over && gathering.fetching == 0;
         if let Some(place) = self.groups.all.iter().position(is_done) {
             self.groups.all.swap_remove(place);
-            self.told.push_back(Told::GroupOver { group });
+            self.events.push_back(QueuedEvent::GroupOver { group });
         }
     }
 }

@@ -150,6 +150,7 @@ mod output;
 mod owner;
 mod pending_request;
 mod pieces;
+mod queued_event;
 mod refusal;
 mod representation;
 mod request;
@@ -157,7 +158,6 @@ mod request_table;
 mod server;
 mod stack;
 mod stream;
-mod told;
 mod unanswered;
 mod unvalidated;
 

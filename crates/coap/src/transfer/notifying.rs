@@ -9,8 +9,8 @@ use super::{
     observers::{Observer, Waiting},
     options,
     owner::Owner,
+    queued_event::QueuedEvent,
     server::Pending,
-    told::Told,
     unvalidated::Standing,
 };
 use crate::endpoint::{self, ExchangeId, Failure, Outgoing, RequestId};
@@ -305,7 +305,7 @@ impl<L: MessageLayer> CoapStack<L> {
         let observer = self.observers.name(slot);
         if let Some(peer) = self.remove_observer(now, slot) {
             self.counts.observers_gone = self.counts.observers_gone.saturating_add(1);
-            self.told.push_back(Told::ObserverGone { observer, peer, why });
+            self.events.push_back(QueuedEvent::ObserverGone { observer, peer, why });
         }
     }
 

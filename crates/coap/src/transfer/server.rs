@@ -13,8 +13,8 @@ use super::{
     bursts::is_of_burst,
     kept::{Kept, Key},
     options::{self, Read},
+    queued_event::QueuedEvent,
     representation::{Cut, Representation},
-    told::Told,
     unvalidated::{Sent, Standing},
 };
 use crate::block::{Block, BlockSize, PastEnd, Verdict, robust::Asker};
@@ -71,7 +71,11 @@ impl<L: MessageLayer> CoapStack<L> {
             let echo = self.validation.as_mut().and_then(|validation| validation.echo(now, from));
             let asker = Asker { standing, echo };
             let taken = self.bursts.request_came(now, (from, self.source_of(from), asker), id, &message);
-            self.told.extend(taken.err().map(|code| Told::Refused { entry, why: Refusal::Burst(code), by_group }));
+            self.events.extend(taken.err().map(|code| QueuedEvent::Refused {
+                entry,
+                why: Refusal::Burst(code),
+                by_group,
+            }));
             return;
         }
         let (Ok(block1), Ok(block2)) = (read.block1.transpose(), read.block2.transpose()) else {
@@ -153,7 +157,7 @@ impl<L: MessageLayer> CoapStack<L> {
     /// A request is answered with an error, and that is told.
     fn refuse(&mut self, now: Instant, entry: L::Entry, id: RequestId, why: Refusal) {
         let by_group = self.layer.came_by_group(id);
-        self.told.push_back(Told::Refused { entry, why, by_group });
+        self.events.push_back(QueuedEvent::Refused { entry, why, by_group });
         self.respond_with_refusal(now, id, why);
     }
 
@@ -207,7 +211,7 @@ impl<L: MessageLayer> CoapStack<L> {
         if deregisters {
             self.observer_is_gone(now, pending.from, pending.token, Gone::Deregistered);
         }
-        self.told.push_back(Told::Request { entry, id, body, wants_to_observe: pending.wants_to_observe });
+        self.events.push_back(QueuedEvent::Request { entry, id, body, wants_to_observe: pending.wants_to_observe });
     }
 
     /// The application, or what is kept for it, answers.

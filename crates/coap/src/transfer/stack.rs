@@ -10,9 +10,9 @@ use super::{
     kept::Shelf,
     observers::Observers,
     owner::Owner,
+    queued_event::QueuedEvent,
     request_table::RequestTable,
     server::Pending,
-    told::Told,
     unvalidated::{Sent, Validation},
 };
 use crate::block::{Assemblies, AssemblyLimits, robust::BurstParameters};
@@ -42,8 +42,8 @@ pub struct CoapStack<L: MessageLayer> {
     pub(super) shelf: Shelf<L::Peer>,
     pub(super) observers: Observers<L::Peer>,
     pub(super) bursts: Bursts<L::Peer>,
-    pub(super) told: VecDeque<Told<L::Entry, L::Peer>>,
-    /// What was told last, if no datagram holds it.
+    pub(super) events: VecDeque<QueuedEvent<L::Entry, L::Peer>>,
+    /// What was given last, if no datagram holds it.
     pub(super) shown: Vec<u8>,
     pub(super) counts: Counters,
     /// Who may be sent how much; without it everybody everything.
@@ -207,7 +207,7 @@ impl<L: MessageLayer> CoapStack<L> {
             shelf: Shelf::new(config.limits.kept, config.lifetime),
             observers: Observers::new(),
             bursts,
-            told: VecDeque::new(),
+            events: VecDeque::new(),
             shown: Vec::new(),
             counts: Counters::default(),
             validation: None,
@@ -385,7 +385,7 @@ impl<L: MessageLayer> CoapStack<L> {
     /// Bytes held, this value itself and the endpoint included.
     #[must_use]
     pub fn memory(&self) -> usize {
-        let told = self.told.capacity().saturating_mul(size_of::<Told<L::Entry, L::Peer>>());
+        let events = self.events.capacity().saturating_mul(size_of::<QueuedEvent<L::Entry, L::Peer>>());
         size_of::<Self>()
             .saturating_sub(size_of::<L>())
             .saturating_add(self.layer.memory())
@@ -398,7 +398,7 @@ impl<L: MessageLayer> CoapStack<L> {
             .saturating_add(self.observers.memory())
             .saturating_add(self.bursts.memory())
             .saturating_add(self.shown.capacity())
-            .saturating_add(told)
+            .saturating_add(events)
     }
 
     /// What every input begins with.
@@ -406,7 +406,7 @@ impl<L: MessageLayer> CoapStack<L> {
         self.layer.advance(now);
         // A stream loses nothing that was not taken yet.
         debug_assert!(
-            L::IS_RELIABLE || self.told.is_empty(),
+            L::IS_RELIABLE || self.events.is_empty(),
             "input before all output was drained: poll until Sleep or Idle first"
         );
     }

@@ -24,7 +24,7 @@ impl CoapStack<Connection> {
     /// Input: bytes came in, cut in whatever way. Events that stand ready are to be taken before, which they are after
     /// [`Transmit`](crate::Output::Transmit), [`Sleep`](crate::Output::Sleep) and [`Idle`](crate::Output::Idle).
     pub fn receive(&mut self, now: Instant, bytes: &[u8]) {
-        debug_assert!(self.told.is_empty(), "bytes before all events were taken");
+        debug_assert!(self.events.is_empty(), "bytes before all events were taken");
         self.layer.receive(now, bytes);
     }
 

@@ -2,7 +2,7 @@
 
 use millpond_control::Instant;
 
-use super::{ClientRequestId, CoapStack, owner::Owner, pending_request::PendingRequest, told::Told};
+use super::{ClientRequestId, CoapStack, owner::Owner, pending_request::PendingRequest, queued_event::QueuedEvent};
 use crate::endpoint::ExchangeId;
 use crate::invariant::Sure;
 use crate::layer::MessageLayer;
@@ -54,7 +54,7 @@ impl<L: MessageLayer> CoapStack<L> {
         let Some(pending) = self.requests.take(slot).sure("request that has an exchange") else { return };
         let request = self.requests.name(slot);
         self.requests.forget(slot);
-        self.told.push_back(Told::Unanswered { request, to: pending.to, is_acknowledged });
+        self.events.push_back(QueuedEvent::Unanswered { request, to: pending.to, is_acknowledged });
     }
 
     /// Nothing but a response was awaited of a request, which is in no slot, and is no more.
@@ -63,7 +63,7 @@ impl<L: MessageLayer> CoapStack<L> {
         let is_acknowledged = !L::IS_RELIABLE && pending.is_confirmable();
         self.abandon(now, pending, false);
         self.requests.forget(slot);
-        self.told.push_back(Told::Unanswered { request, to, is_acknowledged });
+        self.events.push_back(QueuedEvent::Unanswered { request, to, is_acknowledged });
     }
 
     /// Whether a request awaits nothing but one of the responses that it wants, and not all of them.

@@ -298,7 +298,7 @@ impl World {
             let further = if node == CLIENT {
                 match self.client.act(now, &mut self.ends[0]) {
                     Next::Again => continue,
-                    Next::Told((_, end)) => {
+                    Next::Event((_, end)) => {
                         self.told.push((now, end));
                         continue;
                     }
@@ -308,7 +308,7 @@ impl World {
             } else {
                 match self.server.act(now, &mut self.ends[1]) {
                     Next::Again => continue,
-                    Next::Told((id, _, Whole { code, body, .. })) => {
+                    Next::Event((id, _, Whole { code, body, .. })) => {
                         self.asked += 1;
                         let (code, options, body) = (self.application)(code, &body);
                         let options: Vec<(u16, &[u8])> = options.iter().map(|(n, value)| (*n, &value[..])).collect();

@@ -380,7 +380,7 @@ fn an_observation_goes_on_if_its_first_notification_is_acknowledged_after_a_minu
     server.notify(observer, 40);
     let [.., high, low] = *server.sent.last().unwrap().first_chunk::<4>().unwrap();
     server.wait(60);
-    assert_eq!((server.sent.len(), server.host.observers()), (2, 1));
+    assert_eq!((server.sent.len(), server.stack.observers()), (2, 1));
     // The newest state waits for that.
     (5..9).for_each(|length| server.notify(observer, length));
     assert_eq!(server.sent.len(), 2);
@@ -389,9 +389,9 @@ fn an_observation_goes_on_if_its_first_notification_is_acknowledged_after_a_minu
     // The address is validated: what is lost is sent again.
     server.wait(10);
     let lost = Answer { kind: Some(Kind::Confirmable), ..Answer::new(Code::CONTENT, &[]) };
-    server.host.notify(server.now(), observer, &lost).unwrap();
+    server.stack.notify(server.now(), observer, &lost).unwrap();
     server.wait(400);
-    assert_eq!((server.sent.len(), server.host.observers()), (3 + 5, 0));
+    assert_eq!((server.sent.len(), server.stack.observers()), (3 + 5, 0));
 }
 
 #[test]
@@ -401,10 +401,10 @@ fn an_observation_that_nobody_acknowledges_ends_when_the_last_of_all_copies_woul
     let observer = server.accept(4).unwrap();
     server.notify(observer, 40);
     server.wait(61);
-    assert_eq!((server.sent.len(), server.host.observers()), (2, 1));
+    assert_eq!((server.sent.len(), server.stack.observers()), (2, 1));
     // MAX_TRANSMIT_WAIT.
     server.wait(33);
-    assert_eq!((server.sent.len(), server.host.observers()), (2, 0));
+    assert_eq!((server.sent.len(), server.stack.observers()), (2, 0));
 }
 
 #[test]
@@ -416,7 +416,7 @@ fn a_reset_ends_an_observation_after_the_only_copys_wait() {
     let [.., high, low] = *server.sent.last().unwrap().first_chunk::<4>().unwrap();
     server.wait(30);
     server.take(&[0x70, 0, high, low]);
-    assert_eq!((server.sent.len(), server.host.observers()), (2, 0));
+    assert_eq!((server.sent.len(), server.stack.observers()), (2, 0));
 }
 
 /// It may be registered by somebody else, under all its tokens.
@@ -445,7 +445,7 @@ fn an_unvalidated_address_gets_one_notification_until_it_acknowledges_that() {
         }
         server.wait(100);
         let (sent, left) = if acknowledges { (40, 20) } else { (21, 0) };
-        assert_eq!((server.sent.len(), server.host.observers()), (sent, left));
+        assert_eq!((server.sent.len(), server.stack.observers()), (sent, left));
     }
 }
 

@@ -51,8 +51,8 @@ const MISSING_BLOCKS_FORMAT: u16 = 272;
 pub(crate) enum Next<T> {
     /// It put something into the endpoint: drain that, then ask again.
     Again,
-    /// This is to be told.
-    Told(T),
+    /// Something happened.
+    Event(T),
     /// Nothing until then, unless the endpoint tells something.
     Sleep(Instant),
     /// Nothing, unless the endpoint tells something.

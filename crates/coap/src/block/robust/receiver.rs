@@ -27,13 +27,13 @@ pub(crate) struct BurstReceiver {
     highest: u32,
     /// All blocks before this one are there.
     complete: u32,
-    /// Sets up to this one were told to be complete.
-    told: u32,
+    /// Sets up to this one were reported complete.
+    reported: u32,
     begun: Instant,
     /// When something came last, and how often was asked since.
     heard: Instant,
     asked: u8,
-    /// Gaps are to be told at once: the next set has begun.
+    /// Gaps are to be reported at once: the next set has begun.
     at_once: bool,
     /// The round trips of a paced one, from a complaint to what it called forth; none measured, none known.
     pace: Option<BulkPace>,
@@ -120,7 +120,7 @@ impl BurstReceiver {
             came: 0,
             highest: 0,
             complete: 0,
-            told: 0,
+            reported: 0,
             begun: now,
             heard: now,
             asked: 0,
@@ -171,8 +171,8 @@ impl BurstReceiver {
         // The first block of a later set shows that the earlier ones will not come by themselves.
         let set = |number: u32| self.parameters.set_of(number);
         let is_later = set(block.number) > set(self.highest);
-        let was_told = self.parameters.paced && set(self.highest.saturating_add(1)) > set(self.highest);
-        self.at_once |= is_later && !was_told && self.complete < block.number;
+        let was_reported = self.parameters.paced && set(self.highest.saturating_add(1)) > set(self.highest);
+        self.at_once |= is_later && !was_reported && self.complete < block.number;
         self.highest = self.highest.max(block.number);
         while let Some(next) = self.ahead.remove(&self.complete) {
             self.ahead_bytes = self.ahead_bytes.saturating_sub(next.len());
@@ -182,11 +182,11 @@ impl BurstReceiver {
         if self.is_whole() { Accepted::Whole } else { Accepted::Kept }
     }
 
-    /// A block came again: the sender may not know that its set is complete, so that is told again (§4.3).
+    /// A block came again: the sender may not know that its set is complete, so that is reported again (§4.3).
     pub(crate) fn answer_again(&mut self, number: u32) {
         let after = number.saturating_add(1);
-        if self.told > 0 && after == self.told.saturating_mul(self.parameters.set.max(1)) {
-            self.told = self.told.saturating_sub(1);
+        if self.reported > 0 && after == self.reported.saturating_mul(self.parameters.set.max(1)) {
+            self.reported = self.reported.saturating_sub(1);
         }
     }
 
@@ -200,8 +200,8 @@ impl BurstReceiver {
     pub(crate) fn poll(&mut self, now: Instant) -> Wanted {
         let set = self.parameters.set.max(1);
         let complete_sets = self.parameters.set_of(self.complete);
-        if complete_sets > self.told && !self.is_whole() && self.complete > self.highest {
-            self.told = complete_sets;
+        if complete_sets > self.reported && !self.is_whole() && self.complete > self.highest {
+            self.reported = complete_sets;
             return Wanted::GoOn(complete_sets.saturating_mul(set));
         }
         let expiry = self.begun.max(self.heard).after(self.parameters.lifetime);
@@ -284,7 +284,7 @@ impl BurstReceiver {
         self.body.capacity().saturating_add(self.ahead_bytes).saturating_add(entries)
     }
 
-    /// The body; whole once [`Accepted::Whole`] was told.
+    /// The body; whole once [`Accepted::Whole`] was returned.
     #[must_use]
     pub(crate) fn into_body(self) -> Vec<u8> {
         self.body

@@ -1,8 +1,8 @@
 //! The client's side: whole bodies asked for and sent in bursts.
 
 mod download;
+mod outcome;
 mod peers;
-mod told;
 mod transfer;
 mod upload;
 
@@ -22,8 +22,8 @@ use crate::{
     transfer::{ClientRequest, Refused as StackRefused},
 };
 
-pub use told::BurstFailure;
-pub(crate) use told::{BurstId, End};
+pub use outcome::BurstFailure;
+pub(crate) use outcome::{BurstId, End};
 
 use peers::Peers;
 use transfer::{Body, Step, Transfer, Verdict};
@@ -53,7 +53,7 @@ pub(crate) struct BurstClient<A> {
     peers: Peers<A>,
     transfers: Vec<Transfer<A>>,
     closing: VecDeque<Close<A>>,
-    told: VecDeque<(BurstId, End)>,
+    events: VecDeque<(BurstId, End)>,
 }
 
 /// What is left to do once a transfer is over.
@@ -84,7 +84,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstClient<A> {
             peers: Peers::new(options.limits.peers),
             transfers: Vec::new(),
             closing: VecDeque::new(),
-            told: VecDeque::new(),
+            events: VecDeque::new(),
         }
     }
 
@@ -130,7 +130,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstClient<A> {
     /// Input: a transfer is no longer wanted. Nothing more is reported of it, and complaints of the server draw resets, by
     /// which it learns of it (§4.3). False if it was over before.
     pub(crate) fn cancel(&mut self, id: BurstId) -> bool {
-        self.told.retain(|(other, _)| *other != id);
+        self.events.retain(|(other, _)| *other != id);
         let Some(index) = self.transfers.iter().position(|transfer| transfer.id == id) else { return false };
         let transfer = self.transfers.remove(index);
         self.close(&transfer);
@@ -235,8 +235,8 @@ impl<A: Copy + Eq + Hash + Debug> BurstClient<A> {
                 true
             }
             None => {
-                return match (self.told.pop_front(), sleep) {
-                    (Some(told), _) => Next::Told(told),
+                return match (self.events.pop_front(), sleep) {
+                    (Some(event), _) => Next::Event(event),
                     (None, Some(until)) => Next::Sleep(until),
                     (None, None) => Next::Idle,
                 };
@@ -307,7 +307,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstClient<A> {
         if index < self.transfers.len() {
             let transfer = self.transfers.remove(index);
             self.close(&transfer);
-            self.told.push_back((transfer.id, end));
+            self.events.push_back((transfer.id, end));
         }
     }
 

@@ -117,7 +117,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
         let Some(body) = self.inbound.get_mut(place) else { return Ok(()) };
         let (code, options) = (body.code, body.options.clone());
         let Some(body) = body.complete() else { return Ok(()) };
-        self.told.push_back((id, from.0, Whole { code, options, body }));
+        self.events.push_back((id, from.0, Whole { code, options, body }));
         Ok(())
     }
 

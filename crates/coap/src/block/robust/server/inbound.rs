@@ -90,7 +90,7 @@ impl<A> Inbound<A> {
             return match receiver.poll(now) {
                 Wanted::Wait(until) => Err(Some(until)),
                 Wanted::GiveUp => Err(None),
-                // The acknowledgement of a confirmable payload has told (§4.3).
+                // The acknowledgement of a confirmable payload has said so (§4.3).
                 Wanted::GoOn(_) if self.is_confirmable => continue,
                 Wanted::GoOn(next) => Ok(go_on(next, size)),
                 Wanted::Missing(numbers) => {

@@ -58,7 +58,7 @@ pub(crate) struct BurstServer<A> {
     outbound: Vec<Outbound<A>>,
     owed: Vec<Owed<A>>,
     steps: VecDeque<Step<A>>,
-    told: VecDeque<(RequestId, A, Whole)>,
+    events: VecDeque<(RequestId, A, Whole)>,
 }
 
 /// What may leave for a request.
@@ -134,7 +134,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
             outbound: Vec::new(),
             owed: Vec::new(),
             steps: VecDeque::new(),
-            told: VecDeque::new(),
+            events: VecDeque::new(),
         }
     }
 
@@ -285,8 +285,8 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
             }
             return Next::Again;
         }
-        if let Some(told) = self.told.pop_front() {
-            return Next::Told(told);
+        if let Some(event) = self.events.pop_front() {
+            return Next::Event(event);
         }
         self.expire(now);
         let mut sleep = self.owed.iter().map(|owed| owed.until).min();

@@ -93,7 +93,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
         }
         let options = draft::options_of(message, |number| !is_of_transfer(number));
         let id = self.owe(now, (from, source), key, wants, reply, None)?;
-        self.told.push_back((id, from, Whole { code: message.code, options, body: message.payload().to_vec() }));
+        self.events.push_back((id, from, Whole { code: message.code, options, body: message.payload().to_vec() }));
         Ok(())
     }
 

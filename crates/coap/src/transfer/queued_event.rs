@@ -8,7 +8,7 @@ use crate::endpoint::RequestId;
 use crate::message::{Kind, MessageId, Token, Writer};
 
 #[derive(Debug)]
-pub(super) enum Told<E, A> {
+pub(super) enum QueuedEvent<E, A> {
     Request { entry: E, id: RequestId, body: Option<Vec<u8>>, wants_to_observe: bool },
     Refused { entry: E, why: Refusal, by_group: bool },
     Answer { entry: E, request: ClientRequestId, body: Option<Vec<u8>>, goes_on: bool, exchanged: Exchanged },

@@ -3,7 +3,7 @@
 use super::super::Whole;
 use crate::{Failure, Refused};
 
-/// Names a transfer until its end has been told.
+/// Names a transfer until its outcome was given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct BurstId {
     pub(super) number: u64,
