@@ -123,10 +123,12 @@ impl Access {
         let most = share * OBSERVED.0 as f64 / 1e6;
         (air > most).then(|| {
             format!(
-                "a packet of {bytes} B takes {air:.1} s at {}, and {:.4} % of an hour are {most:.1} s, so it never goes: \
+                "a packet of {bytes} B takes {:.1} ms at {}, and {:.4} % of an hour are {:.1} ms, so it never goes: \
                  write a larger share, a higher rate or shorter messages",
+                1e3 * air,
                 uplink.rate,
-                100.0 * share
+                100.0 * share,
+                1e3 * most
             )
         })
     }

@@ -252,13 +252,15 @@ enum Kind {
 const COLUMNS: [(&str, Kind); 4] =
     [("time", Kind::Time), ("rate", Kind::Rate), ("delay", Kind::Delay), ("loss", Kind::Loss)];
 
+/// What the first line of comma-separated values names.
+const HEADER: &str = "write a column `time` and what changes, such as `time (s),rate (kbit/s),delay (ms),loss`";
+
 fn of_values<'t>(mut lines: impl Iterator<Item = (usize, &'t str)>) -> Result<Vec<(usize, Step)>, (usize, String)> {
     let (number, header) = lines.next().unwrap_or((1, ""));
     let columns: Vec<Column<'_>> =
         header.split(',').map(column).collect::<Result<_, _>>().map_err(|problem| (number, problem))?;
     if !columns.iter().any(|column| column.kind == Kind::Time) || columns.len() < 2 {
-        let such = "write a column `time` and what changes, such as `time (s),rate (kbit/s),delay (ms),loss`";
-        return Err((number, such.to_owned()));
+        return Err((number, HEADER.to_owned()));
     }
     let step = |(number, line): (usize, &str)| {
         let told = |problem| (number, problem);
@@ -292,6 +294,7 @@ fn column(text: &str) -> Result<Column<'_>, String> {
     let names = COLUMNS.map(|(name, _)| name);
     match COLUMNS.iter().find(|(known, _)| *known == name) {
         Some((_, kind)) => Ok(Column { kind: *kind, unit: unit.trim_matches(['(', ')', ' ', '_']) }),
+        None if name.is_empty() => Err(format!("`{text}` names no column: {HEADER}")),
         None => Err(unknown("column", name, &names)),
     }
 }

@@ -120,6 +120,7 @@ fn bad_traces_are_told_with_the_line_of_their_file() {
         ("\"t.csv\"", "", &["t.csv, line 1: no steps"]),
         ("\"t.csv\"", "time (s),rate (kbit/s)\n", &["t.csv: a trace without steps"]),
         ("\"t.csv\"", "time (s),rte (kbit/s)\n0,8\n", &["t.csv, line 1", "unknown column `rte", "did you mean `rate`"]),
+        ("\"t.csv\"", "0,8\n", &["t.csv, line 1", "`0` names no column", "write a column `time`"]),
         ("\"t.csv\"", "rate (kbit/s)\n8\n", &["t.csv, line 1", "write a column `time`"]),
         ("\"t.csv\"", "time (s),rate\n0,8\n", &["t.csv, line 2", "no unit in `8`", "kbit/s"]),
         ("\"t.csv\"", "time (s),rate (kbps)\n0,8\n", &["t.csv, line 2", "unknown unit `kbps`"]),
