@@ -27,7 +27,7 @@ from millpond.run import capture as captures
 from millpond.run import executors
 from millpond.run.campaign import Watcher, carry_out
 from millpond.run.executors import On
-from millpond.show.mesh import film as films
+from millpond.show.mesh import animation as animations
 from millpond.studies import pages, reproduction
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ def run(
     seed: int = 1,
     trace: Sequence[str] | None = None,
     capture: Path | str | None = None,
-    film: Path | str | None = None,
+    animation: Path | str | None = None,
     **keeping: Unpack[Keeping],
 ) -> Run:
     """Run a scenario.
@@ -192,7 +192,7 @@ def run(
         trace: Tables to trace in replication 0 beside those that the report draws: `queue`, `share`, `sent`, `rto`,
             `packets`, `exchanges`, `tcp`, `frames`; `none` for none at all.
         capture: Write every packet of replication 0 into this file, `.pcapng`.
-        film: Write the minute of replication 0 in which most frames of a mesh collided into this file, `.html`.
+        animation: Write the minute of replication 0 in which most frames of a mesh collided into this file, `.html`.
         keeping: See `Keeping`.
 
     Raises:
@@ -201,9 +201,9 @@ def run(
     how = _Kept.of(keeping)
     if capture is not None:
         captures.check(Path(capture))
-    if film is not None:
-        films.check(Path(film), trace)
-        trace = tuple(dict.fromkeys((*(trace or ()), *films.TRACES)))
+    if animation is not None:
+        animations.check(Path(animation), trace)
+        trace = tuple(dict.fromkeys((*(trace or ()), *animations.TRACES)))
     if isinstance(controller, str | Mapping) or not isinstance(controller, Sequence):
         controller = (controller,)
     program = single.program(
@@ -215,12 +215,12 @@ def run(
         seed=seed,
         trace=trace,
     )
-    if film is not None and not program.cells[0].scenario.nodes(seed):
-        raise UsageError(f"--film: {program.name} has no [mesh]: there is nothing on the air")
+    if animation is not None and not program.cells[0].scenario.nodes(seed):
+        raise UsageError(f"--animation: {program.name} has no [mesh]: there is nothing on the air")
     how.need_place({"--resume": how.resume})
     results = how.carry_out(program, program.name)
-    if film is not None:
-        films.write(results, Path(film))
+    if animation is not None:
+        animations.write(results, Path(animation))
     if capture is not None:
         captures.write(Path(capture), program.cells[0].scenario, program.seeds[0])
     return how.reported(Run(results))

@@ -187,9 +187,7 @@ def sweep(plan: Path, **options: Any) -> None:
 @click.option("--capture", type=_PATH, metavar="FILE.pcapng", help="Write every packet of run 0 for Wireshark.")
 @click.option("--draw", is_flag=True, help="Run nothing, but show the nodes of a mesh, their roles and the tree.")
 @click.option("--picture", type=_PATH, metavar="FILE.svg", help="With --draw: as a picture into this file.")
-@click.option(
-    "--film", type=_PATH, metavar="FILE.html", help="The worst minute of a mesh, frame by frame, as a moving picture."
-)
+@click.option("--animation", type=_PATH, metavar="FILE.html", help="The worst minute of a mesh, frame by frame.")
 @_of_any_run
 def run(scenario: Path, draw: bool, picture: Path | None, **options: Any) -> None:
     """Run any scenario."""
@@ -207,7 +205,7 @@ def run(scenario: Path, draw: bool, picture: Path | None, **options: Any) -> Non
 
     as_json = options["as_json"]
     _run_and_show(api.run, scenario, options)
-    for name, done in (("capture", "captured"), ("film", "filmed")):
+    for name, done in (("capture", "captured"), ("animation", "animated")):
         if options[name] is not None:
             say(f"{done}: {options[name]}", err=as_json)
 

@@ -7,11 +7,11 @@ const DASHES = [[], [6, 4]];
 const MARKS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400];
 
 const KINDS = [
-  { title: "Packets in the queue", of: (film) => Array.from(film.lines[film.shown].queue), told: (value) => count(value) },
-  { title: "Goodput ratio of the link", of: (film) => film.shares, told: (value) => `${Math.round(value)} %`, range: [0, 100] },
+  { title: "Packets in the queue", of: (replay) => Array.from(replay.lines[replay.shown].queue), told: (value) => count(value) },
+  { title: "Goodput ratio of the link", of: (replay) => replay.shares, told: (value) => `${Math.round(value)} %`, range: [0, 100] },
   {
     title: "Devices with all their answers",
-    of: (film) => Array.from(film.done, (done) => (film.devices > 0 ? (100 * done) / film.devices : 0)),
+    of: (replay) => Array.from(replay.done, (done) => (replay.devices > 0 ? (100 * done) / replay.devices : 0)),
     told: (value) => `${Math.round(value)} %`,
     range: [0, 100],
   },
@@ -36,17 +36,17 @@ export class Charts {
   }
 
   /** Shows these runs, one line each. */
-  show(films, palette) {
+  show(replays, palette) {
     this.plots.forEach((plot) => plot.destroy());
-    this.films = films;
-    this.plots = KINDS.map((kind, place) => this.plot(kind, this.boxes[place], films, palette));
+    this.replays = replays;
+    this.plots = KINDS.map((kind, place) => this.plot(kind, this.boxes[place], replays, palette));
     this.at(this.time ?? 0);
   }
 
-  plot(kind, box, films, palette) {
-    const longest = films.reduce((one, other) => (other.times.length * other.step > one.times.length * one.step ? other : one));
+  plot(kind, box, replays, palette) {
+    const longest = replays.reduce((one, other) => (other.times.length * other.step > one.times.length * one.step ? other : one));
     const times = Array.from(longest.times);
-    const rows = films.map((film) => resampled(kind.of(film), film.step, times));
+    const rows = replays.map((replay) => resampled(kind.of(replay), replay.step, times));
     const axis = { stroke: palette.soft, grid: { stroke: palette.line, width: 1 }, ticks: { show: false }, font: "11px system-ui", gap: 4 };
     const options = {
       width: box.clientWidth || 280,
@@ -58,8 +58,8 @@ export class Charts {
         { ...axis, size: 22, space: 48, incrs: MARKS, values: (_, ticks) => ticks.map(clock) },
         { ...axis, size: 44, space: 28, values: (_, ticks) => ticks.map(kind.told) },
       ],
-      series: [{}, ...films.map((_, place) => this.series(kind, place, palette))],
-      hooks: { draw: [(plot) => this.marks(plot, films, palette)] },
+      series: [{}, ...replays.map((_, place) => this.series(kind, place, palette))],
+      hooks: { draw: [(plot) => this.marks(plot, replays, palette)] },
     };
     const plot = new window.uPlot(options, [times, ...rows], box);
     const seek = (event) => {
@@ -84,9 +84,9 @@ export class Charts {
   }
 
   /** The power cut as a line. */
-  marks(plot, films, palette) {
+  marks(plot, replays, palette) {
     const { ctx, bbox } = plot;
-    for (const at of new Set(films.map((film) => film.event).filter((event) => event !== null))) {
+    for (const at of new Set(replays.map((replay) => replay.event).filter((event) => event !== null))) {
       const x = plot.valToPos(at, "x", true);
       ctx.save();
       ctx.strokeStyle = palette.vain;

@@ -4,7 +4,7 @@ import { Charts } from "./charts.js";
 import { Controls, isCut, names } from "./controls.js";
 import { ask } from "./engine.js";
 import { csv, handOut, takeIn } from "./files.js";
-import { Film } from "./film.js";
+import { Replay } from "./replay.js";
 import { Player } from "./player.js";
 import { events, limit, setting } from "./settings.js";
 import { colours, Stage } from "./stage.js";
@@ -16,7 +16,7 @@ const $ = (id) => document.getElementById(id);
 const calm = window.matchMedia("(prefers-reduced-motion: reduce)");
 
 let state = fresh();
-let films = [];
+let replays = [];
 let palette = colours();
 let asked = 0;
 
@@ -39,7 +39,7 @@ const player = new Player(
   {
     show(time, speed) {
       state.at = time;
-      films.forEach((film, place) => stages[place].draw(time, speed, palette));
+      replays.forEach((replay, place) => stages[place].draw(time, speed, palette));
       charts.at(time);
       if (!player.playing) tell();
     },
@@ -63,7 +63,7 @@ function leave() {
 }
 
 function tell() {
-  $("now").textContent = films.length > 0 ? moment(films[0], player.now) : "";
+  $("now").textContent = replays.length > 0 ? moment(replays[0], player.now) : "";
 }
 
 function fail(error) {
@@ -108,44 +108,44 @@ async function compute({ at = null, play = false } = {}) {
 }
 
 function display(made, scenarios) {
-  films = made.map((recording, place) => {
+  replays = made.map((recording, place) => {
     const cut = events(scenarios[place]).find((event) => event.kind === "restart" || event.kind === "alarm");
-    return new Film(recording, cut?.at ?? null, cut === undefined && scenarios[place].run.for !== undefined);
+    return new Replay(recording, cut?.at ?? null, cut === undefined && scenarios[place].run.for !== undefined);
   });
   // Two pictures are judged by the same link.
-  films.slice(1).filter((film) => film.lines.length === films[0].lines.length).forEach((film) => (film.bottleneck = films[0].bottleneck));
+  replays.slice(1).filter((replay) => replay.lines.length === replays[0].lines.length).forEach((replay) => (replay.bottleneck = replays[0].bottleneck));
   look(scenarios);
-  $("side-b").hidden = films.length < 2;
-  $("stages").classList.toggle("two", films.length === 2);
-  films.forEach((film, place) => {
-    const { word, text } = verdict(film);
+  $("side-b").hidden = replays.length < 2;
+  $("stages").classList.toggle("two", replays.length === 2);
+  replays.forEach((replay, place) => {
+    const { word, text } = verdict(replay);
     const side = "ab"[place];
     $(`word-${side}`).textContent = word;
     $(`word-${side}`).dataset.word = word;
     $(`verdict-${side}`).textContent = text;
   });
   $("headline").textContent = HEADLINES[$("word-a").textContent];
-  document.body.dataset.took = films.map((film) => film.took.toFixed(1)).join(" ");
-  charts.show(films, palette);
-  player.load(Math.max(...films.map((film) => film.seconds)));
+  document.body.dataset.took = replays.map((replay) => replay.took.toFixed(1)).join(" ");
+  charts.show(replays, palette);
+  player.load(Math.max(...replays.map((replay) => replay.seconds)));
 }
 
 /** Shows the queue of the link that the reader has chosen, else that of the bottleneck. */
 function look(scenarios) {
-  const links = films[0].lines.map((line) => line.name);
+  const links = replays[0].lines.map((line) => line.name);
   if (state.link !== "" && !links.includes(state.link)) {
     fail(`address: link: unknown \`${state.link}\` (known: ${links.join(", ")})`);
     state.link = "";
   }
-  for (const film of films) {
-    const chosen = film.lines.findIndex((line) => line.name === state.link);
-    film.look(chosen < 0 ? film.bottleneck : chosen);
+  for (const replay of replays) {
+    const chosen = replay.lines.findIndex((line) => line.name === state.link);
+    replay.look(chosen < 0 ? replay.bottleneck : chosen);
   }
-  const options = links.map((name, place) => new Option(place === films[0].bottleneck ? `${name} (the bottleneck)` : name, name));
+  const options = links.map((name, place) => new Option(place === replays[0].bottleneck ? `${name} (the bottleneck)` : name, name));
   $("link").replaceChildren(...options);
-  $("link").value = films[0].lines[films[0].shown].name;
-  const most = Math.max(1, ...films.map((film) => film.longest[film.shown]));
-  films.forEach((film, place) => stages[place].show(film, limit(scenarios[place], film.lines[film.shown].name), most));
+  $("link").value = replays[0].lines[replays[0].shown].name;
+  const most = Math.max(1, ...replays.map((replay) => replay.longest[replay.shown]));
+  replays.forEach((replay, place) => stages[place].show(replay, limit(scenarios[place], replay.lines[replay.shown].name), most));
 }
 
 /** Names and words that follow from the state alone. */
@@ -188,8 +188,8 @@ $("seed").addEventListener("change", () => {
 });
 $("link").addEventListener("change", () => {
   state.link = $("link").value;
-  look([false, true].slice(0, films.length).map((side) => scenario(state, side)));
-  charts.show(films, palette);
+  look([false, true].slice(0, replays.length).map((side) => scenario(state, side)));
+  charts.show(replays, palette);
   player.draw();
   remember();
 });
@@ -234,7 +234,7 @@ window.addEventListener("keydown", (event) => {
 /** Colours, sizes: whatever changes them, the picture follows. */
 function repaint() {
   palette = colours();
-  if (films.length > 0) charts.show(films, palette);
+  if (replays.length > 0) charts.show(replays, palette);
   player.draw();
 }
 window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaint);

@@ -65,7 +65,7 @@ class Lane {
   }
 }
 
-export class Film {
+export class Replay {
   /** `event`: when the power was cut, or null. `endless`: devices go on for as long as the run lasts. */
   constructor(recording, event, endless) {
     Object.assign(this, { seconds: recording.seconds, step: recording.step, hasPackets: recording.hasPackets });

@@ -16,17 +16,17 @@ export class Stage {
   constructor(canvas) {
     this.canvas = canvas;
     this.context = canvas.getContext("2d");
-    this.film = null;
+    this.replay = null;
   }
 
   /** `limit`: of the queue in bytes, or null. `most`: the longest queue of all runs shown, for a common scale. */
-  show(film, limit, most) {
-    Object.assign(this, { film, limit, most });
+  show(replay, limit, most) {
+    Object.assign(this, { replay, limit, most });
   }
 
   /** Draws one moment. `speed`: simulated seconds a second. */
   draw(at, speed, palette) {
-    const { canvas, context: ctx, film } = this;
+    const { canvas, context: ctx, replay } = this;
     const [width, height] = [canvas.clientWidth, canvas.clientHeight];
     const dots = window.devicePixelRatio || 1;
     if (canvas.width !== Math.round(width * dots) || canvas.height !== Math.round(height * dots)) {
@@ -35,7 +35,7 @@ export class Stage {
     }
     ctx.setTransform(dots, 0, 0, dots, 0, 0);
     ctx.clearRect(0, 0, width, height);
-    if (film === null) return;
+    if (replay === null) return;
     this.palette = palette;
     this.small = width < 520;
     ctx.font = `${this.small ? 11 : 12}px ${getComputedStyle(canvas).fontFamily}`;
@@ -43,8 +43,8 @@ export class Stage {
     const places = this.places(width, height);
     this.devices(places.devices, at);
     this.pond(places.pond, at);
-    this.link(places.link, film.shown, at, speed, -1);
-    const other = film.lanes.length === 2 ? 1 - film.shown : -1;
+    this.link(places.link, replay.shown, at, speed, -1);
+    const other = replay.lanes.length === 2 ? 1 - replay.shown : -1;
     if (other >= 0) this.link(places.back, other, at, speed, 1);
     this.server(places.server);
   }
@@ -80,14 +80,14 @@ export class Stage {
 
   /** A dot for each device: pale, or waiting, or waiting after copies. */
   devices({ x, y, w, h }, at) {
-    const { context: ctx, film, palette } = this;
-    const shown = Math.min(film.devices, 2500);
+    const { context: ctx, replay, palette } = this;
+    const shown = Math.min(replay.devices, 2500);
     const step = Math.max(3, Math.floor(Math.sqrt((w * h) / shown)));
     const columns = Math.max(1, Math.floor(w / step));
     const radius = Math.min(7, 0.34 * step);
     const kinds = [[], [], []];
     for (let device = 0; device < shown; device++) {
-      const copy = film.waitOf(device, at);
+      const copy = replay.waitOf(device, at);
       kinds[copy < 0 ? 0 : copy === 0 ? 1 : 2].push(device);
     }
     kinds.forEach((devices, kind) => {
@@ -109,19 +109,19 @@ export class Stage {
       }
     });
     const waiting = kinds[1].length + kinds[2].length;
-    this.text(this.small ? `${count(film.devices)} devices` : `${count(film.devices)} devices, ${count(waiting)} waiting`, x, y - 8);
+    this.text(this.small ? `${count(replay.devices)} devices` : `${count(replay.devices)} devices, ${count(waiting)} waiting`, x, y - 8);
     this.text(`${count(kinds[2].length)} sent again`, x, y + h + 20, { colour: kinds[2].length > 0 ? palette.vain : palette.soft });
   }
 
   /** The queue of the link that is looked at as water: who leaves next lies at the bottom. In each row the useful ones come first. */
   pond({ x, y, w, h }, at) {
-    const { context: ctx, film, palette } = this;
-    const lane = film.lanes[film.shown];
+    const { context: ctx, replay, palette } = this;
+    const lane = replay.lanes[replay.shown];
     const size = Math.max(3, Math.min(9, Math.floor(2 * Math.sqrt((w * h) / Math.max(1, this.most * 1.08))) / 2));
     const columns = Math.max(1, Math.floor(w / size));
     const rows = Math.max(1, Math.floor(h / size));
     const each = Math.max(1, Math.ceil(this.most / (columns * rows)));
-    const [head, tail] = film.hasPackets ? lane.waiting(at) : [0, 0];
+    const [head, tail] = replay.hasPackets ? lane.waiting(at) : [0, 0];
     const dot = size < 4 ? size - 0.5 : size - 1;
     const paint = { useful: new Path2D(), vain: new Path2D() };
     const perRow = columns * each;
@@ -151,8 +151,8 @@ export class Stage {
     ctx.lineTo(x + columns * size + 2, y + h + 2);
     ctx.lineTo(x + columns * size + 2, y - 6);
     ctx.stroke();
-    const queued = film.queueAt(at);
-    const wait = film.lines[film.shown].queueBytes[film.frame(at)] / film.drain;
+    const queued = replay.queueAt(at);
+    const wait = replay.lines[replay.shown].queueBytes[replay.frame(at)] / replay.drain;
     const told = `${count(queued)} ${this.small ? "wait" : "in the queue"}`;
     this.text(told, x, y - (queued > 0 ? 25 : 10), { colour: palette.ink, size: this.small ? 12 : 14, weight: 600 });
     if (queued > 0 && Number.isFinite(wait)) this.text(`${duration(wait)} ${this.small ? "long" : "until the last one leaves"}`, x, y - 10);
@@ -163,8 +163,8 @@ export class Stage {
 
   /** Packets that have left a queue, on their way. When time is fast only every so-manieth is drawn. */
   link({ x, y, w }, link, at, speed, way) {
-    const { context: ctx, film, palette } = this;
-    const lane = film.lanes[link];
+    const { context: ctx, replay, palette } = this;
+    const lane = replay.lanes[link];
     ctx.strokeStyle = palette.line;
     ctx.lineWidth = 10;
     ctx.lineCap = "round";
@@ -172,10 +172,10 @@ export class Stage {
     ctx.moveTo(x + 5, y);
     ctx.lineTo(x + w - 5, y);
     ctx.stroke();
-    const isShown = link === film.shown;
-    if (film.hasPackets) {
+    const isShown = link === replay.shown;
+    if (replay.hasPackets) {
       // As many packets lie on the link as leave in 1.2 s of the reader's time, or as are really on it.
-      const pace = Math.max(lane.pace(film.seconds / 2, film.seconds / 2), 1);
+      const pace = Math.max(lane.pace(replay.seconds / 2, replay.seconds / 2), 1);
       const onIt = Math.max(8, pace * Math.max(0.4, speed * 1.2));
       const every = Math.max(1, Math.ceil((onIt * 11) / w));
       const left = lane.left(at);
@@ -196,7 +196,7 @@ export class Stage {
       ctx.stroke(paint.vain);
     }
     if (!isShown) return;
-    const share = film.shareAt(at);
+    const share = replay.shareAt(at);
     if (Number.isFinite(share) && !this.small) {
       const colour = share < MOSTLY ? palette.vain : palette.useful;
       this.text(percent(share), x + w / 2, y - 34, { colour, align: "center", size: 26, weight: 650 });

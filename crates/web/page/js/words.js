@@ -44,14 +44,14 @@ export function told(key, what) {
 }
 
 /** What stands at one moment, in one sentence. */
-export function moment(film, at) {
-  const queue = film.queueAt(at);
-  const share = film.shareAt(at);
+export function moment(replay, at) {
+  const queue = replay.queueAt(at);
+  const share = replay.shareAt(at);
   const parts = [
     `${count(queue)} ${queue === 1 ? "packet waits" : "packets wait"} for the link`,
     Number.isFinite(share) ? `${percent(share)} of what it carries is of use` : "which is idle",
   ];
-  if (!film.endless) parts.push(`${count(film.doneAt(at))} of ${count(film.devices)} devices have all their answers`);
+  if (!replay.endless) parts.push(`${count(replay.doneAt(at))} of ${count(replay.devices)} devices have all their answers`);
   return `At ${clock(at)}: ${parts.join(", ")}.`;
 }
 
@@ -67,17 +67,17 @@ export const HEADLINES = {
 export const MOSTLY = 0.5;
 
 /** What became of a run, in one or two sentences. */
-export function verdict(film) {
-  const end = film.shareAt(film.seconds, 30, film.bottleneck);
-  const finished = film.finished();
-  const stand = film.endless ? "" : ` ${count(film.doneAt(film.seconds))} of ${count(film.devices)} devices have all their answers.`;
-  const turned = film.refused > 0 ? ` ${count(film.refused)} packets found the buffer full.` : "";
-  if (Number.isFinite(end) && end < film.least && film.queueAt(film.seconds, film.bottleneck) > 0) {
+export function verdict(replay) {
+  const end = replay.shareAt(replay.seconds, 30, replay.bottleneck);
+  const finished = replay.finished();
+  const stand = replay.endless ? "" : ` ${count(replay.doneAt(replay.seconds))} of ${count(replay.devices)} devices have all their answers.`;
+  const turned = replay.refused > 0 ? ` ${count(replay.refused)} packets found the buffer full.` : "";
+  if (Number.isFinite(end) && end < replay.least && replay.queueAt(replay.seconds, replay.bottleneck) > 0) {
     return { word: "Collapse", text: `At the end ${percent(1 - end)} of what the link carries are copies that nobody needs.${stand}` };
   }
-  if (finished !== null && !film.endless) {
-    const lowest = film.lowest();
-    const since = film.event === null ? "" : " after the power cut";
+  if (finished !== null && !replay.endless) {
+    const lowest = replay.lowest();
+    const since = replay.event === null ? "" : " after the power cut";
     const rough = lowest < MOSTLY ? ` It was near: for a while only ${percent(lowest)} were of use.` : "";
     return {
       word: lowest < MOSTLY ? "Recovered" : "Calm",
@@ -85,6 +85,6 @@ export function verdict(film) {
     };
   }
   const share = Number.isFinite(end) ? ` At the end ${percent(end)} of what the link carries are of use.` : " At the end the link is idle.";
-  const isCalm = film.endless && !(end < 0.9);
+  const isCalm = replay.endless && !(end < 0.9);
   return { word: isCalm ? "Calm" : "Strained", text: `${share}${stand}${turned}`.trim() };
 }

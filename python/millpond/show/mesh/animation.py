@@ -27,21 +27,21 @@ KINDS = ("data", "ack", "dis", "dio", "dao")
 EVERYONE = -1
 #: Times are told in units of 100 µs.
 _TICK_US = 100
-_PAGE = Path(__file__).parent / "film.html"
+_PAGE = Path(__file__).parent / "animation.html"
 
 _Ints = npt.NDArray[np.int64]
 
 
 def check(file: Path, trace: Sequence[str] | None = None) -> None:
-    """Raises `UsageError` if no film of this name can be written: before the run, not after it."""
+    """Raises `UsageError` if no animation of this name can be written: before the run, not after it."""
     if file.suffix != ".html":
-        raise UsageError(f"--film: {file}: the name must end in .html")
+        raise UsageError(f"--animation: {file}: the name must end in .html")
     if file.is_dir():
-        raise UsageError(f"--film: {file}: a folder, not a file")
+        raise UsageError(f"--animation: {file}: a folder, not a file")
     if not file.parent.is_dir():
-        raise UsageError(f"--film: {file}: there is no folder {file.parent}")
+        raise UsageError(f"--animation: {file}: there is no folder {file.parent}")
     if trace is not None and "none" in trace:
-        raise UsageError("--film: needs what it shows traced: leave --trace none out")
+        raise UsageError("--animation: needs what it shows traced: leave --trace none out")
 
 
 def write(results: Results, file: Path, run: int = 0) -> str:
@@ -52,7 +52,7 @@ def write(results: Results, file: Path, run: int = 0) -> str:
     """
     nodes = Node.of_run(results, run)
     if not nodes or not results.has("frames"):
-        raise MillpondError("--film: there is nothing to film: the scenario has no [mesh]")
+        raise MillpondError("--animation: there is nothing to animate: the scenario has no [mesh]")
     story = told(nodes)
     columns = _frames(results, run, nodes)
     begins = worst(columns["t_us"], columns["fate"])
@@ -72,7 +72,7 @@ def write(results: Results, file: Path, run: int = 0) -> str:
     write_text(file, page.replace("@TITLE@", html.escape(str(data["title"]))).replace("@DATA@", text))
     lost = sum(fate % len(FATES) != 0 for fate in shown["what"])
     sent = len(shown["what"])
-    return f"filmed: {file}   {begins} s to {begins + LASTS} s, {sent} frames, of which {lost} did not arrive"
+    return f"animated: {file}   {begins} s to {begins + LASTS} s, {sent} frames, of which {lost} did not arrive"
 
 
 def worst(times_us: _Ints, fates: _Ints) -> int:
