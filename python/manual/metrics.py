@@ -12,7 +12,7 @@ _TITLES = {
     "client": ("Of clients", "One value for each client, from the table `flows`."),
     "group": (
         "Of groups",
-        "Of all clients of a group together, from the tables `delays`, `reported` and `births`. Delays are "
+        "Of all clients of a group together, from the tables `delays`, `reported` and `arrivals`. Delays are "
         "distributions: percentiles up to `p99` are those of every request, and lie at most 1/64 too high. Times "
         "until so much was done count from the start of the run, or from the first event of the timeline that "
         "brings requests; where so much was never done there is no value. How long an event is felt is told for the"

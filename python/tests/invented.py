@@ -98,7 +98,7 @@ def tables(scenario: Mapping[str, Any], seed: int, run: int, trace: Sequence[str
             "strong_samples": pa.array(np.where(needless > 0, 5, 50), pa.uint32()),
             "batches": pa.array(np.ones(count), pa.uint32()),
             # 50 requests, of which the last one fails every other client
-            "born": pa.array(np.full(count, 50), pa.uint32()),
+            "arrivals": pa.array(np.full(count, 50), pa.uint32()),
             "answered": pa.array(50 - np.arange(count) % 2, pa.uint32()),
             "requests_failed": pa.array(np.arange(count) % 2, pa.uint32()),
             "never_finished": pa.array(np.zeros(count), pa.uint32()),

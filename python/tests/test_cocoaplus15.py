@@ -78,8 +78,8 @@ def test_no_claim_asks_for_what_the_plan_does_not_run() -> None:
 def test_loads_are_messages_of_96_bytes() -> None:
     """All nodes together have 768 bits every so often, for every load."""
     for cell in (cell.cell for cell in study.unfold(plan()).cells):
-        births = cell.scenario["clients"][0]["workload"]
-        periodic = births[0] if isinstance(births, list) else births
+        workload = cell.scenario["clients"][0]["workload"]
+        periodic = workload[0] if isinstance(workload, list) else workload
         number, unit = periodic["period"]["together"].split()
         seconds = float(number) * {"us": 1e-6, "ms": 1e-3, "s": 1.0}[unit]
         assert 0.768 / seconds == pytest.approx(float(cell.columns["offered_kbps"]), rel=1e-5), cell.id

@@ -40,10 +40,10 @@ def mixed(tmp_path_factory: pytest.TempPathFactory) -> Run:
 def test_who_asks_nothing_is_neither_complete_nor_in_any_share(mixed: Run) -> None:
     cell, reported = mixed.results.cells[0], mixed.measures.reported
     told, course = reported.outcome(cell, cell.groups[1]), reported.course(cell, cell.groups[1])
-    assert told.born is not None
-    assert 0 < told.born < told.clients == 30
-    assert (told.complete, told.silent, told.lost, told.unfinished) == (told.born, 30 - told.born, 0, 0)
-    assert (course.of, course.end) == (told.born, 1.0)
+    assert told.arrivals is not None
+    assert 0 < told.arrivals < told.clients == 30
+    assert (told.complete, told.silent, told.lost, told.unfinished) == (told.arrivals, 30 - told.arrivals, 0, 0)
+    assert (course.of, course.end) == (told.arrivals, 1.0)
     half = course.by(0.5)
     assert half is not None
     assert half > 60, "not at the start, where those that ask nothing end"

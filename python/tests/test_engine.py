@@ -130,7 +130,7 @@ def test_columns_say_what_happened() -> None:
     assert links["downlink"]["dropped_queue_packets"] > 0
     assert links["downlink"]["queue_max_bytes"] <= 500
     assert all(1_000_000 < flow["first_wait_mean_us"] < 60_000_000 for flow in flows)
-    assert sum(flow["answered"] + flow["requests_failed"] + flow["never_finished"] for flow in flows) == run["born"]
+    assert sum(flow["answered"] + flow["requests_failed"] + flow["never_finished"] for flow in flows) == run["arrivals"]
     last = {row["group"]: row for row in tables["reported"].to_pylist()}
     assert sum(row["answered"] for row in last.values()) == run["answered"]
     answers = [row["count"] for row in tables["delays"].to_pylist() if row["kind"] == "answer"]

@@ -94,18 +94,18 @@ def test_a_cheaper_handshake_is_tried_and_no_gateway_looks_into_records() -> Non
 # ----------------------------------------------------------------------------------------------- published
 
 
-def births(arrival: Any) -> np.ndarray[Any, Any]:
+def arrivals(arrival: Any) -> np.ndarray[Any, Any]:
     """Requests by the second since the event, mean over runs."""
     told = fleet({**ONE, "event.arrival": arrival})
     measures = Measures(outcome.results(told, AS_IT_IS, outcome.demand(told), range(1, 21)))
     cell = measures.cells[0]
-    since, born = (measures.table("births").of(cell, name) for name in ("since_us", "born"))
-    return np.bincount(since.astype(int) // 1_000_000, weights=born.astype(float)) / cell.replications
+    since, count = (measures.table("arrivals").of(cell, name) for name in ("since_us", "arrivals"))
+    return np.bincount(since.astype(int) // 1_000_000, weights=count.astype(float)) / cell.replications
 
 
 def test_synchronised_devices_come_as_tr_37_868_has_them() -> None:
     # 3GPP TR 37.868 §6.1.1, model 2: Beta(3, 4) over 10 s has its mode at 4.0 s with 0.2074 a second, 83 of 400 devices
-    found = births({"kind": "beta", "over": "10 s", "alpha": 3, "beta": 4})
+    found = arrivals({"kind": "beta", "over": "10 s", "alpha": 3, "beta": 4})
     law = beta(3, 4, scale=10)
     assert law.pdf(4.0) == pytest.approx(0.2074, abs=1e-4)
     expected = 400 * np.diff(law.cdf(np.arange(11)))
@@ -117,7 +117,7 @@ def test_synchronised_devices_come_as_tr_37_868_has_them() -> None:
 
 def test_unsynchronised_devices_come_as_tr_37_868_has_them() -> None:
     # model 1: uniform over 60 s, 6.7 of 400 devices a second
-    found = births("60 s")
+    found = arrivals("60 s")
     assert len(found) == 60
     assert found.mean() == pytest.approx(400 / 60)
     assert np.all(np.abs(found - 400 / 60) < 5 * math.sqrt(400 / 60 / 20))

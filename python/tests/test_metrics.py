@@ -77,13 +77,13 @@ def test_spurious_copies_over_tcp_are_segments_that_the_client_had() -> None:
 
 def test_requests_end_in_one_of_three_ways() -> None:
     rows = [
-        {"run": 0, "flow": 0, "born": 10, "answered": 7, "requests_failed": 2, "never_finished": 1, "delivered": 9,
+        {"run": 0, "flow": 0, "arrivals": 10, "answered": 7, "requests_failed": 2, "never_finished": 1, "delivered": 9,
          "done_us": None},
-        {"run": 0, "flow": 1, "born": 10, "answered": 8, "requests_failed": 2, "never_finished": 0, "delivered": 8,
+        {"run": 0, "flow": 1, "arrivals": 10, "answered": 8, "requests_failed": 2, "never_finished": 0, "delivered": 8,
          "done_us": 5_000_000},
-        {"run": 0, "flow": 2, "born": 4, "answered": 4, "requests_failed": 0, "never_finished": 0, "delivered": 4,
+        {"run": 0, "flow": 2, "arrivals": 4, "answered": 4, "requests_failed": 0, "never_finished": 0, "delivered": 4,
          "done_us": 3_000_000},
-        {"run": 0, "flow": 3, "born": 0, "answered": 0, "requests_failed": 0, "never_finished": 0, "delivered": 0,
+        {"run": 0, "flow": 3, "arrivals": 0, "answered": 0, "requests_failed": 0, "never_finished": 0, "delivered": 0,
          "done_us": 3_000_000},
     ]  # fmt: skip
     measures = alone(flows=rows)
@@ -143,17 +143,17 @@ def test_when_how_much_was_done_is_read_off_the_curve() -> None:
 
 
 def test_an_event_is_over_when_requests_take_as_long_as_before_it() -> None:
-    def births(run: int, delays: dict[int, float]) -> list[dict[str, object]]:
-        told = {"run": run, "group": 0, "born": 2, "delivered": 2}
+    def arrivals(run: int, delays: dict[int, float]) -> list[dict[str, object]]:
+        told = {"run": run, "group": 0, "arrivals": 2, "delivered": 2}
         return [told | {"since_us": s * 1_000_000, "delay_us": 2 * delay * 1e6} for s, delay in delays.items()]
 
     usual = {-2: 1.0, -1: 1.0}
     # the mean of seconds 8 to 27 is 1.1 at last: two of 2 s and eighteen of 1 s
-    felt = births(0, usual | {s: 2.0 if s < 10 else 1.0 for s in range(60)})
-    never = births(1, usual | dict.fromkeys(range(30), 2.0))
-    unknown = births(2, dict.fromkeys(range(30), 1.0))
+    felt = arrivals(0, usual | {s: 2.0 if s < 10 else 1.0 for s in range(60)})
+    never = arrivals(1, usual | dict.fromkeys(range(30), 2.0))
+    unknown = arrivals(2, dict.fromkeys(range(30), 1.0))
     flows = [{"run": run, "flow": 0} for run in range(3)]
-    measures = alone(flows=flows, births=[*felt, *never, *unknown], replications=3)
+    measures = alone(flows=flows, arrivals=[*felt, *never, *unknown], replications=3)
     times, settled = (measures.sample(name, HERE) for name in ("settling_time", "settled"))
     # what never settles counts with the thirty seconds in which something arrived
     assert (times.values.tolist(), times.missing) == ([8.0, 30.0], 1)
@@ -162,10 +162,10 @@ def test_an_event_is_over_when_requests_take_as_long_as_before_it() -> None:
 
 def test_clients_with_more_requests_count_for_more_of_what_a_mesh_carries() -> None:
     flows = [
-        {"run": 0, "flow": 0, "born": 90, "delivered": 45},
-        {"run": 0, "flow": 1, "born": 10, "delivered": 10},
-        {"run": 1, "flow": 0, "born": 100, "delivered": 75},
-        {"run": 1, "flow": 1, "born": 0, "delivered": 0},
+        {"run": 0, "flow": 0, "arrivals": 90, "delivered": 45},
+        {"run": 0, "flow": 1, "arrivals": 10, "delivered": 10},
+        {"run": 1, "flow": 0, "arrivals": 100, "delivered": 75},
+        {"run": 1, "flow": 1, "arrivals": 0, "delivered": 0},
     ]
     loaded = Measures(results([({"offered_kbps": 4}, ["mine"])], flows=flows, replications=2))
     here = Population.of("mine", offered_kbps=4)
@@ -186,16 +186,17 @@ def test_first_waits_and_variations_are_distributions_of_exchanges() -> None:
     assert measures.sample("rttvar_weak", HERE).take("mean") == pytest.approx(8e-6)
 
 
-def test_what_is_born_within_ten_seconds_after_any_event_is_delayed_by_it() -> None:
-    told = {"group": 0, "born": 1, "delivered": 1}
+def test_what_arrives_within_ten_seconds_after_any_event_is_delayed_by_it() -> None:
+    told = {"group": 0, "arrivals": 1, "delivered": 1}
     # events at 60 s and 120 s: 1 s, 3 s and 5 s count, the 9 s before and between them do not
     delays = {-1: 9.0, 0: 1.0, 9: 3.0, 10: 9.0, 59: 9.0, 60: 5.0, 70: 9.0}
-    births = [
+    arrivals = [
         told | {"run": 0, "since_us": s * 1_000_000, "delay_us": int(d * 1e6), "crossing_us": int(d * 1e5)}
         for s, d in delays.items()
     ]
-    births.append(told | {"run": 1, "since_us": 30_000_000, "delay_us": 1, "crossing_us": 1})
-    made = results([({}, ["mine"])], flows=[{"run": run, "flow": 0} for run in (0, 1)], births=births, replications=2)
+    arrivals.append(told | {"run": 1, "since_us": 30_000_000, "delay_us": 1, "crossing_us": 1})
+    flows = [{"run": run, "flow": 0} for run in (0, 1)]
+    made = results([({}, ["mine"])], flows=flows, arrivals=arrivals, replications=2)
     made.cells[0].scenario.update({"timeline": [{"at": "1 min"}, {"at": "120 s"}]})  # type: ignore[attr-defined]
     for name, value in (("event_delay", 3.0), ("event_crossing_time", 0.3)):
         found = Measures(made).sample(name, HERE)

@@ -39,19 +39,19 @@ def test_a_client_that_lost_a_request_is_never_done(tmp_path: Path) -> None:
     assert (before.end, course.end, course.of) == (1.0, 0.95, 20)
     told = reported.outcome(results.cells[0])
     assert (told.clients, told.complete, told.lost, told.unfinished) == (20, 19, 1, 0)
-    assert (told.born, told.never_finished, told.delivery_ratio) == (None, None, None)
+    assert (told.arrivals, told.never_finished, told.delivery_ratio) == (None, None, None)
 
 
 def test_every_request_ends_in_one_way(tmp_path: Path) -> None:
     results = synthetic_results.single(tmp_path)
     flows = results.table("flows").to_pydict()
-    flows |= {"born": [10] * 20, "answered": [10] * 18 + [9, 7], "requests_failed": [0] * 18 + [1, 0]}
+    flows |= {"arrivals": [10] * 20, "answered": [10] * 18 + [9, 7], "requests_failed": [0] * 18 + [1, 0]}
     flows |= {"never_finished": [0] * 19 + [3], "delivered": [10] * 19 + [8]}
     flows["done_us"] = [2_000_000 + n for n in range(19)] + [None]
     reported = Reported(_with(results, "flows", flows))
     cell = results.cells[0]
     told = reported.outcome(cell)
-    assert told.born == told.answered + told.failed + (told.never_finished or 0) == 200
+    assert told.arrivals == told.answered + told.failed + (told.never_finished or 0) == 200
     assert (told.complete, told.lost, told.unfinished, told.delivered) == (18, 1, 1, 198)
     assert told.delivery_ratio == pytest.approx(0.99)
     assert reported.course(cell).end == pytest.approx(0.9)
@@ -118,7 +118,7 @@ def test_who_is_back_after_a_power_cut_does_not_wait_for_the_report_of_the_day(t
     course = Reported(results).course(results.cells[0])
     assert (course.of, course.end) == (20, 1.0)
     assert 0 < float(course.times[-1]) < 35
-    assert Reported(results).outcome(results.cells[0]).born == 40
+    assert Reported(results).outcome(results.cells[0]).arrivals == 40
 
 
 #: Meters that report every ten minutes, and at once after an alarm.

@@ -18,7 +18,7 @@ import millpond
 from millpond import MillpondError, Results, _engine, cli
 from millpond.controllers import own
 from millpond.results import provenance, shards
-from millpond.results.directory import Cell, Group
+from millpond.results.directory import EARLIER, Cell, Group
 from millpond.run import verify
 from millpond.run.campaign import cells_table, groups_table
 
@@ -138,10 +138,35 @@ def test_rows_that_another_scenario_would_give_are_found(copied: Path) -> None:
 def test_tables_of_another_build_are_refused_in_one_line(copied: Path) -> None:
     ((folder, manifest),) = shards.folders_of(copied)
     runs = pq.read_table(folder / "runs.parquet")
-    pq.write_table(runs.drop_columns(["born"]), folder / "runs.parquet")
+    pq.write_table(runs.drop_columns(["arrivals"]), folder / "runs.parquet")
     manifest["files"]["runs.parquet"]["bytes"] = (folder / "runs.parquet").stat().st_size
-    with pytest.raises(MillpondError, match=r"runs has no column 'born', another build of this version made it"):
+    with pytest.raises(MillpondError, match=r"runs has no column 'arrivals', another build of this version made it"):
         verify.runs_again(folder, manifest)
+
+
+def test_results_with_the_names_of_an_earlier_version_open_and_run_again(tmp_path: Path) -> None:
+    scenario = small_sweep.tree()["scenario"] | {
+        "clients": [{"count": 2, "controller": "rfc7252", "exchanges": 3}],
+        "timeline": [{"at": "1 s", "kind": "outage", "for": "1 s"}],
+    }
+    folder = millpond.run(scenario, out=tmp_path / "out", report=False).directory
+    metrics = ["delivery_ratio", "event_delay", "requests_answered"]
+    expected = millpond.open_results(folder).frame(metrics).table
+    earlier = {now: name for name, now in EARLIER.items() if name != "births"}
+    manifest = json.loads((folder / "manifest.json").read_text())
+    for name in ("runs", "flows", "arrivals"):
+        table = pq.read_table(folder / f"{name}.parquet")
+        assert "arrivals" in table.column_names
+        (folder / f"{name}.parquet").unlink()
+        file = folder / ("births.parquet" if name == "arrivals" else f"{name}.parquet")
+        pq.write_table(table.rename_columns([earlier.get(column, column) for column in table.column_names]), file)
+        told = manifest["files"].pop(f"{name}.parquet")
+        manifest["files"][file.name] = told | {"bytes": file.stat().st_size}
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    results = millpond.open_results(folder)
+    assert results.results.has("arrivals")
+    assert results.frame(metrics).table.equals(expected)
+    assert verify.runs_again(folder, manifest) == [0]
 
 
 def test_the_kept_source_of_a_controller_is_what_is_verified(tmp_path: Path, patient: Path) -> None:

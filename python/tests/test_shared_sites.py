@@ -84,7 +84,7 @@ def test_rows_of_what_is_shared_are_the_sites_own(results: Results) -> None:
             assert rows["offered_packets"].to_list() == mine["delivered_packets"].to_list()
         # one for each fleet: two algorithms
         assert rows["busy_us"].nunique() == 2
-    assert (runs["answered"] == runs["born"]).all()
+    assert (runs["answered"] == runs["arrivals"]).all()
 
 
 def test_the_report_shows_such_a_fleet(results: Results) -> None:

@@ -50,12 +50,12 @@ def test_sites_of_the_next_matrix_have_further_random_streams_that_controllers_s
 
 def test_no_row_of_a_device_is_kept_and_counts_are_those_of_the_run_itself(results: Results, tmp_path: Path) -> None:
     assert not results.has("flows")
-    assert not results.has("births")
+    assert not results.has("arrivals")
     cell = results.cells[2]
     alone = millpond.run(cell.scenario, seed=int(results.manifest["seeds"][7]), out=tmp_path / "one", report=False)
     (told,) = alone.results.table("runs").to_pylist()
     here = results.table("runs").slice(cell.first_run + 1, 1).to_pylist()[0]
-    same = ("seed", "events", "born", "answered", "failed", "delivered", "clients_complete", "makespan_us")
+    same = ("seed", "events", "arrivals", "answered", "failed", "delivered", "clients_complete", "makespan_us")
     assert {name: here[name] for name in same} == {name: told[name] for name in same}
 
 
@@ -75,7 +75,7 @@ def test_numbers_of_a_site_are_those_of_its_run(results: Results) -> None:
     table = sites.to_table().to_pandas()
     assert table["run"].tolist() == runs["run"].tolist()
     assert table["seed"].tolist() == runs["seed"].tolist()
-    assert np.allclose(table["requests_answered"], runs["answered"] / runs["born"])
+    assert np.allclose(table["requests_answered"], runs["answered"] / runs["arrivals"])
     delays = results.table("delays").to_pandas()
     for run, longest in zip(table["run"], table["answer_delay_max"], strict=True):
         mine = delays[(delays["run"] == run) & (delays["kind"] == "answer")]

@@ -151,10 +151,10 @@ workload = [ { kind = "periodic", period = { together = "1.5 s" }, for = "600 s"
 def test_populations_of_a_mix_offer_together_what_all_alike_do(tmp_path: Path) -> None:
     (tmp_path / "plan.toml").write_text(TOGETHER, encoding="utf-8")
     (tmp_path / "scenario.toml").write_text(RHYTHM, encoding="utf-8")
-    born = {}
+    arrivals = {}
     for planned in study.unfold(study.load(tmp_path / "plan.toml")).cells:
         done = millpond.run(planned.cell.scenario, out=tmp_path / planned.cell.id, report=False)
-        (born[planned.cell.mixed, planned.cell.id],) = done.table("runs").column("born").to_pylist()
+        (arrivals[planned.cell.mixed, planned.cell.id],) = done.table("runs").column("arrivals").to_pylist()
     # In 600 s each of seven clients has a beat every 10.5 s.
-    assert len(born) == 3
-    assert all(7 * 57 <= requests <= 7 * 58 for requests in born.values()), born
+    assert len(arrivals) == 3
+    assert all(7 * 57 <= requests <= 7 * 58 for requests in arrivals.values()), arrivals

@@ -63,9 +63,9 @@ def test_who_lost_the_last_request_is_not_unfinished(tmp_path: Path) -> None:
     assert (row["unfinished"], row["unfinished_clients"]) == (0, 0.0)
     # the same counts as in the tables of runs, of the terminal and of the report
     (counted,) = done.table("runs").to_pylist()
-    for name in ("born", "answered", "failed", "never_finished", "delivered"):
+    for name in ("arrivals", "answered", "failed", "never_finished", "delivered"):
         assert row[name] == counted[name]
-    assert row["failed"] == row["born"] - row["answered"] > 0
+    assert row["failed"] == row["arrivals"] - row["answered"] > 0
     assert row["clients_of_all_runs"] == 20
     assert "of the clients whose last request was answered" in " ".join(shown(done).split())
     assert f"{row['n']} of 20 clients" in " ".join(shown(done).split())

@@ -6,7 +6,7 @@ use pyo3::create_exception;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use millpond_sim::scenario::{Births, BitRate, Duration, QueueLimit, Size, Transport, Workload};
+use millpond_sim::scenario::{ArrivalProcess, BitRate, Duration, QueueLimit, Size, Transport, Workload};
 
 use crate::controllers::OwnClasses;
 
@@ -126,7 +126,7 @@ pub(crate) struct Group {
 fn groups(scenario: &millpond_sim::Scenario) -> Vec<Group> {
     let row = |group: millpond_sim::scenario::FlowGroup<'_>| {
         let works = group.clients.workload.all();
-        let waits = |work: &Workload| matches!(work.births, Births::AfterEvent { .. });
+        let waits = |work: &Workload| matches!(work.arrivals, ArrivalProcess::AfterEvent { .. });
         let starts_endless = works.iter().any(Workload::is_endless);
         let is_over_tcp = matches!(group.clients.transport, Transport::Tcp(_));
         Group {

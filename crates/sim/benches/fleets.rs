@@ -38,7 +38,7 @@ fn scenario(clients: u32, rate: &str, workload: &str) -> Scenario {
 
 /// Runs cells on all cores; gives requests and events.
 fn cells(scenario: &Scenario, cells: u64) -> (u64, u64) {
-    let (next, born, events) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
+    let (next, arrivals, events) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
     let work = || {
         loop {
             let seed = next.fetch_add(1, Relaxed);
@@ -46,7 +46,7 @@ fn cells(scenario: &Scenario, cells: u64) -> (u64, u64) {
                 return;
             }
             let summary = run(scenario, seed, &Options::default(), || false).expect("it runs").summary;
-            born.fetch_add(summary.born, Relaxed);
+            arrivals.fetch_add(summary.arrivals, Relaxed);
             events.fetch_add(summary.events, Relaxed);
         }
     };
@@ -55,7 +55,7 @@ fn cells(scenario: &Scenario, cells: u64) -> (u64, u64) {
             scope.spawn(work);
         }
     });
-    (born.load(Relaxed), events.load(Relaxed))
+    (arrivals.load(Relaxed), events.load(Relaxed))
 }
 
 #[expect(clippy::disallowed_methods, reason = "a benchmark goes by the clock")]

@@ -30,7 +30,7 @@ fn measure(name: &str, scenario: &Scenario) {
     let summary = run(scenario, 1, &Options::default(), || false).expect("it runs").summary;
     let took = begun.elapsed().as_secs_f64();
     let rate = summary.simulated_us as f64 / 1e6 / took;
-    let (requests, events) = (summary.born, summary.events);
+    let (requests, events) = (summary.arrivals, summary.events);
     println!("meshes/{name}: {took:.2} s, {rate:.0} simulated seconds a second, {requests} requests, {events} events");
 }
 

@@ -79,7 +79,7 @@ pub mod tcp;
 
 pub use network::LinkName;
 pub use outcome::{
-    AccessRow, BirthRow, CrossRow, DelayRow, EvidenceRow, ExchangeRow, FlowRow, FrameEvent, HistogramRow, LinkRow,
+    AccessRow, ArrivalRow, CrossRow, DelayRow, EvidenceRow, ExchangeRow, FlowRow, FrameEvent, HistogramRow, LinkRow,
     NodeRow, Outcome, PacketEvent, ProxyRow, QueueSample, RelayRow, ReportedRow, RplRow, SentSample, ShareSample,
     Summary, TcpCounts, TcpSample, TimerSample, WifiRow,
 };

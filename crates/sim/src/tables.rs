@@ -50,7 +50,7 @@ pub struct Label {
 }
 
 /// Hands every table of a run to `sink`, in the order of the results directory. Traces appear only if `options` asks for
-/// them, births by the second only where the scenario has a timeline, marks where a queue marks, relays, access, Wi-Fi, other traffic
+/// them, arrivals by the second only where the scenario has a timeline, marks where a queue marks, relays, access, Wi-Fi, other traffic
 /// and proxies where it has any, nodes only where it has a mesh.
 pub fn write(label: Label, scenario: &Scenario, options: &Options, outcome: &Outcome, sink: &mut impl Sink) {
     let run = label.run;
@@ -86,7 +86,7 @@ pub fn write(label: Label, scenario: &Scenario, options: &Options, outcome: &Out
         rpl(run, outcome, sink);
     }
     if !scenario.timeline.is_empty() {
-        births(run, outcome, sink);
+        arrivals(run, outcome, sink);
     }
     for kind in TraceKind::ALL.iter().filter(|kind| options.traces.contains(kind)) {
         match kind {
@@ -122,7 +122,7 @@ macro_rules! table {
 fn runs(label: Label, outcome: &Outcome, sink: &mut impl Sink) {
     table! { sink, "runs", std::slice::from_ref(&outcome.summary), row =>
         run = label.run, seed = label.seed, simulated_us: time, wall_us = time(label.wall_us),
-        events, makespan_us: time, flows, unfinished, clients_complete, clients_lost, born, answered, failed,
+        events, makespan_us: time, flows, unfinished, clients_complete, clients_lost, arrivals, answered, failed,
         never_finished, delivered,
     }
 }
@@ -145,7 +145,7 @@ fn flows(run: u32, outcome: &Outcome, scenario: &Scenario, sink: &mut impl Sink)
         duplicate_acks = tcp(row).map(|tcp| tcp.duplicate_acks),
         longest_rto_us = tcp(row).map(|tcp| time(tcp.longest_rto_us)),
         request_retransmits = tcp(row).map(|tcp| tcp.request_retransmits),
-        born, answered, requests_failed, never_finished, delivered, dropped_source, done_us: time,
+        arrivals, answered, requests_failed, never_finished, delivered, dropped_source, done_us: time,
         client = outcome.client(row.flow),
     }
 }
@@ -162,9 +162,9 @@ fn delays(run: u32, outcome: &Outcome, sink: &mut impl Sink) {
     }
 }
 
-fn births(run: u32, outcome: &Outcome, sink: &mut impl Sink) {
-    table! { sink, "births", &outcome.births, row =>
-        run = run, group, since_us, born, delivered, delay_us: time, crossing_us: time,
+fn arrivals(run: u32, outcome: &Outcome, sink: &mut impl Sink) {
+    table! { sink, "arrivals", &outcome.arrivals, row =>
+        run = run, group, since_us, arrivals, delivered, delay_us: time, crossing_us: time,
     }
 }
 

@@ -39,9 +39,9 @@ fn rows(outcome: &Outcome, group: u32) -> Vec<&FlowRow> {
 
 /// So many of each row of a group.
 #[track_caller]
-fn each(outcome: &Outcome, group: u32, born: u32, answered: u32) {
+fn each(outcome: &Outcome, group: u32, arrivals: u32, answered: u32) {
     for row in rows(outcome, group) {
-        assert_eq!((row.born, row.answered), (born, answered), "{row:?}");
+        assert_eq!((row.arrivals, row.answered), (arrivals, answered), "{row:?}");
     }
 }
 
@@ -52,7 +52,7 @@ fn the_last_of_a_broadcast_arrives_after_all_transmissions_and_one_delay() {
     let rest = "[[clients]]\ncount = 20\ncontroller = \"rfc7252\"\nworkload = \"none\"\n\
                 commands = { workload = { kind = \"after-event\", arrival = \"at-once\" }, request_payload = \"20 B\" }";
     let outcome = go(NARROW_DOWN, rest);
-    assert_eq!((outcome.flows.len(), outcome.summary.unfinished, outcome.summary.born), (40, 0, 20));
+    assert_eq!((outcome.flows.len(), outcome.summary.unfinished, outcome.summary.arrivals), (40, 0, 20));
     each(&outcome, 0, 0, 0);
     each(&outcome, 1, 1, 1);
     assert!((0..20).all(|client| outcome.client(client) == client && outcome.client(20 + client) == client));
@@ -132,14 +132,14 @@ fn a_plain_notification_ends_where_it_is_lost() {
                 [run]\nfor = \"1 h\"";
     let outcome = go(&wide("loss = { kind = \"bernoulli\", rate = \"20 %\" }"), rest);
     let count = |what: fn(&FlowRow) -> u32| rows(&outcome, 1).into_iter().map(what).sum::<u32>();
-    let (born, lost) = (count(|row| row.born), count(|row| row.requests_failed));
+    let (arrivals, lost) = (count(|row| row.arrivals), count(|row| row.requests_failed));
     assert_eq!(count(|row| row.never_finished), 0);
-    assert_eq!((count(|row| row.answered), count(|row| row.delivered)), (born - lost, born - lost));
-    let (mean, spread) = (f64::from(born) * 0.2, (f64::from(born) * 0.16).sqrt());
+    assert_eq!((count(|row| row.answered), count(|row| row.delivered)), (arrivals - lost, arrivals - lost));
+    let (mean, spread) = (f64::from(arrivals) * 0.2, (f64::from(arrivals) * 0.16).sqrt());
     assert!((f64::from(lost) - mean).abs() < 4.0 * spread, "{lost} lost instead of {mean} ± {spread}");
     // One copy each, but for the first, which shows that the client is there.
     let first = count(|row| row.completed);
-    assert_eq!((first, count(|row| row.transmissions) - count(|row| row.retransmissions)), (20, born));
+    assert_eq!((first, count(|row| row.transmissions) - count(|row| row.retransmissions)), (20, arrivals));
     let gone: u64 =
         outcome.links.iter().filter(|row| row.link == "downlink").map(|row| row.dropped_radio_packets).sum();
     assert!(gone >= u64::from(lost));
@@ -153,7 +153,7 @@ fn a_newer_notification_replaces_one_that_waits() {
                 [run]\nfor = \"10 min\"";
     let outcome = go(&wide(""), rest);
     let row = rows(&outcome, 1)[0];
-    assert_eq!((row.born, row.answered, row.requests_failed, row.dropped_source), (50, 20, 30, 30));
+    assert_eq!((row.arrivals, row.answered, row.requests_failed, row.dropped_source), (50, 20, 30, 30));
 }
 
 /// What a client asks does not change when it serves as well, as long as nothing waits.
@@ -183,16 +183,16 @@ fn a_client_asks_and_serves_at_once() {
     assert_eq!(groups, expected);
     for (one, other) in alone.flows.iter().zip(rows(&outcome, 0)) {
         // The registration is a request more.
-        assert_eq!((one.born + 1, one.answered + 1, one.requests_failed), (other.born, other.answered, 0));
+        assert_eq!((one.arrivals + 1, one.answered + 1, one.requests_failed), (other.arrivals, other.answered, 0));
         assert_eq!(other.retransmissions, 0);
     }
     for row in rows(&outcome, 1).into_iter().chain(rows(&outcome, 2)) {
-        assert!(row.born > 500 && row.requests_failed == 0 && row.never_finished <= 1 && row.retransmissions == 0);
+        assert!(row.arrivals > 500 && row.requests_failed == 0 && row.never_finished <= 1 && row.retransmissions == 0);
     }
     assert!(delays(&outcome, "rtt").0 > 16_000);
     // What the clients ask is drawn as if the server were silent.
-    let births = |outcome: &Outcome| outcome.flows.iter().take(10).map(|row| row.born).collect::<Vec<_>>();
-    assert_eq!(births(&alone), births(&outcome).into_iter().map(|born| born - 1).collect::<Vec<_>>());
+    let arrivals = |outcome: &Outcome| outcome.flows.iter().take(10).map(|row| row.arrivals).collect::<Vec<_>>();
+    assert_eq!(arrivals(&alone), arrivals(&outcome).into_iter().map(|arrivals| arrivals - 1).collect::<Vec<_>>());
 }
 
 /// With NSTART 2 a second command leaves while the first is open; with 1 it waits for the end of that.
@@ -242,9 +242,9 @@ fn a_registration_that_is_lost_is_made_again() {
     let outcome = go(&wide("loss = { kind = \"bernoulli\", rate = \"50 %\" }"), rest);
     assert_eq!(outcome.summary.unfinished, 0);
     for row in rows(&outcome, 0) {
-        assert_eq!((row.answered, row.born - row.requests_failed), (1, 1));
+        assert_eq!((row.answered, row.arrivals - row.requests_failed), (1, 1));
     }
     let failed: u32 = rows(&outcome, 0).iter().map(|row| row.requests_failed).sum();
     assert!(failed > 0);
-    assert!(rows(&outcome, 1).iter().all(|row| row.born == 20));
+    assert!(rows(&outcome, 1).iter().all(|row| row.arrivals == 20));
 }

@@ -134,7 +134,7 @@ fn a_loaded_grid_delivers_most_and_repeats_itself() {
     let outcome = go(GRID);
     assert_eq!(outcome, go(GRID));
     let summary = outcome.summary;
-    assert!(summary.born > 300 && summary.delivered * 2 > summary.born, "{summary:?}");
+    assert!(summary.arrivals > 300 && summary.delivered * 2 > summary.arrivals, "{summary:?}");
     let collided: u64 = outcome.nodes.iter().map(|node| node.data_collided).sum();
     let faded: u64 = outcome.nodes.iter().map(|node| node.data_faded).sum();
     assert!(collided > 20 && faded > 100, "{collided} {faded}");

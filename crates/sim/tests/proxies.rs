@@ -159,7 +159,7 @@ fn others_ask_the_server_themselves() {
     let text = proxy("100 ms", "", "nstart = 2") + &clients(7, "token_length = 1\nnstart = 2") + &others;
     let text = text.replace("exchanges = 1\n", "exchanges = 6\n");
     let outcome = go(&text);
-    assert_eq!((outcome.summary.born, outcome.summary.answered), (72, 72));
+    assert_eq!((outcome.summary.arrivals, outcome.summary.answered), (72, 72));
     assert_eq!(row(&outcome).requests, 42);
     assert_eq!(outcome.summary.delivered, 72);
 }

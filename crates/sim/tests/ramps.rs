@@ -22,7 +22,7 @@ fn go(path: &str, group: &str) -> Outcome {
 }
 
 /// When requests left, in seconds.
-fn births(outcome: &Outcome) -> Vec<f64> {
+fn arrivals(outcome: &Outcome) -> Vec<f64> {
     let sent = outcome.packets.iter().filter(|packet| packet.link == "uplink" && packet.event == "enq");
     let mut times: Vec<f64> = sent.map(|packet| packet.t_us as f64 / 1e6).collect();
     times.sort_by(f64::total_cmp);
@@ -42,31 +42,31 @@ fn trapezium(t: f64) -> f64 {
 const TRAPEZIUM: &str =
     "kind = \"ramp\", from = \"0 /s\", to = \"2 /s\", over = \"100 s\", hold = \"50 s\", back = \"100 s\"";
 
-/// The n-th birth is where the integral of the rate is n, but for one share of a birth that is drawn once.
+/// The n-th arrival is where the integral of the rate is n, but for one share of an arrival that is drawn once.
 #[test]
-fn even_births_follow_the_integral_of_the_rate() {
+fn even_arrivals_follow_the_integral_of_the_rate() {
     let outcome = go(EMPTY, &format!("count = 1\nnstart = 1\nworkload = {{ {TRAPEZIUM} }}\n[run]\nfor = \"400 s\""));
     balances(&outcome);
-    let times = births(&outcome);
+    let times = arrivals(&outcome);
     assert_eq!(times.len(), 300, "200 under the slopes, 100 between them, and none once the rate is nought");
     let first = trapezium(times[0]);
     assert!((0.0..1.0).contains(&first), "{first}");
     for (n, &at) in times.iter().enumerate() {
-        // A microsecond of rounding at two a second, summed up over all births before.
+        // A microsecond of rounding at two a second, summed up over all arrivals before.
         let error = trapezium(at) - (first + n as f64);
-        assert!(error.abs() < 2e-6 * (n as f64 + 1.0), "birth {n} at {at} s is off by {error} of a birth");
+        assert!(error.abs() < 2e-6 * (n as f64 + 1.0), "arrival {n} at {at} s is off by {error} of an arrival");
     }
     assert_eq!((outcome.summary.unfinished, outcome.summary.never_finished), (0, 0));
 }
 
-/// Births in each 25 s are Poisson with the integral over them as mean and variance.
+/// Arrivals in each 25 s are Poisson with the integral over them as mean and variance.
 #[test]
-fn independent_births_have_the_rate_as_mean_and_variance() {
+fn independent_arrivals_have_the_rate_as_mean_and_variance() {
     let clients = 400.0;
     let group = format!("count = 400\nworkload = {{ {TRAPEZIUM}, spacing = \"poisson\" }}\n[run]\nfor = \"300 s\"");
     let outcome = go(EMPTY, &group);
     balances(&outcome);
-    let times = births(&outcome);
+    let times = arrivals(&outcome);
     for bin in 0..12 {
         let (from, to) = (f64::from(bin) * 25.0, f64::from(bin + 1) * 25.0);
         let counted = times.iter().filter(|&&at| (from..to).contains(&at)).count() as f64;
@@ -74,8 +74,8 @@ fn independent_births_have_the_rate_as_mean_and_variance() {
         assert!((counted - mean).abs() <= 4.0 * mean.sqrt(), "{from} s to {to} s: {counted} instead of {mean}");
     }
     // The variance of each client's count is 300 as well.
-    let square = |born: u32| (f64::from(born) - 300.0).powi(2);
-    let variance = outcome.flows.iter().map(|row| square(row.born)).sum::<f64>() / clients;
+    let square = |arrivals: u32| (f64::from(arrivals) - 300.0).powi(2);
+    let variance = outcome.flows.iter().map(|row| square(row.arrivals)).sum::<f64>() / clients;
     assert!((variance / 300.0 - 1.0).abs() < 4.0 * (2.0 / clients).sqrt(), "{variance}");
 }
 
@@ -91,8 +91,8 @@ fn a_rising_load_fills_a_queue_as_a_fluid_does() {
     balances(&outcome);
     let service: f64 = 40.0 * 8.0 / 30e3;
     let capacity = 1.0 / service;
-    let born = f64::from(sum(&outcome, |row| row.born));
-    assert!((born - 10_000.0).abs() <= 100.0, "{born}");
+    let arrivals = f64::from(sum(&outcome, |row| row.arrivals));
+    assert!((arrivals - 10_000.0).abs() <= 100.0, "{arrivals}");
     let queue = (200.0 - capacity).powi(2) / 2.0 / 2.0;
     // What had left the link by 100 s is what had come but for the queue.
     let left = outcome.packets.iter().filter(|packet| packet.link == "uplink" && packet.event == "recv");
@@ -109,7 +109,7 @@ fn a_client_that_restarts_goes_on_where_the_ramp_then_is() {
         "count = 1\nworkload = {{ {TRAPEZIUM} }}\n[[timeline]]\nkind = \"restart\"\nat = \"20 s\"\nback = \"60 s\"\n\
          [run]\nfor = \"400 s\""
     );
-    let times = births(&go(EMPTY, &group));
+    let times = arrivals(&go(EMPTY, &group));
     let back = times.iter().copied().find(|&at| at > 20.0).unwrap();
     let after = 300.0 - trapezium(back);
     let left = times.iter().filter(|&&at| at >= back).count() as f64;

@@ -40,8 +40,8 @@ fn a_mesh_with_rpl_joins_delivers_and_repeats_itself() {
     let text = grid("routing = \"rpl\"");
     let outcome = go(&text);
     assert_eq!(outcome, go(&text));
-    let (born, delivered) = (outcome.summary.born, outcome.summary.delivered);
-    assert!((570..=600).contains(&born) && delivered * 10 > born * 8, "{delivered} of {born}");
+    let (arrivals, delivered) = (outcome.summary.arrivals, outcome.summary.delivered);
+    assert!((570..=600).contains(&arrivals) && delivered * 10 > arrivals * 8, "{delivered} of {arrivals}");
     assert!(
         outcome.nodes.iter().all(|node| node.depth < 10 && node.rpl.as_ref().is_some_and(|rpl| rpl.rank >= Some(256)))
     );
@@ -134,7 +134,7 @@ fn a_node_whose_link_gets_bad_moves_to_a_better_parent() {
 fn the_example_loses_a_link_and_goes_on() {
     let outcome = go(include_str!("../../../scenarios/mesh-rpl.toml"));
     let summary = outcome.summary;
-    assert!(summary.born >= 590 && summary.delivered * 10 > summary.born * 7, "{summary:?}");
+    assert!(summary.arrivals >= 590 && summary.delivered * 10 > summary.arrivals * 7, "{summary:?}");
     assert!(outcome.nodes.iter().all(|node| node.depth <= 20), "{:?}", outcome.nodes);
     assert!(sum(&outcome, |rpl| rpl.parent_switches) > 0);
 }
@@ -149,7 +149,7 @@ fn control_traffic_settles_without_data() {
         "routing = { kind = \"rpl\", objective_function = \"of0\", idle_start = \"0 s\", dio_redundancy_constant = 0 }",
     );
     let outcome = go(&text);
-    assert_eq!(outcome.summary.born, 0);
+    assert_eq!(outcome.summary.arrivals, 0);
     for node in &outcome.nodes {
         let rpl = node.rpl.as_deref().unwrap();
         assert!(rpl.dio >= 7 && rpl.dio <= 14 + 7 * rpl.parent_switches, "{node:?}");

@@ -126,7 +126,7 @@ fn what_nobody_acknowledges_and_a_shared_link_refuses_is_lost() {
     let outcomes = together(&sites, 1);
     for outcome in &outcomes {
         let sum = |of: fn(&millpond_sim::FlowRow) -> u32| outcome.flows.iter().map(of).sum::<u32>();
-        assert_eq!(sum(|row| row.born), 150);
+        assert_eq!(sum(|row| row.arrivals), 150);
         assert_eq!(sum(|row| row.answered + row.requests_failed), 150);
     }
     let refused: u64 = outcomes.iter().flat_map(|one| &one.links).map(|link| link.dropped_queue_packets).sum();

@@ -277,7 +277,7 @@ class Measure:
 
 #: In the median the completion time of a client that lost a request is without end. At the 95th percentile that would
 #: ask who lost one client in twenty, which `lost` tells already; there it is left out. Where requests come in a rhythm,
-#: times are those from birth to answer, and `lost` is the share of requests that were not answered.
+#: times are those from arrival to answer, and `lost` is the share of requests that were not answered.
 MEASURES = (
     Measure("median", "median completion time", "s", less=True, ratio=True),
     Measure("p95", "95th percentile of completion times, of clients that lost nothing", "s", less=True, ratio=True),

@@ -1,4 +1,4 @@
-"""Metrics of groups of clients, from the tables `delays`, `reported` and `births`.
+"""Metrics of groups of clients, from the tables `delays`, `reported` and `arrivals`.
 
 How long requests took, when how much was done, and how long an event is felt.
 """
@@ -29,14 +29,14 @@ BURST = 10
 
 _COUNTED: dict[str, What] = {"clients": "clients", "requests": "answered"}
 _DELAYS = {
-    "one_way": ("one_way_delay", "birth of a request to its arrival at the far application", "one-way delay"),
+    "one_way": ("one_way_delay", "arrival of a request to its delivery at the far application", "one-way delay"),
     "crossing": (
         "crossing_time",
         "first copy of a request to its arrival at the far application",
         "time of a crossing",
     ),
-    "answer": ("answer_delay", "birth of a request to its answer", "time to an answer"),
-    "wait": ("waiting_time", "birth of a request to its first copy", "wait for the first copy"),
+    "answer": ("answer_delay", "arrival of a request to its answer", "time to an answer"),
+    "wait": ("waiting_time", "arrival of a request to its first copy", "wait for the first copy"),
     "rtt": ("exchange_time", "first copy of an exchange to its answer", "time of an exchange"),
     "first_wait": ("first_wait", "what each exchange waits after its first copy: RTO_init", "first wait of exchanges"),
     "weak_variation": (
@@ -69,13 +69,13 @@ def _done(share: float, what: What) -> Compute:
 def _settling(measures: Measures, population: Population) -> tuple[Floats, Floats]:
     """How long an event is felt in each run, in s, and whether it ends: NaN without requests before it.
 
-    One that is felt to the end counts with the time that was left of births.
+    One that is felt to the end counts with the time that was left of arrivals.
 
     The smallest s, in whole seconds, from which on those of `SETTLING_WINDOW` seconds are delivered in at most
     `SETTLED` times the mean delay of those that arrived before the event.
     """
     since, delivered, delay, runs = (
-        measures.rows("births", population, name) for name in ("since_us", "delivered", "delay_us", "run")
+        measures.rows("arrivals", population, name) for name in ("since_us", "delivered", "delay_us", "run")
     )
     cell = measures.cell(population)
     wanted = np.arange(cell.first_run, cell.first_run + cell.replications)
@@ -106,7 +106,7 @@ def _event_delay(column: str, measures: Measures, population: Population) -> Flo
     """The mean of this time of what arrived within `BURST` seconds after any event: one value for each run."""
     cell = measures.cell(population)
     since, delivered, delay, runs = (
-        measures.rows("births", population, name) for name in ("since_us", "delivered", column, "run")
+        measures.rows("arrivals", population, name) for name in ("since_us", "delivered", column, "run")
     )
     # a scenario that was read tells times in one unit, without a fraction
     events = [in_units(str(event["at"])) for event in cell.scenario.get("timeline", ())]

@@ -25,7 +25,7 @@ Compute: TypeAlias = "Callable[[Measures, Population], Sample | Floats]"
 _AMOUNTS = ("variance", "count", "total", "max-min", "spread")
 
 _TABLES: dict[Per, tuple[str, ...]] = {
-    "client": ("flows",), "run": ("runs",), "link": ("links",), "group": ("delays", "reported", "births"),
+    "client": ("flows",), "run": ("runs",), "link": ("links",), "group": ("delays", "reported", "arrivals"),
 }  # fmt: skip
 #: How many of a unit make the base unit of a metric.
 UNITS: dict[str, dict[str, float]] = {

@@ -94,7 +94,7 @@ class Outcome:
     unfinished: int
     #: Clients that had nothing to ask: none of the above.
     silent: int
-    born: int | None
+    arrivals: int | None
     answered: int
     failed: int
     never_finished: int | None
@@ -108,7 +108,7 @@ class Outcome:
     @property
     def delivery_ratio(self) -> float | None:
         """Delivered over arrived; None if it was not counted."""
-        return self.delivered / self.born if self.delivered is not None and self.born else None
+        return self.delivered / self.arrivals if self.delivered is not None and self.arrivals else None
 
 
 class _Part(NamedTuple):
@@ -175,14 +175,14 @@ class Reported:
     def outcome(self, cell: Cell, group: Group | None = None) -> Outcome:
         """What became of the clients and of their requests."""
         flows, asked = self._flows, _listed(cell, group)
-        if flows.has("born"):
+        if flows.has("arrivals"):
             failed, left = flows.of(cell, asked, "requests_failed"), flows.of(cell, asked, "never_finished")
-            answered, born = flows.of(cell, asked, "answered"), flows.of(cell, asked, "born")
+            answered, arrivals = flows.of(cell, asked, "answered"), flows.of(cell, asked, "arrivals")
             delivered = int(flows.of(cell, asked, "delivered").sum())
             ended = np.isfinite(flows.of(cell, asked, "done_us"))
-            silent = ended & (born == 0)
-            complete, unfinished = ended & (answered == born) & ~silent, (left > 0) | ~ended
-            counts: tuple[int | None, ...] = int(born.sum()), int(left.sum()), delivered
+            silent = ended & (arrivals == 0)
+            complete, unfinished = ended & (answered == arrivals) & ~silent, (left > 0) | ~ended
+            counts: tuple[int | None, ...] = int(arrivals.sum()), int(left.sum()), delivered
         else:
             failed, answered = flows.of(cell, asked, "failed"), flows.of(cell, asked, "completed")
             ended = np.isfinite(flows.of(cell, asked, "fct_us"))
@@ -195,7 +195,7 @@ class Reported:
             lost=int((failed > 0).sum()),
             unfinished=int(unfinished.sum()),
             silent=int(silent.sum()),
-            born=counts[0],
+            arrivals=counts[0],
             answered=int(np.nansum(answered)),
             failed=int(np.nansum(failed)),
             never_finished=counts[1],
@@ -233,18 +233,18 @@ class Reported:
         """Whether each client's own end says it: every request belongs to the start, none to everyday traffic."""
         if self._counted is None:
             return True
-        if event != 0 or self.events(cell) != (0,) or not self._flows.has("born"):
+        if event != 0 or self.events(cell) != (0,) or not self._flows.has("arrivals"):
             return False
         runs, group, of = (self._counted.of(cell, groups, name) for name in ("run", "group", "of"))
         begun = of[_changes(runs) | _changes(group)].sum()
-        return bool(begun == self._flows.of(cell, groups, "born").sum())
+        return bool(begun == self._flows.of(cell, groups, "arrivals").sum())
 
     def _from_clients(self, cell: Cell, groups: Sequence[Group]) -> Course:
         """From when each client had everything: never if it lacks an answer; none of those that asked nothing."""
         flows = self._flows
-        if flows.has("born"):
-            ends, born = flows.of(cell, groups, "done_us"), flows.of(cell, groups, "born")
-            whole, silent = flows.of(cell, groups, "answered") == born, np.isfinite(ends) & (born == 0)
+        if flows.has("arrivals"):
+            ends, arrivals = flows.of(cell, groups, "done_us"), flows.of(cell, groups, "arrivals")
+            whole, silent = flows.of(cell, groups, "answered") == arrivals, np.isfinite(ends) & (arrivals == 0)
         else:
             ends = flows.of(cell, groups, "first_send_us") + flows.of(cell, groups, "fct_us")
             whole, silent = flows.of(cell, groups, "failed") == 0, np.zeros(ends.size, dtype=bool)

@@ -57,13 +57,13 @@ def _lost(measures: Measures, population: Population) -> Floats:
 
 def _unfinished(measures: Measures, population: Population) -> Floats:
     done = clients.column("done_us")(measures, population)
-    return _of_asking(measures, population, clients.column("born")(measures, population), np.isnan(done))
+    return _of_asking(measures, population, clients.column("arrivals")(measures, population), np.isnan(done))
 
 
 def _of_asking(measures: Measures, population: Population, known: Floats, values: NDArray[np.bool_]) -> Floats:
     """The values of clients that had something to ask; NaN for others, and where it was not kept."""
-    born, done = (clients.column(name)(measures, population) for name in ("born", "done_us"))
-    silent = np.isfinite(done) & (born == 0)
+    arrivals, done = (clients.column(name)(measures, population) for name in ("arrivals", "done_us"))
+    silent = np.isfinite(done) & (arrivals == 0)
     return np.where(np.isnan(known) | silent, np.nan, values.astype(np.float64))
 
 
@@ -121,9 +121,9 @@ METRICS = (
     Metric("unfinished", "flows", "run", "mean", "clients with more to ask, or a request open, when the run ended",
            _column("unfinished"), "less"),
     Metric("requests_answered", "1", "run", "mean", "of the requests of all clients of a run those that were answered",
-           clients.ratio(_column("answered"), _column("born")), "more", "requests of a run answered"),
+           clients.ratio(_column("answered"), _column("arrivals")), "more", "requests of a run answered"),
     Metric("requests_delivered", "1", "run", "mean", "of a run's requests those that reached the far application",
-           clients.ratio(_column("delivered"), _column("born")), "more", "requests of a run delivered"),
+           clients.ratio(_column("delivered"), _column("arrivals")), "more", "requests of a run delivered"),
     Metric("complete_clients", "1", "run", "mean",
            "of the clients that asked something those of which every request was answered",
            _each(_mean, _complete), "more", "clients complete", table="flows"),
@@ -140,7 +140,7 @@ METRICS = (
            table="flows"),
     Metric("packet_delivery_ratio", "1", "run", "mean",
            "of all requests of a run those that reached the far application (CoCoA+, Betzler et al. 2015, section 4)",
-           _each(_of_all, clients.column("delivered"), clients.column("born")), "more",
+           _each(_of_all, clients.column("delivered"), clients.column("arrivals")), "more",
            "requests delivered", table="flows"),
     Metric("carried_load", "bit/s", "run", "mean",
            "the same share of the load that the plan's factor offered_kbps says is offered", _carried_load, "more",

@@ -21,7 +21,7 @@ USUAL = (
 )  # fmt: skip
 
 #: What became of the requests, as counts.
-REQUESTS = ("born", "answered", "failed", "never_finished", "delivered")
+REQUESTS = ("arrivals", "answered", "failed", "never_finished", "delivered")
 
 
 def rows(measures: Measures) -> list[dict[str, Any]]:

@@ -27,7 +27,7 @@ __all__ = [
 ]  # fmt: skip
 
 #: The tables that grow with clients and seconds, not with sites.
-CLIENT_BY_CLIENT = ("flows", "births")
+CLIENT_BY_CLIENT = ("flows", "arrivals")
 #: How an error begins that blames a key.
 _UNKNOWN_KEY = re.compile(r": unknown key `([^`]+)`")
 #: A time as it is written.

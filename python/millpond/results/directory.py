@@ -12,7 +12,7 @@ Layout of a finished directory:
     links.parquet       one row per link of a run
     reported.parquet    what was done by when after an event, per run and client group
     delays.parquet      how long requests and exchanges took, as distributions, per run and client group
-    births.parquet      requests by the second of their birth, per run and client group, where there is a timeline
+    arrivals.parquet    requests by the second of their arrival, per run and client group, where there is a timeline
     queue_trace.parquet, share_trace.parquet, rto_trace.parquet, ...    traced runs only
     study/              the plan, its scenarios, published figures and claims as they were used
     live/               runs of real programs beside the simulated ones, a file each, if there were any
@@ -46,7 +46,9 @@ TABLES = ("cells", "groups", "runs", "flows", "histogram", "evidence", "links")
 #: The tables only traced runs have.
 TRACES = ("queue_trace", "share_trace", "sent_trace", "rto_trace", "packets", "exchanges", "tcp_trace", "frames")
 
-#: What nothing can be read without.
+#: Tables and columns by the names that earlier versions gave them.
+EARLIER = {"births": "arrivals", "born": "arrivals"}
+
 #: What every manifest says, and of what kind it is.
 _NEEDED: Mapping[str, Any] = {
     "cells": list[dict[str, Any]],
@@ -252,7 +254,7 @@ class Results:
 
     def has(self, name: str) -> bool:
         """Whether the results hold this table (traces are only there if asked for)."""
-        return any(f"{name}.parquet" in manifest["files"] for _, manifest in self.folders)
+        return any(file_of(manifest, name) in manifest["files"] for _, manifest in self.folders)
 
     def table(self, name: str) -> pa.Table:
         """The table `name` (`runs`, `flows`, `histogram`, `links`, `queue_trace`, ...), rows in the order of runs."""
@@ -276,12 +278,18 @@ class Results:
         """The files of a table, one of each shard that has it. Raises `MillpondError` if there is none."""
         if not self.has(name):
             raise MillpondError(f"{self.directory}: these results hold no table {name!r}")
-        named = f"{name}.parquet"
-        return [folder / named for folder, manifest in self.folders if named in manifest["files"]]
+        named = [(folder, manifest["files"], file_of(manifest, name)) for folder, manifest in self.folders]
+        return [folder / file for folder, files, file in named if file in files]
 
     def _is_held(self, name: str) -> bool:
         """Whether the whole table is in memory, or has to be: the rows of several shards are put in order together."""
         return name in self._tables or len(self.files(name)) > 1
+
+
+def file_of(manifest: Mapping[str, Any], table: str) -> str:
+    """The file that a directory has for a table, if it has any, by the name that its version gave it."""
+    written: dict[str | None, str] = {EARLIER.get(file.removesuffix(".parquet")): file for file in manifest["files"]}
+    return written.get(table, f"{table}.parquet")
 
 
 def check_whole(directory: Path, manifest: Mapping[str, Any]) -> None:
@@ -363,14 +371,25 @@ def read_table(
         if not only:
             told = pq.read_metadata(file)
             check_values(file, told.num_rows, told.num_columns if columns is None else len(columns))
-        return pq.read_table(file, filters=only, columns=columns)
+        wanted = None if columns is None else as_written(pq.read_schema(file).names, columns)
+        return as_named(pq.read_table(file, filters=only, columns=wanted))
 
 
 def read_names(file: Path) -> list[str]:
     """The names of a Parquet file's columns. Errors as for `read_table`."""
     with _readable(file):
-        names: list[str] = pq.read_schema(file).names
-        return names
+        return [EARLIER.get(name, name) for name in pq.read_schema(file).names]
+
+
+def as_written(names: Sequence[str], wanted: Sequence[str]) -> list[str]:
+    """What a file with columns of these names calls those that are wanted."""
+    written = {EARLIER.get(name, name): name for name in names}
+    return [written.get(name, name) for name in wanted]
+
+
+def as_named(table: pa.Table) -> pa.Table:
+    """The table with today's names of its columns."""
+    return table.rename_columns([EARLIER.get(name, name) for name in table.column_names])
 
 
 @contextmanager

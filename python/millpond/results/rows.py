@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from millpond.errors import MillpondError
-from millpond.results.directory import Cell, Results, in_order
+from millpond.results.directory import Cell, Results, as_named, as_written, file_of, in_order
 
 Column = NDArray[np.generic]
 
@@ -44,7 +44,7 @@ class TableRows:
     def __init__(self, results: Results, name: str) -> None:
         self._results, self._name = results, name
         self.names = frozenset(results.columns(name) if results.has(name) else ())
-        kept = [manifest["files"].get(f"{name}.parquet", {}) for _, manifest in results.folders]
+        kept = [manifest["files"].get(file_of(manifest, name), {}) for _, manifest in results.folders]
         rows = sum(int(file.get("rows", 0)) for file in kept)
         #: The files that columns are read from a stretch at a time; none of a small table, which is read whole.
         self._files: list[Path] = results.files(name) if rows > LARGE_ROWS and not results.is_in_memory else []
@@ -127,7 +127,8 @@ class TableRows:
                         for number in range(told.num_row_groups)
                         if _overlaps(told.row_group(number).column(place).statistics, block)
                     ]
-                    part = opened.read_row_groups(chosen, columns=list(dict.fromkeys(("run", *columns))))
+                    wanted = as_written(opened.schema_arrow.names, list(dict.fromkeys(("run", *columns))))
+                    part = as_named(opened.read_row_groups(chosen, columns=wanted))
             except (pa.ArrowException, OSError) as error:
                 why = str(error).splitlines()[0]
                 raise MillpondError(f"{file}: cannot be read: {why}: run the study again") from None

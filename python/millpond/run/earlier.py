@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from millpond.errors import UsageError
 from millpond.plan.program import Program
-from millpond.results.directory import TRACES, Cell, Results
+from millpond.results.directory import EARLIER, TRACES, Cell, Results
 from millpond.results.provenance import engine_digest
 from millpond.run.jobs import Done, Job
 
@@ -44,7 +44,8 @@ def taken(program: Program, jobs: Sequence[Job], results: Results) -> Done:
         run = cell.first_run + seeds.index(job.seed) if job.seed in seeds else -1
         if run in there and (not job.traced or (same_trace and run in traced)):
             found[job.run] = run
-    names = [name.removesuffix(".parquet") for _, part in results.folders for name in part["files"]]
+    files = [file.removesuffix(".parquet") for _, part in results.folders for file in part["files"]]
+    names = [EARLIER.get(file, file) for file in files]
     wanted = [name for name in dict.fromkeys(names) if name not in (*_OF_PLAN, *program.dropped)]
     traces = {job.run for job in jobs if job.traced}
     tables = {}

@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from millpond import _engine
 from millpond.controllers.own import OwnControllers
 from millpond.errors import MillpondError, UsageError
 from millpond.plan import scenario as scenarios
 from millpond.plan.plan import Trace
-from millpond.results.directory import Cell, Results, check_whole
+from millpond.results.directory import Cell, Results, check_whole, read_table
 from millpond.results.provenance import digest
 from millpond.results.store import joined
 from millpond.run import possible
@@ -71,7 +70,7 @@ def runs_again(directory: Path, manifest: Mapping[str, Any], sample: int = SAMPL
                     f"{directory}: {name} has no column {sorted(unknown)[0]!r}, another build of this version made it: "
                     "verify with that build, or run it again"
                 )
-            if not table.equals(_kept(directory / f"{name}.parquet", run, table.column_names)):
+            if not table.equals(read_table(results.files(name)[0], [("run", "=", run)], table.column_names)):
                 raise MillpondError(f"{directory}: run {run} ({cell.id}) gave other rows of {name} than were kept")
     for name, files in own.code.items():
         if manifest["controllers"].get(name) != files:
@@ -98,7 +97,3 @@ def _tables(results: Results, cell: Cell, run: int, own: OwnControllers) -> dict
         made["runs"] = made["runs"].drop_columns(["wall_us"])
         return made
     raise MillpondError(f"{results.directory}: run {run} ({cell.id}) was stopped")
-
-
-def _kept(file: Path, run: int, columns: list[str]) -> pa.Table:
-    return pq.read_table(file, columns=columns, filters=[("run", "=", run)])

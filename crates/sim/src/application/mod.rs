@@ -142,7 +142,7 @@ impl Application {
             if let Some(due) = waiting.and_then(|waiting| waiting.pop_front()) {
                 return self.ask(due, profile, draws);
             }
-            let Some(due) = self.birth(now, profile, draws, ledger) else { break };
+            let Some(due) = self.arrival(now, profile, draws, ledger) else { break };
             if may_ask {
                 return self.ask(due, profile, draws);
             }
@@ -176,7 +176,7 @@ impl Application {
     }
 
     /// The next request that arrives at or before `now`.
-    fn birth(&mut self, now: Instant, profile: &ClientProfile<'_>, draws: Draws, ledger: &mut Ledger) -> Option<Due> {
+    fn arrival(&mut self, now: Instant, profile: &ClientProfile<'_>, draws: Draws, ledger: &mut Ledger) -> Option<Due> {
         if self.wakes > now {
             return None;
         }
@@ -194,7 +194,7 @@ impl Application {
         let event = source.event();
         let (number, nth) = source.take(&profile.plans[index], draws);
         self.look(profile, draws);
-        Some(Due { request: ledger.born(draws.flow, index as u8, event, at), number, nth, source: index as u8 })
+        Some(Due { request: ledger.arrival(draws.flow, index as u8, event, at), number, nth, source: index as u8 })
     }
 
     /// Its client starts, if it is time.
@@ -220,7 +220,7 @@ impl Application {
         self.look(profile, draws);
         // One that is made anew is for no event.
         let event = if self.first_send == Instant::NEVER { profile.first_event } else { NO_EVENT };
-        let request = ledger.born(draws.flow, REGISTRATION, event, now);
+        let request = ledger.arrival(draws.flow, REGISTRATION, event, now);
         Due { request, number: 0, nth: 0, source: REGISTRATION }
     }
 
@@ -232,9 +232,9 @@ impl Application {
         } else if self.is_started() && self.registration == Registration::Wanted {
             Instant::ORIGIN
         } else if self.is_started() {
-            let born = self.sources.iter().map(Source::next).min().unwrap_or(Instant::NEVER);
+            let arrival = self.sources.iter().map(Source::next).min().unwrap_or(Instant::NEVER);
             // A rhythm that meets the end of the run would leave a request there that nobody can answer.
-            if born == profile.end { Instant::from_micros(born.as_micros().saturating_add(1)) } else { born }
+            if arrival == profile.end { Instant::from_micros(arrival.as_micros().saturating_add(1)) } else { arrival }
         } else {
             Self::start(profile, draws)
         };

@@ -11,7 +11,7 @@ pub(super) struct Account {
     pub(super) group: u32,
     /// Its newest exchange on record.
     pub(super) newest: u32,
-    pub(super) born: u32,
+    pub(super) arrivals: u32,
     pub(super) answered: u32,
     pub(super) requests_failed: u32,
     pub(super) delivered: u32,
@@ -32,7 +32,7 @@ impl Account {
         Self {
             group,
             newest: NOWHERE,
-            born: 0,
+            arrivals: 0,
             answered: 0,
             requests_failed: 0,
             delivered: 0,
@@ -85,10 +85,10 @@ impl Account {
         row.rtt_strong_mean_us = mean(self.rtt_strong_sum, self.strong_samples);
         row.first_wait_mean_us = mean(self.first_wait_sum, self.begun);
         row.first_wait_median_us = waits.get_mut(..self.begun as usize).and_then(median);
-        row.born = self.born;
+        row.arrivals = self.arrivals;
         row.answered = self.answered;
         row.requests_failed = self.requests_failed;
-        row.never_finished = self.born - self.answered - self.requests_failed;
+        row.never_finished = self.arrivals - self.answered - self.requests_failed;
         row.delivered = self.delivered;
     }
 }

@@ -152,7 +152,7 @@ impl Ledger {
         if request.counts {
             let group = self.accounts.get(tag.flow as usize).map_or(0, |account| account.group);
             if is_first {
-                self.totals.took(group, Kind::Wait, tag.sent, request.born);
+                self.totals.took(group, Kind::Wait, tag.sent, request.arrival);
             }
             if wait > Span::ZERO {
                 self.totals.kept(group, Kind::FirstWait, wait);
@@ -178,10 +178,10 @@ impl Ledger {
             && let Some(account) = self.accounts.get_mut(tag.flow as usize)
         {
             account.delivered += 1;
-            self.totals.took(account.group, Kind::OneWay, now, request.born);
+            self.totals.took(account.group, Kind::OneWay, now, request.arrival);
             self.totals.took(account.group, Kind::Crossing, now, request.first_send);
-            if let Some(births) = &mut self.births {
-                births.delivered(account.group, request.born, request.first_send, now);
+            if let Some(arrivals) = &mut self.arrivals {
+                arrivals.delivered(account.group, request.arrival, request.first_send, now);
             }
         }
     }

@@ -9,7 +9,7 @@
 //! takes the same memory however many exchanges it makes.
 
 mod account;
-mod births;
+mod arrivals;
 mod exchanges;
 mod histogram;
 mod index;
@@ -23,13 +23,13 @@ use std::collections::BTreeMap;
 
 use millpond_control::Instant;
 
-use crate::outcome::{BirthRow, DelayRow, ExchangeRow, FlowRow, HistogramRow, ReportedRow};
+use crate::outcome::{ArrivalRow, DelayRow, ExchangeRow, FlowRow, HistogramRow, ReportedRow};
 
 pub(crate) use slab::Slab;
 pub(crate) use tag::Tag;
 
 use account::Account;
-use births::Births;
+use arrivals::Arrivals;
 use index::Index;
 use record::Record;
 use slab::NOWHERE;
@@ -46,7 +46,7 @@ const NONE: u8 = u8::MAX;
 /// One request that has not ended, or of which exchanges are on record.
 #[derive(Clone, Copy, Debug)]
 struct Request {
-    born: Instant,
+    arrival: Instant,
     first_send: Instant,
     flow: u32,
     /// Exchanges of it on record, and one for itself while it is open.
@@ -75,8 +75,8 @@ pub(crate) struct Ledger {
     refused: BTreeMap<u32, u32>,
     /// Every exchange, if asked for.
     kept: Option<Vec<ExchangeRow>>,
-    /// Requests by their second of birth, if anything happens meanwhile.
-    births: Option<Births>,
+    /// Requests by their second of arrival, if anything happens meanwhile.
+    arrivals: Option<Arrivals>,
     /// What arrives before this is not counted.
     warm_up: Instant,
 }
@@ -109,43 +109,43 @@ impl Ledger {
             kept_waits,
             refused: BTreeMap::new(),
             kept: keeps.then(Vec::new),
-            births: None,
+            arrivals: None,
             warm_up,
             accounts,
         }
     }
 
-    /// Requests are counted by their second of birth as well, from this event on and back.
+    /// Requests are counted by their second of arrival as well, from this event on and back.
     #[must_use]
-    pub(crate) fn with_births(mut self, groups: usize, event: Instant) -> Self {
-        self.births = Some(Births::new(groups, event));
+    pub(crate) fn with_arrivals(mut self, groups: usize, event: Instant) -> Self {
+        self.arrivals = Some(Arrivals::new(groups, event));
         self
     }
 
     /// An application hands over a request for an event, or for none.
-    pub(crate) fn born(&mut self, flow: u32, source: u8, event: u16, now: Instant) -> u32 {
+    pub(crate) fn arrival(&mut self, flow: u32, source: u8, event: u16, now: Instant) -> u32 {
         let counts = now >= self.warm_up;
         if counts && let Some(account) = self.accounts.get_mut(flow as usize) {
-            account.born += 1;
-            if let Some(births) = &mut self.births {
-                births.born(account.group, now);
+            account.arrivals += 1;
+            if let Some(arrivals) = &mut self.arrivals {
+                arrivals.arrival(account.group, now);
             }
             if event != NO_EVENT {
-                self.totals.reported(account.group, event).born();
+                self.totals.reported(account.group, event).arrival();
             }
         }
         let request =
-            Request { born: now, first_send: Instant::NEVER, flow, held: 1, source, event, arrived: false, counts };
+            Request { arrival: now, first_send: Instant::NEVER, flow, held: 1, source, event, arrived: false, counts };
         self.requests.put(request)
     }
 
     /// A request ended: where it came from. `since` says when each event was, the first being the start of the run.
     pub(crate) fn ended(&mut self, request: u32, answered: bool, now: Instant, since: &[Instant]) -> u8 {
-        let Some(&Request { born, flow, source, event, counts, .. }) = self.requests.get(request) else { return 0 };
+        let Some(&Request { arrival, flow, source, event, counts, .. }) = self.requests.get(request) else { return 0 };
         if counts && let Some(account) = self.accounts.get_mut(flow as usize) {
             if answered {
                 account.answered += 1;
-                self.totals.took(account.group, Kind::Answer, now, born);
+                self.totals.took(account.group, Kind::Answer, now, arrival);
                 if let Some(&since) = since.get(usize::from(event)) {
                     self.totals.reported(account.group, event).answered(span(now, since));
                 }
@@ -203,8 +203,8 @@ impl Ledger {
     }
 
     /// What became of the requests of each second, if they were counted so.
-    pub(crate) fn births(&self) -> Vec<BirthRow> {
-        self.births.as_ref().map_or_else(Vec::new, Births::rows)
+    pub(crate) fn arrivals(&self) -> Vec<ArrivalRow> {
+        self.arrivals.as_ref().map_or_else(Vec::new, Arrivals::rows)
     }
 
     /// What was done by when; `clients` says how many there are in each group.

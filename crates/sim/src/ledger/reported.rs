@@ -13,7 +13,7 @@ const KEPT: usize = 1_024;
 pub(crate) struct Reported {
     /// Time since the event, requests answered and clients completed then.
     times: Vec<(u64, u64, u64)>,
-    born: u64,
+    arrivals: u64,
     clients: u32,
     fineness: Option<u32>,
 }
@@ -21,8 +21,8 @@ pub(crate) struct Reported {
 impl Reported {
     /// A request arrived for this event.
     #[inline]
-    pub(crate) fn born(&mut self) {
-        self.born += 1;
+    pub(crate) fn arrival(&mut self) {
+        self.arrivals += 1;
     }
 
     /// A request was answered, so long after the event.
@@ -79,7 +79,7 @@ impl Reported {
 
     /// The rows of one group and event; `clients_of` clients there are.
     pub(crate) fn rows(&mut self, group: u32, event: u32, clients_of: u32) -> Vec<ReportedRow> {
-        if self.born == 0 {
+        if self.arrivals == 0 {
             return Vec::new();
         }
         self.gather();
@@ -87,12 +87,12 @@ impl Reported {
         let row = |&(t_us, more, completed): &(u64, u64, u64)| {
             answered += more;
             clients += completed;
-            ReportedRow { group, event, t_us, answered, clients: clients as u32, of: self.born, clients_of }
+            ReportedRow { group, event, t_us, answered, clients: clients as u32, of: self.arrivals, clients_of }
         };
         let mut rows: Vec<_> = self.times.iter().map(row).collect();
         if rows.is_empty() {
             // Nothing was answered: that is told as well.
-            rows.push(ReportedRow { group, event, t_us: 0, answered: 0, clients: 0, of: self.born, clients_of });
+            rows.push(ReportedRow { group, event, t_us: 0, answered: 0, clients: 0, of: self.arrivals, clients_of });
         }
         rows
     }
@@ -106,13 +106,13 @@ mod tests {
     fn rows_are_few_and_end_with_the_totals() {
         let mut reported = Reported::default();
         for n in 0..100_000_u64 {
-            reported.born();
+            reported.arrival();
             reported.answered(n * 997);
             if n % 10 == 0 {
                 reported.completed(n * 997);
             }
         }
-        reported.born();
+        reported.arrival();
         let rows = reported.rows(3, 1, 20_000);
         assert!(rows.len() <= MOST_ROWS, "{} rows", rows.len());
         assert!(reported.times.capacity() <= 2 * KEPT);
@@ -131,7 +131,7 @@ mod tests {
     fn few_answers_are_told_to_within_a_64th() {
         let mut reported = Reported::default();
         for at in [660_130, 1_320_260] {
-            reported.born();
+            reported.arrival();
             reported.answered(at);
         }
         let rows = reported.rows(0, 0, 1);

@@ -18,7 +18,7 @@ fn ledger(exchanges: &[u64]) -> Ledger {
 
 /// A request with one exchange of which the first copy left.
 fn begin(ledger: &mut Ledger, exchange: u32, first_batch: bool) -> u32 {
-    let request = ledger.born(0, 0, 0, Instant::ORIGIN);
+    let request = ledger.arrival(0, 0, 0, Instant::ORIGIN);
     ledger.begin(0, exchange, request, None, first_batch);
     request
 }
@@ -83,7 +83,7 @@ fn every_request_ends_in_one_way() {
     let since = [Instant::ORIGIN];
     let answered = begin(&mut ledger, 0, true);
     let (failed, open) = (begin(&mut ledger, 1, true), begin(&mut ledger, 2, true));
-    let refused = ledger.born(0, 0, 0, Instant::ORIGIN);
+    let refused = ledger.arrival(0, 0, 0, Instant::ORIGIN);
     for exchange in 0..3 {
         ledger.sent(&tag(exchange, 0, 1), WAIT);
         ledger.delivered(&tag(exchange, 0, 1), at(5));
@@ -99,7 +99,7 @@ fn every_request_ends_in_one_way() {
     assert_ne!(open, refused);
     ledger.close();
     let row = row(&mut ledger);
-    assert_eq!((row.born, row.answered, row.requests_failed, row.never_finished), (4, 1, 2, 1));
+    assert_eq!((row.arrivals, row.answered, row.requests_failed, row.never_finished), (4, 1, 2, 1));
     assert_eq!((row.delivered, row.dropped_source, row.completed, row.exchanges_failed), (3, 1, 1, 1));
     // A bin ends up to 1/64 above the two seconds that are in it.
     let delays: Vec<_> = ledger.delays().iter().map(|row| (row.kind, row.upper_us, row.count)).collect();
@@ -123,7 +123,7 @@ fn every_request_ends_in_one_way() {
 fn what_is_born_in_the_warm_up_does_not_count() {
     let mut ledger = Ledger::new([(0, Some(9))].into_iter(), 1, true, at(100));
     for (exchange, time) in [(0, 99), (1, 100)] {
-        let request = ledger.born(0, 0, 0, at(time));
+        let request = ledger.arrival(0, 0, 0, at(time));
         ledger.begin(0, exchange, request, None, true);
         ledger.sent(&tag(exchange, 0, time), WAIT);
         ledger.delivered(&tag(exchange, 0, time), at(time + 5));
@@ -132,7 +132,7 @@ fn what_is_born_in_the_warm_up_does_not_count() {
         ledger.ended(request, true, at(time + 10), &[Instant::ORIGIN]);
     }
     let row = row(&mut ledger);
-    assert_eq!((row.born, row.answered, row.delivered, row.completed, row.transmissions), (1, 1, 1, 1, 1));
+    assert_eq!((row.arrivals, row.answered, row.delivered, row.completed, row.transmissions), (1, 1, 1, 1, 1));
     assert!(ledger.delays().iter().all(|row| row.count == 1));
     // A trace has all.
     assert_eq!(ledger.rows().len(), 2);
@@ -189,21 +189,21 @@ fn first_waits_of_many_exchanges_are_not_kept() {
 }
 
 #[test]
-fn requests_are_told_by_the_second_of_their_birth_counted_from_the_event() {
-    let mut ledger = ledger(&[4]).with_births(1, at(2_500_000));
-    for (exchange, born, arrives) in [(0, 400_000, 900_000), (1, 2_499_999, 2_600_000), (2, 2_500_000, 9_500_000)] {
-        let request = ledger.born(0, 0, NO_EVENT, at(born));
+fn requests_are_told_by_the_second_of_their_arrival_counted_from_the_event() {
+    let mut ledger = ledger(&[4]).with_arrivals(1, at(2_500_000));
+    for (exchange, arrival, arrives) in [(0, 400_000, 900_000), (1, 2_499_999, 2_600_000), (2, 2_500_000, 9_500_000)] {
+        let request = ledger.arrival(0, 0, NO_EVENT, at(arrival));
         ledger.begin(0, exchange, request, None, false);
-        ledger.sent(&tag(exchange, 0, born + 1_000), WAIT);
-        ledger.delivered(&tag(exchange, 0, born), at(arrives));
+        ledger.sent(&tag(exchange, 0, arrival + 1_000), WAIT);
+        ledger.delivered(&tag(exchange, 0, arrival), at(arrives));
     }
-    ledger.born(0, 0, NO_EVENT, at(3_499_999));
-    let row = |since_us, born, delivered, delay_us| {
+    ledger.arrival(0, 0, NO_EVENT, at(3_499_999));
+    let row = |since_us, arrivals, delivered, delay_us| {
         let crossing_us = delay_us - 1_000 * delivered;
-        BirthRow { group: 0, since_us, born, delivered, delay_us, crossing_us }
+        ArrivalRow { group: 0, since_us, arrivals, delivered, delay_us, crossing_us }
     };
     let told = [row(-3_000_000, 1, 1, 500_000), row(-1_000_000, 1, 1, 100_001), row(0, 2, 1, 7_000_000)];
-    assert_eq!(ledger.births(), told);
+    assert_eq!(ledger.arrivals(), told);
 }
 
 #[test]
@@ -212,7 +212,7 @@ fn exchanges_of_a_client_that_has_many_are_found_as_those_of_one_that_has_few() 
     const COUNT: u32 = 4 * index::MANY as u32;
     let mut ledger = ledger(&[u64::from(COUNT)]);
     for number in 0..COUNT {
-        let request = ledger.born(0, 0, 0, Instant::ORIGIN);
+        let request = ledger.arrival(0, 0, 0, Instant::ORIGIN);
         ledger.begin(0, number, request, None, true);
     }
     for number in 0..COUNT {

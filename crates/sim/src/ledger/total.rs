@@ -8,13 +8,13 @@ use crate::outcome::{DelayRow, HistogramRow, ReportedRow};
 /// What a time was taken of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// From the birth of a request to its first arrival at the application at its far side.
+    /// From the arrival of a request to its delivery to the application at the far side.
     OneWay,
     /// From the first copy of a request to its first arrival at the application at its far side.
     Crossing,
-    /// From the birth of a request to its answer.
+    /// From the arrival of a request to its answer.
     Answer,
-    /// From the birth of a request until its first copy left.
+    /// From the arrival of a request until its first copy left.
     Wait,
     /// From the first copy of an exchange to its answer.
     Rtt,

@@ -8,7 +8,7 @@ use millpond_control::Instant;
 
 pub(crate) use network::Books;
 pub use network::{AccessRow, CrossRow, LinkRow, NodeRow, ProxyRow, RelayRow, RplRow, WifiRow};
-pub use requests::{BirthRow, DelayRow, EvidenceRow, FlowRow, HistogramRow, ReportedRow, TcpCounts};
+pub use requests::{ArrivalRow, DelayRow, EvidenceRow, FlowRow, HistogramRow, ReportedRow, TcpCounts};
 pub use traces::{ExchangeRow, FrameEvent, PacketEvent, QueueSample, SentSample, ShareSample, TcpSample, TimerSample};
 
 /// The results of one run.
@@ -43,7 +43,7 @@ pub struct Outcome {
     /// How long requests and exchanges took.
     pub delays: Vec<DelayRow>,
     /// What became of the requests of each second before and after the first event; of a run with a timeline only.
-    pub births: Vec<BirthRow>,
+    pub arrivals: Vec<ArrivalRow>,
     /// Queue over time, if asked for.
     pub queue_trace: Vec<QueueSample>,
     /// Carried and useful bytes over time, if asked for.
@@ -92,7 +92,7 @@ pub struct Summary {
     /// Clients of which a request failed.
     pub clients_lost: u32,
     /// Requests that arrived: answered, failed and never finished ones.
-    pub born: u64,
+    pub arrivals: u64,
     /// Requests that were answered.
     pub answered: u64,
     /// Requests that their clients gave up, or that the full queue of their own application refused.
@@ -118,9 +118,9 @@ impl Summary {
             makespan_us: end.checked_sub(first).filter(|_| unfinished == 0),
             flows: flows.len() as u32,
             unfinished,
-            clients_complete: count(|row| row.done_us.is_some() && row.requests_failed == 0 && row.born > 0),
+            clients_complete: count(|row| row.done_us.is_some() && row.requests_failed == 0 && row.arrivals > 0),
             clients_lost: count(|row| row.requests_failed > 0),
-            born: sum(|row| row.born),
+            arrivals: sum(|row| row.arrivals),
             answered: sum(|row| row.answered),
             failed: sum(|row| row.requests_failed),
             never_finished: sum(|row| row.never_finished),

@@ -47,7 +47,7 @@ pub struct FlowRow {
     /// Packets for it that a radio lost.
     pub dropped_radio: u32,
     /// Requests that its application handed over: answered, failed and never finished ones.
-    pub born: u32,
+    pub arrivals: u32,
     /// Requests that were answered.
     pub answered: u32,
     /// Requests that it gave up, or that the full queue of its application refused.
@@ -126,8 +126,8 @@ pub struct ReportedRow {
 pub struct DelayRow {
     /// Number of the group in the scenario.
     pub group: u32,
-    /// `one_way` (birth of a request to its arrival at the far application), `crossing` (its first copy to that), `answer`
-    /// (birth to answer), `wait` (birth to first copy), `rtt` (first copy of an exchange to its answer), `first_wait` (for an answer after the first copy of
+    /// `one_way` (arrival of a request to its delivery at the far end), `crossing` (its first copy to that), `answer`
+    /// (arrival to answer), `wait` (arrival to first copy), `rtt` (first copy of an exchange to its answer), `first_wait` (for an answer after the first copy of
     /// an exchange) or `weak_variation` (of a client's weak estimator, after an answer to an exchange that was sent again).
     pub kind: &'static str,
     /// Upper edge of the bin, at most 1/64 above any value in it.
@@ -138,16 +138,16 @@ pub struct DelayRow {
 
 /// The requests of one group that arrived within one second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BirthRow {
+pub struct ArrivalRow {
     /// The group.
     pub group: u32,
     /// When the second began, from the first event of the timeline; negative before it.
     pub since_us: i64,
     /// Requests that arrived in it.
-    pub born: u64,
+    pub arrivals: u64,
     /// Those of them that reached the far application.
     pub delivered: u64,
-    /// From birth to arrival, all of those together, in microseconds.
+    /// From arrival to arrival, all of those together, in microseconds.
     pub delay_us: u64,
     /// The same from their first copy.
     pub crossing_us: u64,

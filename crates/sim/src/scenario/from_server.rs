@@ -7,7 +7,9 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Births, Clients, MOST_PAYLOAD, Scenario, ScenarioError, Size, Sizes, Workload, Workloads, clients};
+use super::{
+    ArrivalProcess, Clients, MOST_PAYLOAD, Scenario, ScenarioError, Size, Sizes, Workload, Workloads, clients,
+};
 
 /// Requests of the server to each client of a group.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -199,7 +201,7 @@ impl Scenario {
             return Err(ScenarioError::at_key(origin, &key, problem));
         }
         let has = |is: fn(&Workload) -> bool| told.workload.all().iter().any(is);
-        if has(|workload| workload.births == Births::FreshBatches) {
+        if has(|workload| workload.arrivals == ArrivalProcess::FreshBatches) {
             return refuse("workload", "batches drop congestion-control state, which is a client's to do");
         }
         if told.workload.flights().next().is_some() {
@@ -209,7 +211,7 @@ impl Scenario {
             if has(|workload| !workload.script.is_empty()) {
                 return refuse("workload", "a notification has no method and no path of its own: leave `script` out");
             }
-            if !told.confirmable && has(|workload| workload.births == Births::Backlog) {
+            if !told.confirmable && has(|workload| workload.arrivals == ArrivalProcess::Backlog) {
                 return refuse("workload", "a backlog waits for answers: write confirmable = true");
             }
             if clients.token_length == 0 {

@@ -50,7 +50,7 @@ pub use transfer::{Blocks, Bursts, Negotiation, Transfer};
 pub(crate) use transport::SEGMENT_OVER_DATAGRAM;
 pub use transport::{Congestion, DelayedAcks, Recovery, Tcp, TimerRule, Transport};
 pub use workload::{
-    Births, Flights, Frequency, Method, Periods, Ramp, Retry, Share, Spacing, Step, Workload, Workloads,
+    ArrivalProcess, Flights, Frequency, Method, Periods, Ramp, Retry, Share, Spacing, Step, Workload, Workloads,
 };
 
 /// Everything that a run needs, apart from its seed.

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Arrival, Births, BitRate, Clients, Direction, Duplicates, Duration, Loss, Ratio, Scenario, ScenarioError, Trace,
-    unknown,
+    Arrival, ArrivalProcess, BitRate, Clients, Direction, Duplicates, Duration, Loss, Ratio, Scenario, ScenarioError,
+    Trace, unknown,
 };
 
 /// One event.
@@ -343,6 +343,6 @@ fn waits(group: &Clients, name: Option<&str>) -> bool {
     let mut workloads = std::iter::once(&group.workload).chain(commands).chain(notifications);
     name.is_none_or(|name| group.name.as_deref() == Some(name))
         && workloads.any(|workloads| {
-            workloads.all().iter().any(|workload| matches!(workload.births, Births::AfterEvent { .. }))
+            workloads.all().iter().any(|workload| matches!(workload.arrivals, ArrivalProcess::AfterEvent { .. }))
         })
 }

@@ -1,6 +1,6 @@
 //! Whether what a scenario says of times fits the run.
 
-use super::{Births, Event, FlowGroup, Run, Scenario, ScenarioError, Workload};
+use super::{ArrivalProcess, Event, FlowGroup, Run, Scenario, ScenarioError, Workload};
 
 /// Events have numbers of 16 bits, of which the last means none.
 const MOST_EVENTS: u64 = 65_000;
@@ -81,7 +81,7 @@ impl Scenario {
     fn check_phases(&self, group: &FlowGroup<'_>, origin: &str) -> Result<(), ScenarioError> {
         let workloads = group.clients.workload.all();
         for (index, workload) in workloads.iter().enumerate() {
-            let Births::Periodic { phase: Some(phase), aligned, .. } = workload.births else { continue };
+            let ArrivalProcess::Periodic { phase: Some(phase), aligned, .. } = workload.arrivals else { continue };
             // A rhythm of the clock may have a beat sooner after a start than its phase is long.
             let own = workload.lasts.filter(|lasts| !aligned && *lasts <= self.run.end());
             let of_run = (self.run.end(), "the run", "a longer run");

@@ -6,7 +6,7 @@ use super::{Draws, Of, Plan, size};
 use crate::{
     ledger::NO_EVENT,
     population::Ask,
-    scenario::{Births, Clients, Event, FlowGroup, GivesUp, Scenario, Sizes, Traffic, Workload},
+    scenario::{ArrivalProcess, Clients, Event, FlowGroup, GivesUp, Scenario, Sizes, Traffic, Workload},
 };
 
 /// In place of a workload, of a request that registers for notifications.
@@ -80,7 +80,7 @@ impl<'s> ClientProfile<'s> {
         let reaches = |event: &Event| flows.traffic == Traffic::Requests || matches!(event, Event::Alarm { .. });
         let concerned = timeline.iter().enumerate().filter(|(_, event)| event.concerns(clients) && reaches(event));
         let events: Vec<_> = concerned.map(|(index, event)| (index as u16 + 1, event)).collect();
-        let waits = |workload: &Workload| matches!(workload.births, Births::AfterEvent { .. });
+        let waits = |workload: &Workload| matches!(workload.arrivals, ArrivalProcess::AfterEvent { .. });
         // Where some are called by the start itself, what the others do is no answer to it.
         let is_called = events.is_empty() && workloads.iter().any(waits) && !workloads.iter().all(waits);
         let asks: Vec<Vec<_>> = workloads.iter().map(asks).collect();
@@ -120,7 +120,7 @@ impl<'s> ClientProfile<'s> {
     /// Whether it is one closed loop in batches.
     #[inline]
     pub(crate) fn in_batches(&self) -> bool {
-        matches!(self.plans[..], [Plan { workload: Workload { births: Births::FreshBatches, .. }, .. }])
+        matches!(self.plans[..], [Plan { workload: Workload { arrivals: ArrivalProcess::FreshBatches, .. }, .. }])
     }
 
     /// When the event at this place among the group's begins; never if there is none.
@@ -131,12 +131,12 @@ impl<'s> ClientProfile<'s> {
     /// Whether a workload waits for events of the timeline.
     #[inline]
     pub(crate) fn waits(&self, plan: &Plan<'_>) -> bool {
-        matches!(plan.workload.births, Births::AfterEvent { .. }) && !self.events.is_empty()
+        matches!(plan.workload.arrivals, ArrivalProcess::AfterEvent { .. }) && !self.events.is_empty()
     }
 
     /// The event that the requests belong to which a workload makes from its client's start on.
     pub(crate) fn event_at_start(&self, plan: &Plan<'_>) -> u16 {
-        if matches!(plan.workload.births, Births::AfterEvent { .. }) { 0 } else { self.first_event }
+        if matches!(plan.workload.arrivals, ArrivalProcess::AfterEvent { .. }) { 0 } else { self.first_event }
     }
 
     /// What a request asks for, and the size of its payload.

@@ -6,7 +6,7 @@ use millpond_link::minus_ln;
 use super::draws::{Draws, Of, below, exponential, time};
 use crate::{
     ledger::NO_EVENT,
-    scenario::{Births, Duration, Periods, Ramp, Retry, Spacing, Workload},
+    scenario::{ArrivalProcess, Duration, Periods, Ramp, Retry, Spacing, Workload},
 };
 
 /// What all clients of a group share of one workload.
@@ -40,8 +40,8 @@ pub(crate) struct Source {
     /// The next beat of a rhythm, without jitter; of a ramp its beginning.
     beat: Instant,
     /// Requests that arrived since it began last.
-    born: u32,
-    /// Births so far, whatever it began: numbers for chance.
+    arrivals: u32,
+    /// Arrivals so far, whatever it began: numbers for chance.
     number: u32,
     /// Requests that arrived and not ended.
     open: u16,
@@ -63,7 +63,7 @@ impl Source {
             next: Instant::NEVER,
             until: Instant::NEVER,
             beat: Instant::NEVER,
-            born: 0,
+            arrivals: 0,
             number: 0,
             open: 0,
             burst_left: 0,
@@ -77,7 +77,7 @@ impl Source {
     /// It begins: at the start of its client, or after an event that it waited for. What it began before is not finished.
     pub(crate) fn begin(&mut self, now: Instant, event: u16, plan: &Plan<'_>, draws: Draws) {
         // What was open belongs to what it began before, which nobody completes any more.
-        (self.born, self.event, self.has_lost, self.beat, self.failed) = (0, event, self.open > 0, now, 0);
+        (self.arrivals, self.event, self.has_lost, self.beat, self.failed) = (0, event, self.open > 0, now, 0);
         self.until = plan.workload.lasts.map_or(Instant::NEVER, |lasts| later(now, lasts.0));
         self.go_on(now, plan, draws);
     }
@@ -88,17 +88,17 @@ impl Source {
         self.begun = self.begun.saturating_add(1);
         // A time that was cut short is drawn afresh.
         self.number += u32::from(begun > 0);
-        self.next = match &plan.workload.births {
-            Births::Continuous { .. } | Births::FreshBatches | Births::Backlog => now,
-            Births::AfterEvent { arrival, .. } => later(now, draws.arrival(index, begun, Of::Arrival, arrival)),
-            Births::Poisson { interval } => {
+        self.next = match &plan.workload.arrivals {
+            ArrivalProcess::Continuous { .. } | ArrivalProcess::FreshBatches | ArrivalProcess::Backlog => now,
+            ArrivalProcess::AfterEvent { arrival, .. } => later(now, draws.arrival(index, begun, Of::Arrival, arrival)),
+            ArrivalProcess::Poisson { interval } => {
                 later(now, exponential(draws.word(index, self.number, Of::Interval), interval.0))
             }
-            Births::Ramp(ramp) => {
+            ArrivalProcess::Ramp(ramp) => {
                 let share = draws.word(index, begun, Of::Phase) >> 32;
                 self.on_ramp(now, ramp, share, plan, draws)
             }
-            Births::Periodic { phase, aligned, burst, .. } => {
+            ArrivalProcess::Periodic { phase, aligned, burst, .. } => {
                 let period = self.period(plan, draws);
                 self.beat = if *aligned {
                     let phase = phase.map_or(0, |phase| phase.0);
@@ -130,20 +130,22 @@ impl Source {
     /// A request arrives, at `next`: its number for chance, and its number since the source began.
     pub(crate) fn take(&mut self, plan: &Plan<'_>, draws: Draws) -> (u32, u32) {
         let now = self.next;
-        let taken = (self.number, self.born);
+        let taken = (self.number, self.arrivals);
         self.number += 1;
-        self.born += 1;
+        self.arrivals += 1;
         self.open = self.open.saturating_add(1);
-        self.next = match &plan.workload.births {
+        self.next = match &plan.workload.arrivals {
             // Each goes on when one has ended.
-            Births::Continuous { .. } | Births::FreshBatches | Births::AfterEvent { .. } => Instant::NEVER,
-            Births::Backlog if u32::from(self.open) < plan.nstart => now,
-            Births::Backlog => Instant::NEVER,
-            Births::Poisson { interval } => {
+            ArrivalProcess::Continuous { .. } | ArrivalProcess::FreshBatches | ArrivalProcess::AfterEvent { .. } => {
+                Instant::NEVER
+            }
+            ArrivalProcess::Backlog if u32::from(self.open) < plan.nstart => now,
+            ArrivalProcess::Backlog => Instant::NEVER,
+            ArrivalProcess::Poisson { interval } => {
                 later(now, exponential(draws.word(plan.index, self.number, Of::Interval), interval.0))
             }
-            Births::Ramp(ramp) => self.on_ramp(now, ramp, 1 << 32, plan, draws),
-            Births::Periodic { burst, .. } => {
+            ArrivalProcess::Ramp(ramp) => self.on_ramp(now, ramp, 1 << 32, plan, draws),
+            ArrivalProcess::Periodic { burst, .. } => {
                 self.burst_left -= 1;
                 if self.burst_left > 0 {
                     now
@@ -162,19 +164,19 @@ impl Source {
     pub(crate) fn ended(&mut self, now: Instant, answered: bool, plan: &Plan<'_>, draws: Draws) {
         self.open = self.open.saturating_sub(1);
         self.has_lost |= !answered;
-        if let Births::AfterEvent { retry: Some(retry), .. } = &plan.workload.births
+        if let ArrivalProcess::AfterEvent { retry: Some(retry), .. } = &plan.workload.arrivals
             && self.has_lost
         {
             self.try_again(now, retry, plan);
             return;
         }
         if self.next == Instant::NEVER {
-            self.next = match &plan.workload.births {
-                Births::Continuous { think } | Births::AfterEvent { think, .. } if self.open == 0 => {
+            self.next = match &plan.workload.arrivals {
+                ArrivalProcess::Continuous { think } | ArrivalProcess::AfterEvent { think, .. } if self.open == 0 => {
                     later(now, time(|| draws.word(plan.index, self.number, Of::Think), think))
                 }
-                Births::FreshBatches if self.open == 0 => now,
-                Births::Backlog => now,
+                ArrivalProcess::FreshBatches if self.open == 0 => now,
+                ArrivalProcess::Backlog => now,
                 _ => return,
             };
             self.cut(plan);
@@ -191,7 +193,7 @@ impl Source {
         self.failed = self.failed.saturating_add(1);
         match retry.wait(self.failed) {
             Some(wait) => {
-                (self.born, self.has_lost) = (0, false);
+                (self.arrivals, self.has_lost) = (0, false);
                 self.next = later(now, wait);
                 self.cut(plan);
             }
@@ -202,14 +204,14 @@ impl Source {
     /// Nothing arrives any more, not even once something ends.
     pub(crate) fn is_exhausted(&self, plan: &Plan<'_>) -> bool {
         self.next == Instant::NEVER
-            && (plan.requests.is_some_and(|most| self.born >= most)
+            && (plan.requests.is_some_and(|most| self.arrivals >= most)
                 || self.until == Instant::ORIGIN
                 || (!plan.workload.is_closed() && self.begun > 0))
     }
 
     /// Everything that it was to ask for since it began was answered.
     pub(crate) fn is_complete(&self, plan: &Plan<'_>) -> bool {
-        self.is_exhausted(plan) && self.open == 0 && !self.has_lost && self.born > 0
+        self.is_exhausted(plan) && self.open == 0 && !self.has_lost && self.arrivals > 0
     }
 
     /// Nothing arrives while its client is away.
@@ -219,7 +221,7 @@ impl Source {
 
     /// The period of this client.
     fn period(&self, plan: &Plan<'_>, draws: Draws) -> u64 {
-        let Births::Periodic { period, .. } = &plan.workload.births else { return u64::MAX };
+        let ArrivalProcess::Periodic { period, .. } = &plan.workload.arrivals else { return u64::MAX };
         let period = match period {
             Periods::One(period) => *period,
             Periods::Together(period) => Duration(period.0.saturating_mul(u64::from(plan.clients))),
@@ -235,20 +237,20 @@ impl Source {
         period.0.max(1)
     }
 
-    /// The next birth of a ramp after a point, where even ones are so far apart (in 2^-32 of one). While its client is away
+    /// The next arrival of a ramp after a point, where even ones are so far apart (in 2^-32 of one). While its client is away
     /// a ramp goes on, and nobody arrives.
     fn on_ramp(&self, now: Instant, ramp: &Ramp, even: u64, plan: &Plan<'_>, draws: Draws) -> Instant {
-        let births = match ramp.spacing {
+        let arrivals = match ramp.spacing {
             Spacing::Even => even,
             Spacing::Poisson => minus_ln(draws.word(plan.index, self.number, Of::Interval)),
         };
         let since = now.as_micros().saturating_sub(self.beat.as_micros());
-        ramp.reaches(since, births).map_or(Instant::NEVER, |at| later(self.beat, at))
+        ramp.reaches(since, arrivals).map_or(Instant::NEVER, |at| later(self.beat, at))
     }
 
     /// The time of the next beat with its jitter.
     fn jittered(&self, plan: &Plan<'_>, draws: Draws) -> Instant {
-        let Births::Periodic { jitter, .. } = &plan.workload.births else { return Instant::NEVER };
+        let ArrivalProcess::Periodic { jitter, .. } = &plan.workload.arrivals else { return Instant::NEVER };
         if jitter.0 == 0 {
             return self.beat;
         }
@@ -258,10 +260,10 @@ impl Source {
     /// Nothing arrives beyond the number and the time that it has.
     fn cut(&mut self, plan: &Plan<'_>) {
         if self.next != Instant::NEVER
-            && (plan.requests.is_some_and(|most| self.born >= most) || self.next >= self.until)
+            && (plan.requests.is_some_and(|most| self.arrivals >= most) || self.next >= self.until)
         {
             self.next = Instant::NEVER;
-            if plan.requests.is_none_or(|most| self.born < most) {
+            if plan.requests.is_none_or(|most| self.arrivals < most) {
                 // Its time is over: so that no end begins anything again.
                 self.until = Instant::ORIGIN;
             }

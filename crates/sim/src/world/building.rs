@@ -107,7 +107,7 @@ impl<'s> World<'s> {
         let keeps = options.traces.contains(&TraceKind::Exchanges);
         let mut ledger = Ledger::new(described, flows.len(), keeps, warm_up);
         if let Some(event) = scenario.timeline.first() {
-            ledger = ledger.with_births(flows.len(), Instant::from_micros(event.at().0));
+            ledger = ledger.with_arrivals(flows.len(), Instant::from_micros(event.at().0));
         }
         let grouped: Vec<u32> = groups.iter().copied().chain(callers.groups()).collect();
         let called: Vec<_> = callers.clients().collect();

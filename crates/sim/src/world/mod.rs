@@ -406,7 +406,7 @@ impl<'s> World<'s> {
         outcome.histogram.retain(|row| self.groups.described[row.group as usize].clients.has_exchanges());
         outcome.reported = self.ledger.reported(self.groups.described.iter().map(|group| group.clients.count));
         outcome.delays = self.ledger.delays();
-        outcome.births = self.ledger.births();
+        outcome.arrivals = self.ledger.arrivals();
         outcome.evidence = self.evidence.rows();
         outcome.exchanges = self.ledger.rows();
         let (books, events) = self.network.books(end)?;

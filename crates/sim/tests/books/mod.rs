@@ -10,12 +10,16 @@ pub(crate) fn sum(outcome: &Outcome, what: fn(&FlowRow) -> u32) -> u32 {
 /// Every request ended in exactly one way, in each row and in the summary.
 pub(crate) fn balances(outcome: &Outcome) {
     for row in &outcome.flows {
-        assert_eq!(row.born, row.answered + row.requests_failed + row.never_finished, "client {}", row.flow);
-        assert!(row.delivered <= row.born - row.dropped_source && row.answered <= row.delivered, "client {}", row.flow);
+        assert_eq!(row.arrivals, row.answered + row.requests_failed + row.never_finished, "client {}", row.flow);
+        assert!(
+            row.delivered <= row.arrivals - row.dropped_source && row.answered <= row.delivered,
+            "client {}",
+            row.flow
+        );
     }
     let summary = &outcome.summary;
-    assert_eq!(summary.born, summary.answered + summary.failed + summary.never_finished);
-    assert_eq!(summary.born, u64::from(sum(outcome, |row| row.born)));
+    assert_eq!(summary.arrivals, summary.answered + summary.failed + summary.never_finished);
+    assert_eq!(summary.arrivals, u64::from(sum(outcome, |row| row.arrivals)));
     for row in &outcome.reported {
         assert!(row.answered <= row.of && row.clients <= row.clients_of);
     }

@@ -93,10 +93,10 @@ impl Row {
 
 /// The share delivered in all runs, in percent, and the mean delays of each, in seconds, in order.
 fn measured(scenario: &Scenario, runs: u64) -> (f64, Vec<f64>) {
-    let (mut born, mut delivered, mut means) = (0, 0, Vec::new());
+    let (mut arrivals, mut delivered, mut means) = (0, 0, Vec::new());
     for seed in 1..=runs {
         let outcome = run(scenario, seed, &Options::default(), || false).unwrap();
-        born += outcome.summary.born;
+        arrivals += outcome.summary.arrivals;
         delivered += outcome.summary.delivered;
         // A bin ends at most 1/64 above what is in it.
         let ways = outcome.delays.iter().filter(|row| row.kind == "one_way");
@@ -105,7 +105,7 @@ fn measured(scenario: &Scenario, runs: u64) -> (f64, Vec<f64>) {
         means.push(sum as f64 / count as f64 / 1e6 / 1.008);
     }
     means.sort_by(f64::total_cmp);
-    (100.0 * delivered as f64 / born as f64, means)
+    (100.0 * delivered as f64 / arrivals as f64, means)
 }
 
 /// Rows whose mean a handful of waits of 2 s and more make, so that single runs of ours differ by far more than a third.

@@ -17,7 +17,7 @@ fn periodic_reports_on_an_empty_link_take_transmission_and_propagation() {
     );
     balances(&outcome);
     // The first is uniform in the period, so that every client makes 60.
-    assert!(outcome.flows.iter().all(|row| row.born == 60 && row.answered == 60), "{:?}", outcome.flows[0]);
+    assert!(outcome.flows.iter().all(|row| row.arrivals == 60 && row.answered == 60), "{:?}", outcome.flows[0]);
     let request = 38.0 * 8.0 / 100.0;
     for (kind, exact) in [("one_way", 10_000.0 + request), ("answer", 20_000.0 + request + 94.0 * 8.0 / 100.0)] {
         let (count, mean) = delays(&outcome, kind);
@@ -39,10 +39,10 @@ fn poisson_arrivals_are_as_many_as_their_rate_says() {
          [run]\nfor = \"1000 s\"",
     );
     balances(&outcome);
-    let born = f64::from(sum(&outcome, |row| row.born));
-    assert!((born - 10_000.0).abs() < 4.0 * 100.0, "{born} births instead of 10000 ± 100");
+    let arrivals = f64::from(sum(&outcome, |row| row.arrivals));
+    assert!((arrivals - 10_000.0).abs() < 4.0 * 100.0, "{arrivals} arrivals instead of 10000 ± 100");
     // The variance of a Poisson count is its mean, which is 100 for each client.
-    let square = |row: &FlowRow| (f64::from(row.born) - 100.0).powi(2);
+    let square = |row: &FlowRow| (f64::from(row.arrivals) - 100.0).powi(2);
     let variance = outcome.flows.iter().map(square).sum::<f64>() / 100.0;
     assert!((variance / 100.0 - 1.0).abs() < 4.0 * (2.0_f64 / 100.0).sqrt(), "{variance}");
 }
@@ -111,7 +111,7 @@ fn links_count_what_comes_after_the_warm_up() {
             |row: &millpond_sim::LinkRow| (row.offered_packets, row.delivered_bytes, row.useful_bytes, row.busy_us);
         outcome.links.iter().map(row).collect()
     };
-    let (bursts, counted) = (all.flows[0].born, half.flows[0].born);
+    let (bursts, counted) = (all.flows[0].arrivals, half.flows[0].arrivals);
     assert!(bursts > counted && counted > 0, "{bursts} bursts, {counted} of them counted");
     let share = |(packets, carried, useful, busy): (u64, u64, u64, u64)| {
         let of = |count: u64| count * u64::from(counted) / u64::from(bursts);
@@ -121,7 +121,7 @@ fn links_count_what_comes_after_the_warm_up() {
     // The queue is as long in each burst, and empty for as large a part of the time.
     for (all, half) in all.links.iter().zip(&half.links) {
         assert_eq!(all.queue_max_bytes, half.queue_max_bytes);
-        let bursts_a_second = |born: u32, seconds: f64| f64::from(born) / seconds;
+        let bursts_a_second = |arrivals: u32, seconds: f64| f64::from(arrivals) / seconds;
         let ratio = bursts_a_second(counted, 54.0) / bursts_a_second(bursts, 99.0);
         assert!((half.queue_mean_bytes / all.queue_mean_bytes - ratio).abs() < 1e-6, "{ratio}");
     }
@@ -136,7 +136,7 @@ fn arrivals_after_an_event_peak_where_the_source_says() {
                  workload = { kind = \"after-event\", arrival = { kind = \"beta\", over = \"10 s\", alpha = 3, beta = 4 } }";
     let outcome = go(EMPTY, group);
     balances(&outcome);
-    assert_eq!((outcome.summary.born, outcome.summary.answered), (40_000, 40_000));
+    assert_eq!((outcome.summary.arrivals, outcome.summary.answered), (40_000, 40_000));
     let within = |from: u64, to: u64| {
         let starts = outcome.flows.iter().map(|row| row.first_send_us);
         starts.filter(|start| (from..to).contains(start)).count() as f64 / 100.0
@@ -162,7 +162,7 @@ fn the_clock_aligns_those_who_follow_it() {
     balances(&outcome);
     for row in outcome.flows.iter().skip(1) {
         assert!((3_600_000_000..=3_630_000_000).contains(&row.first_send_us) || row.first_send_us <= 30_000_000);
-        assert_eq!((row.born, row.answered), (3, 3));
+        assert_eq!((row.arrivals, row.answered), (3, 3));
     }
     let starts: std::collections::BTreeSet<_> = outcome.flows.iter().map(|row| row.first_send_us).collect();
     assert!(starts.len() > 40, "each has jitter of its own");
@@ -174,10 +174,10 @@ fn the_published_mix_makes_its_number_of_reports() {
     let outcome =
         go(EMPTY, "count = 2000\ncontroller = \"rfc7252\"\nworkload = \"tr45820-reporting\"\n[run]\nfor = \"1 d\"");
     balances(&outcome);
-    let each = outcome.summary.born as f64 / 2_000.0;
+    let each = outcome.summary.arrivals as f64 / 2_000.0;
     // Clients have 1, 12, 24 or 48 reports: a standard deviation of 11.
     assert!((each - 11.2).abs() < 4.0 * 11.0 / 2_000_f64.sqrt(), "{each} reports a device");
-    let mut counts: Vec<u32> = outcome.flows.iter().map(|row| row.born).collect();
+    let mut counts: Vec<u32> = outcome.flows.iter().map(|row| row.arrivals).collect();
     counts.sort_unstable();
     counts.dedup();
     assert_eq!(counts, [1, 12, 24, 48]);

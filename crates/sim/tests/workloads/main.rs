@@ -1,6 +1,6 @@
 //! What clients do over time: closed forms on an empty link, counts, events, and nothing lost from the books.
 
-mod births;
+mod arrivals;
 #[path = "../books/mod.rs"]
 mod books;
 mod open;

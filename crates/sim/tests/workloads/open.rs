@@ -18,7 +18,7 @@ fn who_lost_a_request_is_not_complete() {
     let outcome = run(&Scenario::from_toml(&text, "test").unwrap(), 1, &Options::default(), || false).unwrap();
     balances(&outcome);
     let summary = &outcome.summary;
-    assert_eq!((summary.unfinished, summary.born), (0, 500));
+    assert_eq!((summary.unfinished, summary.arrivals), (0, 500));
     let lost = outcome.flows.iter().filter(|row| row.requests_failed > 0).count() as u32;
     assert!(lost > 10, "{lost} lost one");
     assert_eq!((summary.clients_lost, summary.clients_complete), (lost, 50 - lost));
@@ -53,7 +53,7 @@ fn nothing_is_born_when_the_run_ends() {
         let outcome = go(EMPTY, &group);
         balances(&outcome);
         let summary = &outcome.summary;
-        assert_eq!((summary.born, summary.answered, summary.never_finished), (20, 20, 0), "{workload}");
+        assert_eq!((summary.arrivals, summary.answered, summary.never_finished), (20, 20, 0), "{workload}");
         assert_eq!(summary.simulated_us, 240_000_000);
     }
 }
@@ -123,7 +123,7 @@ fn a_full_application_refuses_what_is_born_beyond() {
     balances(&outcome);
     let row = &outcome.flows[0];
     assert!((60..75).contains(&row.dropped_source), "{} refused", row.dropped_source);
-    assert_eq!((row.born, row.requests_failed, row.delivered), (100, row.dropped_source, row.answered));
+    assert_eq!((row.arrivals, row.requests_failed, row.delivered), (100, row.dropped_source, row.answered));
     assert_eq!(outcome.summary.clients_lost, 1);
 }
 
@@ -151,7 +151,7 @@ fn a_script_asks_for_one_thing_after_another() {
     "#;
     let outcome = run(&scenario(EMPTY, group), 1, &Options { capture: true, ..Options::default() }, || false).unwrap();
     balances(&outcome);
-    assert!(outcome.flows.iter().all(|row| (row.born, row.answered) == (3, 3)));
+    assert!(outcome.flows.iter().all(|row| (row.arrivals, row.answered) == (3, 3)));
     let capture = outcome.capture.unwrap();
     let count = |text: &[u8]| capture.windows(text.len()).filter(|window| *window == text).count();
     // Each is seen at both ends.
@@ -182,17 +182,17 @@ fn who_got_no_answer_begins_anew_after_twice_the_wait() {
     let outcome = go(", retry = { timer = \"60 s\", attempts = 5 }");
     for row in &outcome.flows {
         // Three attempts of one request, and the fourth with both.
-        assert_eq!((row.born, row.answered, row.requests_failed), (5, 2, 3));
+        assert_eq!((row.arrivals, row.answered, row.requests_failed), (5, 2, 3));
         let done = row.done_us.unwrap();
         assert!((436_000_000..440_000_000).contains(&done), "{done}");
     }
     let last = outcome.reported.last().unwrap();
     assert_eq!((last.clients, last.clients_of), (20, 20), "done, if late");
     // Without, or with too few attempts, nobody is.
-    for (retry, born) in [("", 2), (", retry = { timer = \"60 s\", attempts = 3 }", 3)] {
+    for (retry, arrivals) in [("", 2), (", retry = { timer = \"60 s\", attempts = 3 }", 3)] {
         let outcome = go(retry);
         assert!(
-            outcome.flows.iter().all(|row| (row.born, row.answered) == (born, 0)),
+            outcome.flows.iter().all(|row| (row.arrivals, row.answered) == (arrivals, 0)),
             "{retry}: {:?}",
             outcome.flows[0]
         );
@@ -200,7 +200,7 @@ fn who_got_no_answer_begins_anew_after_twice_the_wait() {
     }
     // Another row of attempts after the first.
     let outcome = go(", retry = { timer = \"60 s\", attempts = 2, then = \"10 min\" }");
-    assert!(outcome.flows.iter().all(|row| (row.born, row.answered) == (4, 2)), "{:?}", outcome.flows[0]);
+    assert!(outcome.flows.iter().all(|row| (row.arrivals, row.answered) == (4, 2)), "{:?}", outcome.flows[0]);
     let bad =
         Scenario::from_toml(&text(", retry = { timer = \"60 s\", attempts = 0 }"), "test").unwrap_err().to_string();
     assert!(bad.contains("clients[0].workload.retry.attempts: 0 attempts are none: write at least 1"), "{bad}");
@@ -244,8 +244,8 @@ fn every_transport_carries_every_workload() {
             balances(&outcome);
             let summary = &outcome.summary;
             assert_eq!((summary.unfinished, summary.failed), (0, 0), "{carried}, {workload}");
-            assert!(summary.born >= 6 && summary.clients_complete == 3, "{carried}, {workload}: {summary:?}");
-            assert_eq!(summary.delivered, summary.born, "{carried}, {workload}");
+            assert!(summary.arrivals >= 6 && summary.clients_complete == 3, "{carried}, {workload}: {summary:?}");
+            assert_eq!(summary.delivered, summary.arrivals, "{carried}, {workload}");
         }
     }
 }

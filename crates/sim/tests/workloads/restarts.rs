@@ -73,7 +73,7 @@ fn a_restart_ends_what_is_open_and_forgets_if_told_to() {
         balances(&outcome);
         let summary = &outcome.summary;
         // Everybody was in the middle of something, which is lost; the rest is made afterwards.
-        assert_eq!((summary.born, summary.failed, summary.unfinished), (1_200, 30, 0), "{memory}");
+        assert_eq!((summary.arrivals, summary.failed, summary.unfinished), (1_200, 30, 0), "{memory}");
         assert_eq!((summary.clients_lost, summary.clients_complete), (30, 0));
     }
     // With nothing to do it changes nothing to the request that waits.
@@ -142,7 +142,7 @@ fn every_transport_survives_a_restart() {
             let outcome = run(&scenario, 1, &options, || false).unwrap();
             balances(&outcome);
             let summary = &outcome.summary;
-            assert_eq!((summary.born, summary.unfinished), (90, 0), "{carried}, {memory}: {summary:?}");
+            assert_eq!((summary.arrivals, summary.unfinished), (90, 0), "{carried}, {memory}: {summary:?}");
             assert!(summary.failed <= 3 && summary.answered >= 87, "{carried}, {memory}: {summary:?}");
             for flow in 0..3 {
                 let sent = outcome.packets.iter().filter(|packet| {

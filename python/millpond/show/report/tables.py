@@ -89,7 +89,7 @@ def reported(grid: Grid) -> Listing:
             plain.append(
                 (
                     *grid.spot(cell),
-                    *(group.algorithm, told.clients, told.complete, told.lost, told.unfinished, told.born),
+                    *(group.algorithm, told.clients, told.complete, told.lost, told.unfinished, told.arrivals),
                     *(told.answered, told.failed, told.never_finished, told.delivered, *course.points.values()),
                 )
             )
@@ -97,8 +97,9 @@ def reported(grid: Grid) -> Listing:
     header = (*factors, "controller", *OUTCOME, *POINTS)
     columns = (
         *grid.columns,
-        *("controller", "clients", "complete", "lost", "unfinished", "born", "answered", "failed", "never_finished"),
-        *("delivered", "done_50_s", "done_90_s", "done_99_s", "done_100_s"),
+        *("controller", "clients", "complete", "lost", "unfinished"),
+        *("arrivals", "answered", "failed", "never_finished", "delivered"),
+        *("done_50_s", "done_90_s", "done_99_s", "done_100_s"),
     )
     return Listing(
         "reported-table",
@@ -139,7 +140,7 @@ def requests(grid: Grid) -> Listing:
     rows = []
     for group in cell.groups:
         told = grid.reported.outcome(cell, group)
-        counts = (told.born, told.answered, told.failed, told.never_finished, told.delivered)
+        counts = (told.arrivals, told.answered, told.failed, told.never_finished, told.delivered)
         ratio = labels.percent(told.delivery_ratio)
         rows.append((grid.label(group.algorithm), *(_count(value) for value in counts), ratio))
     header = ("group", "requests arrived", "answered", "failed", "never finished", "delivered", "delivery ratio")
@@ -175,7 +176,7 @@ def completion(grid: Grid) -> Listing:
 
 
 def _answer_delays(grid: Grid) -> Listing | None:
-    """Times from birth to answer, where the requests of each group can be told apart; None if none was answered."""
+    """Times from arrival to answer, where the requests of each group can be told apart; None if none was answered."""
     cell, measures = grid.cells[0], grid.measures
     populations = list(measures.populations())
     if not any(measures.sample("answer_delay", population).n for population in populations):
@@ -186,7 +187,7 @@ def _answer_delays(grid: Grid) -> Listing | None:
         told = grid.reported.outcome(cell, measures.group(population))
         found = [measures.estimate("answer_delay", population, name) for name in ("median", "p90", "p99")]
         copies = [measures.estimate(f"{name}_per_client", population, "mean") for name in RETRANSMISSIONS]
-        of = f"{labels.count(told.answered)} of {_count(told.born)} requests"
+        of = f"{labels.count(told.answered)} of {_count(told.arrivals)} requests"
         rows.append((grid.label(group.algorithm), of, *map(with_interval, (*found, *copies))))
     return Listing(
         "groups",

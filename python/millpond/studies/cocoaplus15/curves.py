@@ -205,8 +205,8 @@ def _draw(grid: Grid, shares: Mapping[Population, Mapping[str, float]]) -> Figur
 
 def _distribution(grid: Grid, population: Population) -> tuple[Floats, Floats]:
     """Times and the share of all messages that had been delivered by then."""
-    born = float(np.sum(grid.measures.flow_column(population, "born").astype(np.float64)))
-    return grid.measures.sample("one_way_delay", population).distribution(born)
+    arrivals = float(np.sum(grid.measures.flow_column(population, "arrivals").astype(np.float64)))
+    return grid.measures.sample("one_way_delay", population).distribution(arrivals)
 
 
 def _found(grid: Grid) -> list[Population]:

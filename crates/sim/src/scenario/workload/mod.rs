@@ -20,7 +20,7 @@ pub struct Workloads(Vec<Workload>);
 #[derive(Clone, Debug, PartialEq)]
 pub struct Workload {
     /// When requests arrive.
-    pub births: Births,
+    pub arrivals: ArrivalProcess,
     /// Requests of each client, of arrivals after an event those of each event; left out, what the kind says.
     pub requests: Option<u32>,
     /// Requests arrive for so long, counted from its start.
@@ -33,10 +33,10 @@ pub struct Workload {
 
 /// When requests arrive.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Births {
+pub enum ArrivalProcess {
     /// One after another: the next when the one before has ended, and this time has passed.
     Continuous {
-        /// The time between an end and the next birth.
+        /// The time between an end and the next arrival.
         think: Times,
     },
     /// The same in batches; all congestion-control state is dropped between two batches.
@@ -45,11 +45,11 @@ pub enum Births {
     Backlog,
     /// In a rhythm.
     Periodic {
-        /// The time between two births, or those of shares of the clients.
+        /// The time between two arrivals, or those of shares of the clients.
         period: Periods,
         /// The first; left out, uniform in the period.
         phase: Option<Duration>,
-        /// Each birth is later by a time that is uniform up to this.
+        /// Each arrival is later by a time that is uniform up to this.
         jitter: Duration,
         /// The rhythm is the clock's, not the client's: everybody on the hour.
         aligned: bool,
@@ -58,7 +58,7 @@ pub enum Births {
     },
     /// Independent of each other.
     Poisson {
-        /// Mean time between two births.
+        /// Mean time between two arrivals.
         interval: Duration,
     },
     /// As often as a rate says that changes over time.
@@ -67,7 +67,7 @@ pub enum Births {
     AfterEvent {
         /// From the event to the first request.
         arrival: Arrival,
-        /// Between the end of a request and the birth of the next.
+        /// Between the end of a request and the arrival of the next.
         think: Times,
         /// What follows a request that nobody answered; left out, the next one.
         retry: Option<Retry>,
@@ -101,14 +101,14 @@ impl Retry {
     }
 }
 
-/// The time between two births of a client.
+/// The time between two arrivals of a client.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Periods {
     /// The same for everybody.
     One(Duration),
     /// Shares of the clients have their own.
     Mix(Vec<Share>),
-    /// Between two births of all clients of the group together.
+    /// Between two arrivals of all clients of the group together.
     Together(Duration),
 }
 
@@ -184,10 +184,10 @@ const REPORTING: [(f64, u64); 4] =
     [(0.40, 86_400_000_000), (0.40, 7_200_000_000), (0.15, 3_600_000_000), (0.05, 1_800_000_000)];
 
 impl Workload {
-    /// A workload with these births, and every default.
+    /// A workload with these arrivals, and every default.
     #[must_use]
-    pub const fn of(births: Births) -> Self {
-        Self { births, requests: None, lasts: None, payload: None, script: Vec::new() }
+    pub const fn of(arrivals: ArrivalProcess) -> Self {
+        Self { arrivals, requests: None, lasts: None, payload: None, script: Vec::new() }
     }
 
     /// Mobile autonomous reporting of 3GPP TR 45.820 annex E: a mix of periods, the first report uniform in its period,
@@ -196,16 +196,16 @@ impl Workload {
     pub fn reporting() -> Self {
         let share = |(share, period)| Share { share, period: Duration(period) };
         let period = Periods::Mix(REPORTING.into_iter().map(share).collect());
-        let births = Births::Periodic { period, phase: None, jitter: Duration(0), aligned: false, burst: 1 };
+        let arrivals = ArrivalProcess::Periodic { period, phase: None, jitter: Duration(0), aligned: false, burst: 1 };
         let payload = Sizes::Pareto { alpha: 2.5, from: Size(20), to: Size(200) };
-        Self { payload: Some(payload), ..Self::of(births) }
+        Self { payload: Some(payload), ..Self::of(arrivals) }
     }
 
     /// How many requests a client of this group makes, if that is known.
     pub(crate) fn requests(&self, exchanges: u32) -> Option<u32> {
-        let natural = match self.births {
-            Births::Continuous { .. } | Births::FreshBatches if self.lasts.is_none() => Some(exchanges),
-            Births::AfterEvent { .. } => Some((self.script.len() as u32).max(1)),
+        let natural = match self.arrivals {
+            ArrivalProcess::Continuous { .. } | ArrivalProcess::FreshBatches if self.lasts.is_none() => Some(exchanges),
+            ArrivalProcess::AfterEvent { .. } => Some((self.script.len() as u32).max(1)),
             _ => None,
         };
         self.requests.or(natural)
@@ -221,8 +221,11 @@ impl Workload {
     #[must_use]
     pub const fn is_closed(&self) -> bool {
         matches!(
-            self.births,
-            Births::Continuous { .. } | Births::FreshBatches | Births::Backlog | Births::AfterEvent { .. }
+            self.arrivals,
+            ArrivalProcess::Continuous { .. }
+                | ArrivalProcess::FreshBatches
+                | ArrivalProcess::Backlog
+                | ArrivalProcess::AfterEvent { .. }
         )
     }
 
@@ -252,25 +255,27 @@ impl Workload {
                 return refuse(&name, problem);
             }
         }
-        match &self.births {
-            Births::Continuous { think } | Births::AfterEvent { think, .. } if think.problem().is_some() => {
+        match &self.arrivals {
+            ArrivalProcess::Continuous { think } | ArrivalProcess::AfterEvent { think, .. }
+                if think.problem().is_some() =>
+            {
                 refuse("think", think.problem().unwrap_or_default())
             }
-            Births::AfterEvent { retry: Some(Retry { attempts: 0, .. }), .. } => {
+            ArrivalProcess::AfterEvent { retry: Some(Retry { attempts: 0, .. }), .. } => {
                 refuse("retry.attempts", "0 attempts are none: write at least 1".to_owned())
             }
-            Births::AfterEvent { arrival, .. } => match arrival.problem() {
+            ArrivalProcess::AfterEvent { arrival, .. } => match arrival.problem() {
                 Some(problem) => refuse("arrival", problem),
                 None => Ok(()),
             },
-            Births::Ramp(ramp) => match ramp.problem() {
+            ArrivalProcess::Ramp(ramp) => match ramp.problem() {
                 Some((name, problem)) => refuse(name, problem),
                 None => Ok(()),
             },
-            Births::Poisson { interval: Duration(0) } => {
-                refuse("interval", "0 s between two births is for ever: write at least `1 us`".to_owned())
+            ArrivalProcess::Poisson { interval: Duration(0) } => {
+                refuse("interval", "0 s between two arrivals is for ever: write at least `1 us`".to_owned())
             }
-            Births::Periodic { period, jitter, burst, .. } => {
+            ArrivalProcess::Periodic { period, jitter, burst, .. } => {
                 let (shortest, sum) = match period {
                     Periods::One(period) => (*period, 1.0),
                     Periods::Together(period) => (Duration(period.0.saturating_mul(u64::from(clients))), 1.0),
@@ -280,7 +285,7 @@ impl Workload {
                     }
                 };
                 if shortest == Duration(0) {
-                    return refuse("period", "0 s between two births is for ever: write at least `1 us`".to_owned());
+                    return refuse("period", "0 s between two arrivals is for ever: write at least `1 us`".to_owned());
                 }
                 // The sum of a few decimal fractions.
                 if !(sum - 1.0_f64).abs().lt(&1e-9) {
@@ -357,12 +362,12 @@ impl Workloads {
             let (key, refuse) =
                 (place(index), |problem: &str| Err(ScenarioError::at_key(origin, &place(index), problem)));
             workload.check(clients.count, &key, origin)?;
-            if workload.births == Births::FreshBatches && self.0.len() > 1 {
+            if workload.arrivals == ArrivalProcess::FreshBatches && self.0.len() > 1 {
                 return refuse(
                     "batches drop all congestion-control state, that of the others too: let them stand alone",
                 );
             }
-            if workload.births == Births::FreshBatches && clients.nstart > 1 {
+            if workload.arrivals == ArrivalProcess::FreshBatches && clients.nstart > 1 {
                 return refuse("a batch is one request after another: leave `nstart` out");
             }
         }
@@ -372,6 +377,6 @@ impl Workloads {
 
 impl Default for Workloads {
     fn default() -> Self {
-        Self::one(Workload::of(Births::Continuous { think: Times::NONE }))
+        Self::one(Workload::of(ArrivalProcess::Continuous { think: Times::NONE }))
     }
 }

@@ -8,7 +8,7 @@ use crate::scenario::Duration;
 /// From one rate to another in a straight line, there for a while, and back if it is to go back. The last rate goes on.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ramp {
-    /// Births of one client in a time, when it begins.
+    /// Arrivals of one client in a time, when it begins.
     pub from: Frequency,
     /// And at its end.
     pub to: Frequency,
@@ -18,11 +18,11 @@ pub struct Ramp {
     pub hold: Option<Duration>,
     /// How long it takes to be where it began; left out, it stays.
     pub back: Option<Duration>,
-    /// How births lie in time.
+    /// How arrivals lie in time.
     pub spacing: Spacing,
 }
 
-/// How births lie in time under a rate that changes.
+/// How arrivals lie in time under a rate that changes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Spacing {
@@ -33,16 +33,16 @@ pub enum Spacing {
     Poisson,
 }
 
-/// Fractions of a birth, as chance draws them.
+/// Fractions of an arrival, as chance draws them.
 const UNIT: f64 = 4_294_967_296.0;
 
 impl Ramp {
-    /// When the rate has summed up to so many births more (in 2^-32) since a point; times in microseconds since the ramp
+    /// When the rate has summed up to so many arrivals more (in 2^-32) since a point; times in microseconds since the ramp
     /// began. Never, if it does not.
     ///
     /// Only operations that every machine rounds alike.
-    pub(crate) fn reaches(&self, since: u64, births: u64) -> Option<u64> {
-        let mut left = births as f64 / UNIT;
+    pub(crate) fn reaches(&self, since: u64, arrivals: u64) -> Option<u64> {
+        let mut left = arrivals as f64 / UNIT;
         let mut begins = 0.0;
         let now = since as f64 / 1e6;
         for (lasts, from, to) in self.pieces() {
@@ -68,7 +68,7 @@ impl Ramp {
         None
     }
 
-    /// Its straight lines: how long in seconds, and births a second at both ends.
+    /// Its straight lines: how long in seconds, and arrivals a second at both ends.
     fn pieces(&self) -> [(f64, f64, f64); 4] {
         let seconds = |time: Option<Duration>| time.map_or(0.0, |time| time.0 as f64 / 1e6);
         let (from, to) = (self.from.0, self.to.0);
@@ -110,32 +110,32 @@ mod tests {
         Ramp { from, to, over, hold: None, back: None, spacing: Spacing::Even }
     }
 
-    /// From nothing to 2 a second in 100 s the n-th birth is at 10 √n s, up to 100 of them.
+    /// From nothing to 2 a second in 100 s the n-th arrival is at 10 √n s, up to 100 of them.
     #[test]
     fn a_rise_from_nothing_is_a_square_root() {
         let rise = ramp(0.0, 2.0, 100);
         for n in 1..=100_u64 {
             let exact = 1e7 * (n as f64).sqrt();
             let at = rise.reaches(0, n * ONE).unwrap() as f64;
-            assert!((at - exact).abs() <= 1.0, "birth {n}: {at} instead of {exact}");
+            assert!((at - exact).abs() <= 1.0, "arrival {n}: {at} instead of {exact}");
         }
         // Then two a second.
         assert_eq!(rise.reaches(0, 104 * ONE), Some(102_000_000));
         assert_eq!(rise.reaches(101_000_000, ONE), Some(101_500_000));
     }
 
-    /// What falls to nothing has so many births and no more.
+    /// What falls to nothing has so many arrivals and no more.
     #[test]
     fn a_fall_to_nothing_ends() {
         let fall = ramp(2.0, 0.0, 100);
         assert_eq!(fall.reaches(0, 100 * ONE), Some(100_000_000));
         assert_eq!(fall.reaches(0, 100 * ONE + ONE / 100), None);
         assert_eq!(fall.reaches(200_000_000, 1), None);
-        // 75 births of 100 by half of the time.
+        // 75 arrivals of 100 by half of the time.
         assert_eq!(fall.reaches(0, 75 * ONE), Some(50_000_000));
     }
 
-    /// Up, a while, and down: 50, 40 and 50 births, and one second in which nothing is left.
+    /// Up, a while, and down: 50, 40 and 50 arrivals, and one second in which nothing is left.
     #[test]
     fn it_goes_back_if_it_is_to() {
         let trapezium =

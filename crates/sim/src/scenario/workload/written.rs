@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-use super::{Births, Frequency, Periods, Ramp, Retry, Share, Spacing, Step, Workload, Workloads};
+use super::{ArrivalProcess, Frequency, Periods, Ramp, Retry, Share, Spacing, Step, Workload, Workloads};
 use crate::scenario::{Arrival, Duration, Sizes, Times, unknown, word_or_table};
 
 /// The kinds that need nothing more, and the preset.
@@ -109,17 +109,17 @@ impl Written {
             format!("missing key `{key}`: write {{ kind = \"{}\", {key} = \"{example}\" }}", self.kind)
         };
         let think = self.think.unwrap_or_default();
-        let births = match self.kind.as_str() {
-            "continuous" => Births::Continuous { think },
-            "backlog" => Births::Backlog,
-            "periodic" => Births::Periodic {
+        let arrivals = match self.kind.as_str() {
+            "continuous" => ArrivalProcess::Continuous { think },
+            "backlog" => ArrivalProcess::Backlog,
+            "periodic" => ArrivalProcess::Periodic {
                 period: self.period.ok_or_else(|| needs("period", "1 h"))?,
                 phase: self.phase,
                 jitter: self.jitter.unwrap_or_default(),
                 aligned: self.aligned.unwrap_or_default(),
                 burst: self.burst.unwrap_or(1),
             },
-            "poisson" => Births::Poisson {
+            "poisson" => ArrivalProcess::Poisson {
                 interval: match (self.interval, self.rate) {
                     (Some(_), Some(_)) => {
                         return Err("`interval` and `rate` say the same: write one of the two".to_owned());
@@ -130,7 +130,7 @@ impl Written {
                     },
                 },
             },
-            "ramp" => Births::Ramp(Ramp {
+            "ramp" => ArrivalProcess::Ramp(Ramp {
                 from: self.from.ok_or_else(|| needs("from", "1 /min"))?,
                 to: self.to.ok_or_else(|| needs("to", "2 /s"))?,
                 over: self.over.ok_or_else(|| needs("over", "10 min"))?,
@@ -138,22 +138,24 @@ impl Written {
                 back: self.back,
                 spacing: self.spacing.unwrap_or_default(),
             }),
-            "after-event" => Births::AfterEvent { arrival: self.arrival.unwrap_or_default(), think, retry: self.retry },
-            _ => Births::FreshBatches,
+            "after-event" => {
+                ArrivalProcess::AfterEvent { arrival: self.arrival.unwrap_or_default(), think, retry: self.retry }
+            }
+            _ => ArrivalProcess::FreshBatches,
         };
         let Self { requests, lasts, payload, script, .. } = self;
-        Ok(Workload { births, requests, lasts, payload, script })
+        Ok(Workload { arrivals, requests, lasts, payload, script })
     }
 
     fn of(workload: &Workload) -> Self {
-        let Workload { births, requests, lasts, payload, script } = workload.clone();
+        let Workload { arrivals, requests, lasts, payload, script } = workload.clone();
         let common = Self { requests, lasts, payload, script, ..Self::default() };
         let kind = |kind: &str| kind.to_owned();
-        match births {
-            Births::Continuous { think } => Self { kind: kind("continuous"), think: Some(think), ..common },
-            Births::FreshBatches => Self { kind: kind("fresh-batches"), ..common },
-            Births::Backlog => Self { kind: kind("backlog"), ..common },
-            Births::Periodic { period, phase, jitter, aligned, burst } => Self {
+        match arrivals {
+            ArrivalProcess::Continuous { think } => Self { kind: kind("continuous"), think: Some(think), ..common },
+            ArrivalProcess::FreshBatches => Self { kind: kind("fresh-batches"), ..common },
+            ArrivalProcess::Backlog => Self { kind: kind("backlog"), ..common },
+            ArrivalProcess::Periodic { period, phase, jitter, aligned, burst } => Self {
                 kind: kind("periodic"),
                 period: Some(period),
                 phase,
@@ -162,8 +164,8 @@ impl Written {
                 burst: Some(burst),
                 ..common
             },
-            Births::Poisson { interval } => Self { kind: kind("poisson"), interval: Some(interval), ..common },
-            Births::Ramp(Ramp { from, to, over, hold, back, spacing }) => Self {
+            ArrivalProcess::Poisson { interval } => Self { kind: kind("poisson"), interval: Some(interval), ..common },
+            ArrivalProcess::Ramp(Ramp { from, to, over, hold, back, spacing }) => Self {
                 kind: kind("ramp"),
                 from: Some(from),
                 to: Some(to),
@@ -173,7 +175,7 @@ impl Written {
                 spacing: Some(spacing),
                 ..common
             },
-            Births::AfterEvent { arrival, think, retry } => {
+            ArrivalProcess::AfterEvent { arrival, think, retry } => {
                 Self { kind: kind("after-event"), arrival: Some(arrival), think: Some(think), retry, ..common }
             }
         }
@@ -183,9 +185,9 @@ impl Written {
 /// A workload that is one word.
 fn word(word: &str) -> Result<Workload, String> {
     Ok(match word {
-        "continuous" => Workload::of(Births::Continuous { think: Times::NONE }),
-        "random" | "fresh-batches" => Workload::of(Births::FreshBatches),
-        "backlog" => Workload::of(Births::Backlog),
+        "continuous" => Workload::of(ArrivalProcess::Continuous { think: Times::NONE }),
+        "random" | "fresh-batches" => Workload::of(ArrivalProcess::FreshBatches),
+        "backlog" => Workload::of(ArrivalProcess::Backlog),
         "tr45820-reporting" => Workload::reporting(),
         "periodic" => {
             return Err("`periodic` needs a period: write { kind = \"periodic\", period = \"1 h\" }".to_owned());
