@@ -10,7 +10,7 @@ use super::{
     pending_request::PendingRequest, queued_event::QueuedEvent, unvalidated::Sent,
 };
 use crate::block::robust::{
-    Asker, BurstClient, BurstFailure, BurstId, BurstLimits, BurstOptions, BurstParameters, BurstServer, End, Next,
+    BurstClient, BurstFailure, BurstId, BurstLimits, BurstOptions, BurstParameters, BurstServer, End, Next, Requester,
     is_robust,
 };
 use crate::endpoint::{self, Endpoint, RequestId, queue::Entry};
@@ -117,11 +117,11 @@ impl<A: Copy + Eq + Hash + Debug> Bursts<A> {
     pub(super) fn request_came(
         &mut self,
         now: Instant,
-        (from, source, asker): (A, Source, Asker),
+        (from, source, requester): (A, Source, Requester),
         id: RequestId,
         message: &Message<'_>,
     ) -> Result<(), Code> {
-        self.server.as_mut().map_or(Ok(()), |server| server.request_came(now, (from, source, asker), id, message))
+        self.server.as_mut().map_or(Ok(()), |server| server.request_came(now, (from, source, requester), id, message))
     }
 }
 

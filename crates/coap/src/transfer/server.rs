@@ -17,7 +17,7 @@ use super::{
     representation::{Cut, Representation},
     unvalidated::{Sent, Standing},
 };
-use crate::block::{Block, BlockSize, PastEnd, Verdict, robust::Asker};
+use crate::block::{Block, BlockSize, PastEnd, Verdict, robust::Requester};
 use crate::endpoint::{self, Outgoing, RequestId};
 use crate::invariant::Sure;
 use crate::layer::{MessageLayer, Reason};
@@ -69,8 +69,8 @@ impl<L: MessageLayer> CoapStack<L> {
         }
         if takes_bursts && is_of_burst(&message) {
             let echo = self.validation.as_mut().and_then(|validation| validation.echo(now, from));
-            let asker = Asker { standing, echo };
-            let taken = self.bursts.request_came(now, (from, self.source_of(from), asker), id, &message);
+            let requester = Requester { standing, echo };
+            let taken = self.bursts.request_came(now, (from, self.source_of(from), requester), id, &message);
             self.events.extend(taken.err().map(|code| QueuedEvent::Refused {
                 entry,
                 why: Refusal::Burst(code),

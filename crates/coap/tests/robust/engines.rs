@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use crate::block::robust::{
-    Accepted, Asked, BurstParameters, BurstReceiver, BurstSender, Leaving, Receipt, Wanted, missing_blocks,
+    Accepted, BurstParameters, BurstReceiver, BurstSender, Feedback, Leaving, Receipt, ReceiverAction, missing_blocks,
     read_missing_blocks,
 };
 use crate::block::{Block, BlockSize};
@@ -54,10 +54,10 @@ fn sets_of_ten_with_pauses_unless_told_to_go_on() {
     let mut sender = BurstSender::new(PARAMETERS, 25, PAUSE);
     assert_eq!(burst(&mut sender, at(0)), ((0..10).collect(), Some(at(2_500))));
     assert_eq!(burst(&mut sender, at(2_499)).0, []);
-    sender.asked(at(700), Asked::GoOn(10));
+    sender.feedback(at(700), Feedback::GoOn(10));
     assert_eq!(burst(&mut sender, at(700)).0, (10..20).collect::<Vec<_>>());
     // An old "go on" changes nothing.
-    sender.asked(at(800), Asked::GoOn(10));
+    sender.feedback(at(800), Feedback::GoOn(10));
     assert_eq!(burst(&mut sender, at(800)).0, []);
     assert_eq!(burst(&mut sender, at(3_200)), ((20..25).collect(), None));
     assert!(sender.has_sent_all());
@@ -67,11 +67,11 @@ fn sets_of_ten_with_pauses_unless_told_to_go_on() {
 fn what_is_missing_leaves_first_and_each_block_once() {
     let mut sender = BurstSender::new(PARAMETERS, 25, PAUSE);
     burst(&mut sender, at(0));
-    sender.asked(at(100), Asked::Missing(&[2, 5, 99]));
-    sender.asked(at(100), Asked::Missing(&[5]));
+    sender.feedback(at(100), Feedback::Missing(&[2, 5, 99]));
+    sender.feedback(at(100), Feedback::Missing(&[5]));
     assert_eq!(burst(&mut sender, at(100)), (vec![2, 5], Some(at(2_600))), "another pause; 99 is no part");
     // What was never sent is not missing, but may leave now.
-    sender.asked(at(200), Asked::Missing(&[12]));
+    sender.feedback(at(200), Feedback::Missing(&[12]));
     assert_eq!(burst(&mut sender, at(200)).0, (10..20).collect::<Vec<_>>());
 }
 
@@ -83,7 +83,7 @@ fn one_block_and_the_rest_of_a_set() {
     assert_eq!(burst(&mut sender, at(0)), (vec![7], None));
     sender.rest_of_set(Instant::ORIGIN, 17);
     assert_eq!(burst(&mut sender, at(0)).0, [17, 18, 19]);
-    sender.asked(at(100), Asked::GoOn(20));
+    sender.feedback(at(100), Feedback::GoOn(20));
     assert_eq!(burst(&mut sender, at(100)), ((20..25).collect(), None));
 }
 
@@ -91,9 +91,9 @@ fn one_block_and_the_rest_of_a_set() {
 #[test]
 fn sets_of_repetitions_are_a_pause_apart() {
     let mut sender = BurstSender::new(PARAMETERS, 25, PAUSE);
-    sender.asked(at(0), Asked::GoOn(25));
+    sender.feedback(at(0), Feedback::GoOn(25));
     let all: Vec<u32> = (0..25).collect();
-    sender.asked(at(0), Asked::Missing(&all));
+    sender.feedback(at(0), Feedback::Missing(&all));
     assert_eq!(burst(&mut sender, at(0)), ((0..10).collect(), Some(at(2_500))));
     assert_eq!(burst(&mut sender, at(2_500)), ((10..20).collect(), Some(at(5_000))));
     assert_eq!(burst(&mut sender, at(5_000)), ((20..25).collect(), None));
@@ -104,11 +104,11 @@ fn a_whole_set_is_told_at_once() {
     let (mut receiver, body) = (receiver(400), body(400));
     for number in 0..9 {
         assert_eq!(take(&mut receiver, at(10), &body, number), Accepted::Kept);
-        assert_eq!(receiver.poll(at(10)), Wanted::Wait(at(4_010)));
+        assert_eq!(receiver.poll(at(10)), ReceiverAction::Wait(at(4_010)));
     }
     take(&mut receiver, at(10), &body, 9);
-    assert_eq!(receiver.poll(at(10)), Wanted::GoOn(10));
-    assert_eq!(receiver.poll(at(10)), Wanted::Wait(at(4_010)));
+    assert_eq!(receiver.poll(at(10)), ReceiverAction::GoOn(10));
+    assert_eq!(receiver.poll(at(10)), ReceiverAction::Wait(at(4_010)));
     assert_eq!(take(&mut receiver, at(11), &body, 9), Accepted::Repeated);
     for number in 10..25 {
         take(&mut receiver, at(20), &body, number);
@@ -124,11 +124,11 @@ fn gaps_are_told_with_the_next_set() {
     for number in [0, 1, 3, 4, 5, 6, 8, 9, 10] {
         take(&mut receiver, at(10), &body, number);
         if number < 10 {
-            assert_eq!(receiver.poll(at(10)), Wanted::Wait(at(4_010)));
+            assert_eq!(receiver.poll(at(10)), ReceiverAction::Wait(at(4_010)));
         }
     }
-    assert_eq!(receiver.poll(at(10)), Wanted::Missing(vec![2, 7]));
-    assert_eq!(receiver.poll(at(10)), Wanted::Wait(at(4_010)), "once");
+    assert_eq!(receiver.poll(at(10)), ReceiverAction::Missing(vec![2, 7]));
+    assert_eq!(receiver.poll(at(10)), ReceiverAction::Wait(at(4_010)), "once");
 }
 
 /// After silence: 4 s, then 8, 16, 32 more, then it is over.
@@ -138,13 +138,13 @@ fn silence_is_complained_about_and_then_given_up() {
     for number in [0, 1, 3] {
         take(&mut receiver, at(0), &body, number);
     }
-    let missing = Wanted::Missing(vec![2, 4, 5, 6, 7, 8, 9]);
+    let missing = ReceiverAction::Missing(vec![2, 4, 5, 6, 7, 8, 9]);
     for (due, next) in [(4_000, 12_000), (12_000, 28_000), (28_000, 60_000), (60_000, 124_000)] {
-        assert_eq!(receiver.poll(at(due - 1)), Wanted::Wait(at(due)));
+        assert_eq!(receiver.poll(at(due - 1)), ReceiverAction::Wait(at(due)));
         assert_eq!(receiver.poll(at(due)), missing);
-        assert_eq!(receiver.poll(at(due)), Wanted::Wait(at(next)));
+        assert_eq!(receiver.poll(at(due)), ReceiverAction::Wait(at(next)));
     }
-    assert_eq!(receiver.poll(at(124_000)), Wanted::GiveUp);
+    assert_eq!(receiver.poll(at(124_000)), ReceiverAction::GiveUp);
 }
 
 /// Something that comes starts the patience afresh.
@@ -152,9 +152,9 @@ fn silence_is_complained_about_and_then_given_up() {
 fn an_answer_starts_the_patience_afresh() {
     let (mut receiver, body) = (receiver(400), body(400));
     take(&mut receiver, at(0), &body, 0);
-    assert!(matches!(receiver.poll(at(4_000)), Wanted::Missing(_)));
+    assert!(matches!(receiver.poll(at(4_000)), ReceiverAction::Missing(_)));
     take(&mut receiver, at(5_000), &body, 1);
-    assert_eq!(receiver.poll(at(5_000)), Wanted::Wait(at(9_000)));
+    assert_eq!(receiver.poll(at(5_000)), ReceiverAction::Wait(at(9_000)));
 }
 
 /// When a set is whole and nothing follows, the next one is missing.
@@ -164,16 +164,16 @@ fn a_lost_go_on_is_made_good() {
     for number in 0..10 {
         take(&mut receiver, at(0), &body, number);
     }
-    assert_eq!(receiver.poll(at(0)), Wanted::GoOn(10));
-    assert_eq!(receiver.poll(at(4_000)), Wanted::Missing((10..20).collect()));
+    assert_eq!(receiver.poll(at(0)), ReceiverAction::GoOn(10));
+    assert_eq!(receiver.poll(at(4_000)), ReceiverAction::Missing((10..20).collect()));
 }
 
 #[test]
 fn part_of_a_body_is_not_kept_for_ever() {
     let slow = BurstParameters { repeats: u8::MAX, ..PARAMETERS };
     let mut receiver = BurstReceiver::new(slow, BlockSize::B16, 400, 1_000, at(0)).unwrap();
-    while receiver.poll(at(246_999)) != Wanted::Wait(at(247_000)) {}
-    assert_eq!(receiver.poll(at(247_000)), Wanted::GiveUp);
+    while receiver.poll(at(246_999)) != ReceiverAction::Wait(at(247_000)) {}
+    assert_eq!(receiver.poll(at(247_000)), ReceiverAction::GiveUp);
 }
 
 #[test]
@@ -200,11 +200,11 @@ fn blocks_that_do_not_fit_the_body_are_told_apart() {
 #[test]
 fn a_first_round_trip_that_was_too_long_hides_no_complaints() {
     let mut sender = BurstSender::resting(PACED, 25, PAUSE, at(0));
-    sender.asked(at(18_000), Asked::GoOn(1));
+    sender.feedback(at(18_000), Feedback::GoOn(1));
     assert_eq!(burst(&mut sender, at(18_000)).0, (1..10).collect::<Vec<_>>());
     assert_eq!(sender.timeout(), Some(PAUSE), "of which nothing is known");
     // Something behind block 3 came, and has left 700 ms ago.
-    sender.asked(at(18_700), Asked::Missing(&[3]));
+    sender.feedback(at(18_700), Feedback::Missing(&[3]));
     assert_eq!(burst(&mut sender, at(18_700)).0.first(), Some(&3));
     assert_eq!(sender.timeout(), Some(Span::from_millis(1_425)));
 }
@@ -215,7 +215,7 @@ fn a_set_that_waited_for_repairs_before_it_is_no_round_trip() {
     let mut sender = BurstSender::new(PACED, 40, PAUSE);
     sender.probed(Span::from_millis(100));
     burst(&mut sender, at(0));
-    sender.asked(at(100), Asked::Missing(&[3]));
+    sender.feedback(at(100), Feedback::Missing(&[3]));
     let mut now = 100;
     while sender.next() < 20 {
         burst(&mut sender, at(now));
@@ -223,9 +223,9 @@ fn a_set_that_waited_for_repairs_before_it_is_no_round_trip() {
     }
     let before = sender.timeout();
     // The repair was lost, and is repeated; the next set is there all the while.
-    sender.asked(at(now + 100), Asked::Missing(&[3]));
+    sender.feedback(at(now + 100), Feedback::Missing(&[3]));
     burst(&mut sender, at(now + 100));
-    sender.asked(at(now + 5_000), Asked::GoOn(20));
+    sender.feedback(at(now + 5_000), Feedback::GoOn(20));
     assert_eq!(sender.timeout(), before);
 }
 
@@ -237,11 +237,11 @@ fn a_receiver_corrects_its_round_trip_by_what_it_asked_for_first() {
     for number in [0, 1, 2, 4, 5, 6, 7, 8, 9] {
         take(&mut receiver, at(0), &body, number);
     }
-    assert_eq!(receiver.poll(at(0)), Wanted::Missing(vec![3]));
+    assert_eq!(receiver.poll(at(0)), ReceiverAction::Missing(vec![3]));
     take(&mut receiver, at(500), &body, 3);
-    assert_eq!(receiver.poll(at(500)), Wanted::GoOn(10));
+    assert_eq!(receiver.poll(at(500)), ReceiverAction::GoOn(10));
     // Twice half a second, 25 ms, and half a second from the block before: not half a minute.
-    assert_eq!(receiver.poll(at(500)), Wanted::Wait(at(2_025)));
+    assert_eq!(receiver.poll(at(500)), ReceiverAction::Wait(at(2_025)));
 }
 
 /// What is left of a set that came at once is asked for after a quarter of a round trip, what was asked for after one and an eighth, both
@@ -258,20 +258,20 @@ fn a_paced_receiver_asks_as_soon_as_something_is_late() {
         receiver
     };
     let mut receiver = begin(&[0, 1, 2, 3, 4, 5, 6, 7]);
-    assert_eq!(receiver.poll(at(0)), Wanted::Wait(at(50)));
-    assert_eq!(receiver.poll(at(50)), Wanted::Missing(vec![8, 9]));
-    assert_eq!(receiver.poll(at(50)), Wanted::Wait(at(275)), "twice 100 ms, and 25");
-    assert_eq!(receiver.poll(at(275)), Wanted::Missing(vec![8, 9]));
+    assert_eq!(receiver.poll(at(0)), ReceiverAction::Wait(at(50)));
+    assert_eq!(receiver.poll(at(50)), ReceiverAction::Missing(vec![8, 9]));
+    assert_eq!(receiver.poll(at(50)), ReceiverAction::Wait(at(275)), "twice 100 ms, and 25");
+    assert_eq!(receiver.poll(at(275)), ReceiverAction::Missing(vec![8, 9]));
     // Somebody who may be somewhere else is asked so often as RFC 9177 has it: twice sooner, and then after 28 and 60 s.
     receiver.is_from(false);
-    assert_eq!(receiver.poll(at(275)), Wanted::Wait(at(28_000)));
-    assert_eq!(receiver.poll(at(28_000)), Wanted::Missing(vec![8, 9]));
-    assert_eq!(receiver.poll(at(28_000)), Wanted::Wait(at(60_000)));
+    assert_eq!(receiver.poll(at(275)), ReceiverAction::Wait(at(28_000)));
+    assert_eq!(receiver.poll(at(28_000)), ReceiverAction::Missing(vec![8, 9]));
+    assert_eq!(receiver.poll(at(28_000)), ReceiverAction::Wait(at(60_000)));
     let mut receiver = begin(&[0, 1, 2, 4, 5, 6, 7, 8, 9]);
-    assert_eq!(receiver.poll(at(0)), Wanted::Missing(vec![3]));
-    assert_eq!(receiver.poll(at(0)), Wanted::Wait(at(0).after(Span::from_micros(137_500))));
+    assert_eq!(receiver.poll(at(0)), ReceiverAction::Missing(vec![3]));
+    assert_eq!(receiver.poll(at(0)), ReceiverAction::Wait(at(0).after(Span::from_micros(137_500))));
     // Behind the first block comes nothing before it was asked for.
-    assert_eq!(begin(&[0]).poll(at(0)), Wanted::Wait(at(225)));
+    assert_eq!(begin(&[0]).poll(at(0)), ReceiverAction::Wait(at(225)));
 }
 
 /// The time of a block that was asked for twice counts if it is no longer than one takes: the first copy may have been lost.
@@ -284,16 +284,16 @@ fn a_receiver_takes_no_lost_copies_for_a_round_trip() {
         for number in [0, 1, 2, 4, 5, 6, 7, 8, 9] {
             take(&mut receiver, at(0), &body, number);
         }
-        assert_eq!(receiver.poll(at(0)), Wanted::Missing(vec![3]));
+        assert_eq!(receiver.poll(at(0)), ReceiverAction::Missing(vec![3]));
         take(&mut receiver, at(60), &body, 11);
         take(&mut receiver, at(60), &body, 19);
-        assert!(matches!(receiver.poll(at(60)), Wanted::Missing(_)));
+        assert!(matches!(receiver.poll(at(60)), ReceiverAction::Missing(_)));
         take(&mut receiver, at(came), &body, 3);
         for number in 10..19 {
             take(&mut receiver, at(came), &body, number);
         }
-        assert_eq!(receiver.poll(at(came)), Wanted::GoOn(20));
-        let Wanted::Wait(until) = receiver.poll(at(came)) else { panic!() };
+        assert_eq!(receiver.poll(at(came)), ReceiverAction::GoOn(20));
+        let ReceiverAction::Wait(until) = receiver.poll(at(came)) else { panic!() };
         let waits = until.since(at(came)).as_micros() / 1_000;
         assert_eq!(waits, timeout, "{came}");
     }
@@ -305,7 +305,7 @@ fn a_complaint_that_came_late_is_no_queue() {
     let mut sender = BurstSender::new(PACED, 60, PAUSE);
     sender.probed(Span::from_millis(100));
     burst(&mut sender, at(0));
-    sender.asked(at(100), Asked::GoOn(10));
+    sender.feedback(at(100), Feedback::GoOn(10));
     let mut now = 100;
     while sender.next() < 40 {
         burst(&mut sender, at(now));
@@ -313,7 +313,7 @@ fn a_complaint_that_came_late_is_no_queue() {
     }
     let before = sender.timeout();
     // Block 39 has left 110 ms ago, and block 19 about 200.
-    sender.asked(at(now + 110), Asked::Missing(&[14]));
+    sender.feedback(at(now + 110), Feedback::Missing(&[14]));
     assert_eq!(sender.timeout(), before);
 }
 
@@ -326,16 +326,16 @@ fn what_silence_calls_forth_is_no_queue() {
     burst(&mut sender, at(225));
     let mut before = sender.timeout();
     assert_eq!(before, Some(Span::from_millis(325)), "the first silence");
-    sender.asked(at(400), Asked::Missing(&[3]));
+    sender.feedback(at(400), Feedback::Missing(&[3]));
     assert_eq!(sender.timeout(), Some(Span::from_millis(225)), "400 ms are not what it takes");
     let mut now = 400;
     while sender.next() < 25 {
         burst(&mut sender, at(now));
         now += 1;
     }
-    sender.asked(at(now), Asked::GoOn(10));
+    sender.feedback(at(now), Feedback::GoOn(10));
     before = sender.timeout();
-    sender.asked(at(now + 500), Asked::Missing(&[14, 25, 26, 27, 28, 29]));
+    sender.feedback(at(now + 500), Feedback::Missing(&[14, 25, 26, 27, 28, 29]));
     assert_eq!(sender.timeout(), before);
 }
 
@@ -345,16 +345,16 @@ fn a_full_list_is_no_short_round_trip() {
     let mut sender = BurstSender::new(PACED, 60, PAUSE);
     sender.probed(Span::from_millis(100));
     burst(&mut sender, at(0));
-    sender.asked(at(100), Asked::GoOn(10));
+    sender.feedback(at(100), Feedback::GoOn(10));
     let mut now = 100;
     while sender.next() < 23 {
         burst(&mut sender, at(now));
         now += 1;
     }
     let before = sender.timeout();
-    sender.asked(at(now + 10), Asked::Missing(&[12, 13, 14, 15, 16, 17, 18, 19, 20, 21]));
+    sender.feedback(at(now + 10), Feedback::Missing(&[12, 13, 14, 15, 16, 17, 18, 19, 20, 21]));
     assert_eq!(sender.timeout(), before);
-    sender.asked(at(now + 10), Asked::Missing(&[21]));
+    sender.feedback(at(now + 10), Feedback::Missing(&[21]));
     assert_ne!(sender.timeout(), before, "block 22 has come, and left 11 ms ago");
 }
 
@@ -362,7 +362,9 @@ fn a_full_list_is_no_short_round_trip() {
 #[test]
 fn a_paced_receiver_asks_on_when_what_it_asked_for_has_come() {
     let body = body(400);
-    for (parameters, next) in [(PACED, Wanted::Missing(vec![1, 12])), (PARAMETERS, Wanted::Wait(at(4_100)))] {
+    for (parameters, next) in
+        [(PACED, ReceiverAction::Missing(vec![1, 12])), (PARAMETERS, ReceiverAction::Wait(at(4_100)))]
+    {
         let mut receiver = BurstReceiver::new(parameters, BlockSize::B16, 400, 1_000, at(0)).unwrap();
         receiver.probed(Span::from_millis(100));
         take(&mut receiver, at(0), &body, 0);
@@ -371,7 +373,7 @@ fn a_paced_receiver_asks_on_when_what_it_asked_for_has_come() {
         }
         assert_eq!(
             receiver.poll(at(0)),
-            Wanted::Missing(if parameters.paced { (1..11).collect() } else { (1..10).collect() })
+            ReceiverAction::Missing(if parameters.paced { (1..11).collect() } else { (1..10).collect() })
         );
         for number in 2..12 {
             take(&mut receiver, at(100), &body, number);
@@ -423,10 +425,10 @@ proptest! {
                 let wanted = receiver.poll(now);
                 let heard = !lost.next().unwrap();
                 match wanted {
-                    Wanted::Wait(until) => break until,
-                    Wanted::GiveUp => return Err(TestCaseError::fail("given up")),
-                    Wanted::GoOn(number) if heard => sender.asked(now, Asked::GoOn(number)),
-                    Wanted::Missing(numbers) if heard => sender.asked(now, Asked::Missing(&numbers)),
+                    ReceiverAction::Wait(until) => break until,
+                    ReceiverAction::GiveUp => return Err(TestCaseError::fail("given up")),
+                    ReceiverAction::GoOn(number) if heard => sender.feedback(now, Feedback::GoOn(number)),
+                    ReceiverAction::Missing(numbers) if heard => sender.feedback(now, Feedback::Missing(&numbers)),
                     _ => continue,
                 }
                 quiet = false;
@@ -448,7 +450,10 @@ fn the_last_blocks_of_a_long_body_are_taken_in_time_that_does_not_grow_with_it()
     for number in (9..blocks).step_by(10).rev().take(20_000) {
         let block = Block { number, more: number + 1 < blocks, size: BlockSize::B16 };
         receiver.take(at(0), &Receipt { block, total: blocks << 4, payload: &[0; 16] });
-        assert_eq!(receiver.poll(at(0)), Wanted::Missing((0..10).filter(|missing| *missing != number).collect()));
+        assert_eq!(
+            receiver.poll(at(0)),
+            ReceiverAction::Missing((0..10).filter(|missing| *missing != number).collect())
+        );
     }
 }
 
@@ -471,18 +476,18 @@ fn any_blocks(bytes: &[u8]) {
         }
         for _ in 0..8 {
             match receiver.poll(now) {
-                Wanted::GoOn(number) => sender.asked(now, Asked::GoOn(number)),
-                Wanted::Missing(numbers) => {
+                ReceiverAction::GoOn(number) => sender.feedback(now, Feedback::GoOn(number)),
+                ReceiverAction::Missing(numbers) => {
                     assert!(numbers.windows(2).all(|pair| pair[0] < pair[1]) && numbers.len() <= 32);
                     let list = missing_blocks(&numbers, 1_024);
                     assert_eq!(read_missing_blocks(&list).as_deref(), Ok(&numbers[..]));
-                    sender.asked(now, Asked::Missing(&numbers));
+                    sender.feedback(now, Feedback::Missing(&numbers));
                 }
-                Wanted::Wait(until) => {
+                ReceiverAction::Wait(until) => {
                     assert!(until > now);
                     break;
                 }
-                Wanted::GiveUp => break,
+                ReceiverAction::GiveUp => break,
             }
         }
         let mut left = 0;

@@ -32,9 +32,9 @@ pub(crate) use draft::is_robust;
 pub use client::BurstFailure;
 pub(crate) use client::{BurstClient, BurstId, End};
 use missing::{missing_blocks, read_missing_blocks};
-use receiver::{Accepted, BurstReceiver, Receipt, Wanted};
-use sender::{Asked, BurstSender, Leaving};
-pub(crate) use server::{Asker, BurstServer};
+use receiver::{Accepted, BurstReceiver, Receipt, ReceiverAction};
+use sender::{BurstSender, Feedback, Leaving};
+pub(crate) use server::{BurstServer, Requester};
 pub(crate) use settings::{BurstLimits, BurstOptions};
 
 /// Option Q-Block1.

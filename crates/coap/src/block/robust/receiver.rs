@@ -32,17 +32,17 @@ pub(crate) struct BurstReceiver {
     begun: Instant,
     /// When something came last, and how often was asked since.
     heard: Instant,
-    asked: u8,
+    requests: u8,
     /// Gaps are to be reported at once: the next set has begun.
     at_once: bool,
     /// The round trips of a paced one, from a complaint to what it called forth; none measured, none known.
     pace: Option<BulkPace>,
     /// How long before the last block the one before it came.
     apart: Span,
-    /// When it complained last, and the last block that it asked for then; it never asked for one from `asked_to` on.
+    /// When it complained last, and the last block that it asked for then; it never asked for one from `requested_to` on.
     complained: Instant,
     awaited: Option<u32>,
-    asked_to: u32,
+    requested_to: u32,
     /// The complaint that the next round trip is measured from.
     measured: Option<Measured>,
     /// How long after something came last it asked first.
@@ -87,7 +87,7 @@ pub(crate) enum Accepted {
 
 /// What the receiver wants.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Wanted {
+pub(crate) enum ReceiverAction {
     /// All blocks before this one are there: the sender may go on with it.
     GoOn(u32),
     /// These are missing.
@@ -123,13 +123,13 @@ impl BurstReceiver {
             reported: 0,
             begun: now,
             heard: now,
-            asked: 0,
+            requests: 0,
             at_once: false,
             pace: None,
             apart: Span::ZERO,
             complained: now,
             awaited: None,
-            asked_to: 0,
+            requested_to: 0,
             measured: None,
             hurried: None,
             is_sparing: false,
@@ -154,7 +154,7 @@ impl BurstReceiver {
             self.apart = now.since(self.heard);
         }
         self.heard = now;
-        self.asked = 0;
+        self.requests = 0;
         self.hurried = None;
         self.measure(now, block.number);
         // What is behind the last block of a set, or of all, is missing: a paced sender does not wait for that to be told. Nor does it
@@ -197,17 +197,17 @@ impl BurstReceiver {
     }
 
     /// What to say at `now`. Call until it says to wait or to give up.
-    pub(crate) fn poll(&mut self, now: Instant) -> Wanted {
+    pub(crate) fn poll(&mut self, now: Instant) -> ReceiverAction {
         let set = self.parameters.set.max(1);
         let complete_sets = self.parameters.set_of(self.complete);
         if complete_sets > self.reported && !self.is_whole() && self.complete > self.highest {
             self.reported = complete_sets;
-            return Wanted::GoOn(complete_sets.saturating_mul(set));
+            return ReceiverAction::GoOn(complete_sets.saturating_mul(set));
         }
         let expiry = self.begun.max(self.heard).after(self.parameters.lifetime);
-        let is_silent = self.asked >= self.parameters.repeats && now >= self.due().max(self.patience_ends());
+        let is_silent = self.requests >= self.parameters.repeats && now >= self.due().max(self.patience_ends());
         if now >= expiry || is_silent {
-            return Wanted::GiveUp;
+            return ReceiverAction::GiveUp;
         }
         if core::mem::take(&mut self.at_once) {
             let before = if self.parameters.paced {
@@ -221,10 +221,10 @@ impl BurstReceiver {
             }
         }
         if now < self.due() {
-            return Wanted::Wait(self.due().min(expiry));
+            return ReceiverAction::Wait(self.due().min(expiry));
         }
-        self.asked = self.asked.saturating_add(1);
-        if self.asked == 1 {
+        self.requests = self.requests.saturating_add(1);
+        if self.requests == 1 {
             self.hurried = Some(now.since(self.heard));
         }
         // After silence the rest of the set that was under way is missing too, or else the next set.
@@ -317,8 +317,8 @@ impl BurstReceiver {
     }
 
     /// Asks for these.
-    fn complains(&mut self, now: Instant, missing: Vec<u32>) -> Wanted {
-        let (from, to) = (self.asked_to, missing.last().map_or(0, |last| last.saturating_add(1)));
+    fn complains(&mut self, now: Instant, missing: Vec<u32>) -> ReceiverAction {
+        let (from, to) = (self.requested_to, missing.last().map_or(0, |last| last.saturating_add(1)));
         match &mut self.measured {
             Some(measured) => {
                 measured.again |= missing.iter().any(|number| (measured.from..measured.to).contains(number))
@@ -329,19 +329,19 @@ impl BurstReceiver {
             }
             None => {}
         }
-        (self.complained, self.awaited, self.asked_to) = (now, missing.last().copied(), from.max(to));
-        Wanted::Missing(missing)
+        (self.complained, self.awaited, self.requested_to) = (now, missing.last().copied(), from.max(to));
+        ReceiverAction::Missing(missing)
     }
 
     /// When silence has lasted long enough to ask (again).
     fn due(&self) -> Instant {
-        let patient = self.heard.after(waits(self.parameters.patience, self.asked));
-        let Some(pace) = self.pace.as_ref().filter(|_| !self.is_sparing || self.asked < 2) else { return patient };
+        let patient = self.heard.after(waits(self.parameters.patience, self.requests));
+        let Some(pace) = self.pace.as_ref().filter(|_| !self.is_sparing || self.requests < 2) else { return patient };
         let timeout = pace.timeout().plus(self.apart.min(pace.round_trip()));
-        let due = match (self.asked.checked_sub(1), self.hurried) {
+        let due = match (self.requests.checked_sub(1), self.hurried) {
             (None, _) => self.hurry(pace).map_or(timeout, |hurry| hurry.min(timeout)),
             (Some(before), Some(hurried)) => hurried.plus(waits(timeout, before)),
-            (Some(_), None) => waits(timeout, self.asked),
+            (Some(_), None) => waits(timeout, self.requests),
         };
         self.heard.after(due).min(self.patience_ends())
     }
@@ -354,8 +354,8 @@ impl BurstReceiver {
         let end = self.parameters.set_of(self.highest).saturating_add(1).saturating_mul(set);
         let last = *self.missing(end).last()?;
         let late = self.apart.doubled().plus(least.scaled(1, 4)).plus(BulkPace::DELAY);
-        let asked = self.complained.after(pace.round_trip().scaled(9, 8).plus(BulkPace::DELAY)).since(self.heard);
-        Some(if last < self.asked_to { late.max(asked) } else { late })
+        let requested = self.complained.after(pace.round_trip().scaled(9, 8).plus(BulkPace::DELAY)).since(self.heard);
+        Some(if last < self.requested_to { late.max(requested) } else { late })
     }
 
     /// When silence has lasted for as long as all repeats of RFC 9177 take.

@@ -28,7 +28,7 @@ pub(crate) struct BurstSender {
 
 /// What a receiver asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Asked<'a> {
+pub(crate) enum Feedback<'a> {
     /// Everything before this block has arrived: go on with it.
     GoOn(u32),
     /// These are missing.
@@ -45,7 +45,7 @@ pub(crate) enum Leaving {
         /// More blocks follow it in the body.
         more: bool,
         /// It was asked for by number.
-        asked: bool,
+        requested: bool,
     },
     /// Nothing before then, unless the receiver asks.
     Wait(Instant),
@@ -99,21 +99,21 @@ impl BurstSender {
         }
     }
 
-    /// The receiver asked at `now`. What it misses leaves before anything else, each block once. A block that was never
+    /// Feedback of the receiver came at `now`. What it misses leaves before anything else, each block once. A block that was never
     /// sent is not missing: the next set may leave. One that is no part of the body is ignored.
-    pub(crate) fn asked(&mut self, now: Instant, asked: Asked<'_>) {
+    pub(crate) fn feedback(&mut self, now: Instant, feedback: Feedback<'_>) {
         if let Some(paced) = &mut self.paced {
-            match asked {
-                Asked::GoOn(number) => paced.go_on(now, number, self.next),
-                Asked::Missing(numbers) => paced.missing(now, numbers, self.next),
+            match feedback {
+                Feedback::GoOn(number) => paced.go_on(now, number, self.next),
+                Feedback::Missing(numbers) => paced.missing(now, numbers, self.next),
             }
         }
-        match asked {
-            Asked::GoOn(number) if number >= self.next => {
+        match feedback {
+            Feedback::GoOn(number) if number >= self.next => {
                 (self.next, self.flows, self.resume) = (number.min(self.blocks), true, None);
             }
-            Asked::GoOn(_) => {}
-            Asked::Missing(numbers) => {
+            Feedback::GoOn(_) => {}
+            Feedback::Missing(numbers) => {
                 if numbers.contains(&self.next)
                     && let Some(paced) = &mut self.paced
                 {
@@ -141,7 +141,7 @@ impl BurstSender {
     /// This block and the rest of its set are wanted.
     pub(crate) fn rest_of_set(&mut self, now: Instant, number: u32) {
         if self.paced.is_some() && number >= self.next {
-            return self.asked(now, Asked::GoOn(number));
+            return self.feedback(now, Feedback::GoOn(number));
         }
         let end = self.parameters.set_of(number).saturating_add(1).saturating_mul(self.parameters.set.max(1));
         for number in number..end.min(self.blocks) {
@@ -243,7 +243,7 @@ impl BurstSender {
         self.paced.as_ref().map(|paced| paced.pace.timeout())
     }
 
-    const fn block(&self, number: u32, asked: bool) -> Leaving {
-        Leaving::Block { number, more: number < self.blocks.saturating_sub(1), asked }
+    const fn block(&self, number: u32, requested: bool) -> Leaving {
+        Leaving::Block { number, more: number < self.blocks.saturating_sub(1), requested }
     }
 }

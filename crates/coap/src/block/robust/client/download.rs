@@ -5,7 +5,7 @@ use millpond_control::{Instant, Span};
 use super::{
     super::{
         super::{Block, BlockSize},
-        Accepted, BurstOptions, BurstParameters, BurstReceiver, Q_BLOCK2, REQUEST_TAG, Receipt, Wanted, Whole,
+        Accepted, BurstOptions, BurstParameters, BurstReceiver, Q_BLOCK2, REQUEST_TAG, Receipt, ReceiverAction, Whole,
         draft::{Draft, block_of, options_of, uint_of},
     },
     BurstFailure, End,
@@ -21,7 +21,7 @@ pub(super) struct Download {
     size: BlockSize,
     /// What was asked for first, and whether that has left.
     first: Block,
-    asked: bool,
+    requested: bool,
     /// When it left, and how often.
     since: Instant,
     repeats: u8,
@@ -54,7 +54,7 @@ impl Download {
 
     /// The whole body, which flows already: this is what came of it.
     pub(super) fn of_flowing(body: &Body, options: &BurstOptions, now: Instant) -> Self {
-        Self { asked: true, since: now, ..Self::of_whole(body, options) }
+        Self { requested: true, since: now, ..Self::of_whole(body, options) }
     }
 
     /// The body of which the first block is there already.
@@ -67,7 +67,7 @@ impl Download {
             parameters: options.parameters,
             size: body.size,
             first,
-            asked: false,
+            requested: false,
             since: Instant::ORIGIN,
             repeats: 0,
             round_trip: None,
@@ -79,7 +79,7 @@ impl Download {
 
     /// Whether a block came in answer to a non-confirmable request.
     pub(super) fn has_begun(&self) -> bool {
-        self.asked && self.part.is_some()
+        self.requested && self.part.is_some()
     }
 
     /// Bytes that are there without a gap, and bytes of the whole.
@@ -96,8 +96,8 @@ impl Download {
     }
 
     pub(super) fn step(&mut self, now: Instant, body: &Body) -> Step {
-        if !self.asked {
-            (self.asked, self.since, self.repeats, self.is_first) = (true, now, 0, true);
+        if !self.requested {
+            (self.requested, self.since, self.repeats, self.is_first) = (true, now, 0, true);
             return Step::Further(request(body, &[self.first]));
         }
         let Some(part) = &mut self.part else {
@@ -114,8 +114,8 @@ impl Download {
         };
         let size = part.receiver.size();
         match part.receiver.poll(now) {
-            Wanted::GoOn(number) => Step::Further(request(body, &[Block { number, more: true, size }])),
-            Wanted::Missing(numbers) => {
+            ReceiverAction::GoOn(number) => Step::Further(request(body, &[Block { number, more: true, size }])),
+            ReceiverAction::Missing(numbers) => {
                 self.is_first = false;
                 // A set of them at a time (§7.2).
                 let most = self.parameters.set.max(1) as usize;
@@ -123,8 +123,8 @@ impl Download {
                 let missing: Vec<Block> = numbers.iter().take(most).map(block).collect();
                 Step::Further(request(body, &missing))
             }
-            Wanted::Wait(until) => Step::Wait(until),
-            Wanted::GiveUp => Step::fail(BurstFailure::Incomplete),
+            ReceiverAction::Wait(until) => Step::Wait(until),
+            ReceiverAction::GiveUp => Step::fail(BurstFailure::Incomplete),
         }
     }
 
@@ -149,7 +149,7 @@ impl Download {
             }
             self.stale.extend(self.part.take().map(|part| part.etag));
             self.first = Block { number: 0, more: true, size: self.size };
-            self.asked = false;
+            self.requested = false;
         }
         if self.part.is_none()
             && let Err(why) = self.begin(now, message, block, limit)
@@ -191,7 +191,7 @@ impl Download {
         if let Some(round_trip) = self.round_trip {
             receiver.probed(round_trip);
         }
-        if !self.asked {
+        if !self.requested {
             self.first.size = block.size;
         }
         let options = options_of(message, |number| number != Q_BLOCK2);

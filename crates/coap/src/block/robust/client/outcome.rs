@@ -7,7 +7,7 @@ use crate::{Failure, Refused};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct BurstId {
     pub(super) number: u64,
-    /// Where the asker keeps what it asked.
+    /// Where the stack keeps the request.
     pub(crate) slot: u32,
 }
 

@@ -3,7 +3,7 @@ use millpond_control::{Instant, Span};
 use super::{
     super::{
         super::Block,
-        Asked, BurstOptions, BurstParameters, BurstSender, Leaving, MISSING_BLOCKS_FORMAT, Q_BLOCK1, Q_BLOCK2,
+        BurstOptions, BurstParameters, BurstSender, Feedback, Leaving, MISSING_BLOCKS_FORMAT, Q_BLOCK1, Q_BLOCK2,
         REQUEST_TAG,
         draft::{Draft, block_of, uint_of},
         read_missing_blocks,
@@ -62,9 +62,9 @@ impl Upload {
             return self.falls_silent();
         }
         match self.sender.poll(now) {
-            Leaving::Block { number, asked, .. } => {
+            Leaving::Block { number, requested, .. } => {
                 self.touched = now;
-                self.once_more(body, number, u32::from(asked))
+                self.once_more(body, number, u32::from(requested))
             }
             Leaving::Wait(until) => Step::Wait(until.min(end)),
             Leaving::Nothing => {
@@ -119,7 +119,7 @@ impl Upload {
         match message.code {
             Code::CONTINUE => {
                 if let Some(block) = block.filter(|block| block.size == body.size) {
-                    self.sender.asked(now, Asked::GoOn(block.number.saturating_add(1)));
+                    self.sender.feedback(now, Feedback::GoOn(block.number.saturating_add(1)));
                 }
                 Some(Verdict::Go)
             }
@@ -131,7 +131,7 @@ impl Upload {
                 }
                 // What is no such list is dropped in silence (§5).
                 if let Ok(missing) = read_missing_blocks(message.payload()) {
-                    self.sender.asked(now, Asked::Missing(&missing));
+                    self.sender.feedback(now, Feedback::Missing(&missing));
                 }
                 Some(Verdict::Go)
             }

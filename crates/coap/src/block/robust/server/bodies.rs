@@ -11,7 +11,7 @@ use super::{
         Accepted, BurstReceiver, Q_BLOCK2, REQUEST_TAG, Receipt, Whole,
         draft::{Draft, Recent, options_of, uint_of},
     },
-    BurstServer, Inbound, Outbound, Owed, Reply, Representation, Stage, Step, Wants,
+    BlockSelection, BurstServer, Inbound, Outbound, PendingRequest, Reply, Representation, Stage, Step,
 };
 use crate::body::HeldBody;
 use crate::message::{Code, HEADER, Kind, Message, OptionList, is_of_transfer, number};
@@ -32,7 +32,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
         message: &Message<'_>,
         key: Vec<u8>,
         block: Block,
-        wants: Wants,
+        selection: BlockSelection,
     ) -> Result<(), Code> {
         let tag = message.option(REQUEST_TAG).ok_or(Code::BAD_REQUEST)?;
         let total = uint_of(message, number::SIZE1).ok_or(Code::BAD_REQUEST)?;
@@ -62,12 +62,12 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
                         source,
                         came: 0,
                         bytes: 0,
-                        asked: 0,
+                        requested: 0,
                         key,
                         tag: tag.to_vec(),
                         code: message.code,
                         options: options_of(message, |number| !is_of_transfer(number)),
-                        wants,
+                        selection,
                         token: message.token,
                         is_confirmable: false,
                         recent: Recent::default(),
@@ -111,9 +111,9 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
     /// A body is whole: the application gets it.
     fn whole(&mut self, now: Instant, place: usize, reply: Reply) -> Result<(), Code> {
         let Some(body) = self.inbound.get(place) else { return Ok(()) };
-        let (from, key, tag, wants) =
-            ((body.from, body.source), body.key.clone(), body.tag.clone(), body.wants.clone());
-        let id = self.owe(now, from, key, wants, reply, Some(tag))?;
+        let (from, key, tag, selection) =
+            ((body.from, body.source), body.key.clone(), body.tag.clone(), body.selection.clone());
+        let id = self.add_pending(now, from, key, selection, reply, Some(tag))?;
         let Some(body) = self.inbound.get_mut(place) else { return Ok(()) };
         let (code, options) = (body.code, body.options.clone());
         let Some(body) = body.complete() else { return Ok(()) };
@@ -218,10 +218,10 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
     }
 
     /// The application answered.
-    pub(super) fn answered(&mut self, now: Instant, owed: Owed<A>, answer: &Answer<'_>) {
-        let Owed { from, key, wants, reply, tag, .. } = owed;
-        let source = Source { is_validated: owed.source.is_validated || answer.is_proved, ..owed.source };
-        let size = wants.size().min(self.options.size).min(BlockSize::B1024);
+    pub(super) fn answered(&mut self, now: Instant, request: PendingRequest<A>, answer: &Answer<'_>) {
+        let PendingRequest { from, key, selection, reply, tag, .. } = request;
+        let source = Source { is_validated: request.source.is_validated || answer.is_proved, ..request.source };
+        let size = selection.size().min(self.options.size).min(BlockSize::B1024);
         let given = answer.options.iter().find(|(number, _)| *number == number::ETAG).map(|(_, value)| *value);
         let options = OptionList::sorted(answer.options.iter().copied().filter(|(number, _)| !is_of_transfer(*number)));
         let is_short = answer.code.class() != 2 || answer.body.len() <= size.bytes() as usize;
@@ -233,7 +233,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
             let mut draft = Draft::plain(answer.code, &options).with_payload(answer.body);
             if answer.code.class() == 2 {
                 draft = draft.with_block(Q_BLOCK2, Block { number: 0, more: false, size });
-                if given.is_none() && !wants.begins() {
+                if given.is_none() && !selection.begins() {
                     // A client that asked for more of what was there before must see that this is another one.
                     draft = draft.with(number::ETAG, &self.etag());
                 }
@@ -263,20 +263,20 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
             }
         };
         if let Some(body) = self.outbound.get_mut(place) {
-            body.echo = owed.asker.echo;
+            body.echo = request.requester.echo;
         }
-        self.leave(now, place, &wants, reply, tag);
+        self.leave(now, place, &selection, reply, tag);
     }
 
     /// What was asked for of a representation leaves.
-    fn leave(&mut self, now: Instant, place: usize, wants: &Wants, reply: Reply, tag: Option<Vec<u8>>) {
+    fn leave(&mut self, now: Instant, place: usize, selection: &BlockSelection, reply: Reply, tag: Option<Vec<u8>>) {
         let Some(body) = self.outbound.get_mut(place) else { return };
         let from = body.to;
         body.given_again(now);
         body.request_tag.clone_from(&tag);
         let first = body.block(0);
-        let in_acknowledgement = matches!(reply, Reply::To(..)) && wants.begins();
-        let served = body.serve(now, wants, reply.token(), in_acknowledgement);
+        let in_acknowledgement = matches!(reply, Reply::To(..)) && selection.begins();
+        let served = body.serve(now, selection, reply.token(), in_acknowledgement);
         if let Some(first) = &first {
             self.remember(from, tag.as_deref(), first);
         }
@@ -296,7 +296,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
     fn remember(&mut self, from: A, tag: Option<&[u8]>, draft: &Draft) {
         let Some(tag) = tag else { return };
         for body in self.inbound.iter_mut().filter(|body| body.from == from && body.tag == tag) {
-            if let Stage::Asked = body.stage {
+            if let Stage::HandedUp = body.stage {
                 body.stage = Stage::Answered(draft.clone());
             }
         }
@@ -305,7 +305,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
     /// Drops what was kept for long enough.
     pub(super) fn expire(&mut self, now: Instant) {
         self.outbound.retain(|body| body.expiry() > now);
-        self.owed.retain(|owed| owed.until > now);
+        self.pending.retain(|request| request.until > now);
         let is_due = |body: &Inbound<A>| body.touched.after(body.lifetime) <= now;
         self.inbound.retain(|body| matches!(body.stage, Stage::Collecting(_)) || !is_due(body));
     }

@@ -5,11 +5,11 @@ use millpond_control::{Instant, Span};
 use super::{
     super::{
         super::{Block, BlockSize},
-        Accepted, BurstReceiver, MISSING_BLOCKS_FORMAT, Q_BLOCK1, Receipt, Wanted,
+        Accepted, BurstReceiver, MISSING_BLOCKS_FORMAT, Q_BLOCK1, Receipt, ReceiverAction,
         draft::{Draft, Recent},
         missing_blocks,
     },
-    asked::Wants,
+    selection::BlockSelection,
 };
 use crate::message::{Code, OptionList, Token, number};
 use crate::quota::Source;
@@ -23,14 +23,14 @@ pub(super) struct Inbound<A> {
     pub(super) came: u32,
     /// Bytes of the messages that brought them, and of the questions for others.
     pub(super) bytes: usize,
-    pub(super) asked: usize,
+    pub(super) requested: usize,
     pub(super) key: Vec<u8>,
     /// Request-Tag.
     pub(super) tag: Vec<u8>,
     pub(super) code: Code,
     pub(super) options: OptionList,
     /// What is wanted of the answer.
-    pub(super) wants: Wants,
+    pub(super) selection: BlockSelection,
     /// The token of the payload that came last.
     pub(super) token: Token,
     /// It was confirmable.
@@ -49,7 +49,7 @@ const FACTOR: usize = 3;
 pub(super) enum Stage {
     Collecting(BurstReceiver),
     /// It is whole, and the application has it.
-    Asked,
+    HandedUp,
     /// It was answered like this.
     Answered(Draft),
 }
@@ -73,7 +73,7 @@ impl<A> Inbound<A> {
         if !receiver.is_whole() {
             return None;
         }
-        match core::mem::replace(&mut self.stage, Stage::Asked) {
+        match core::mem::replace(&mut self.stage, Stage::HandedUp) {
             Stage::Collecting(receiver) => Some(receiver.into_body()),
             _ => None,
         }
@@ -88,19 +88,19 @@ impl<A> Inbound<A> {
         let (size, set) = (receiver.size(), receiver.set());
         loop {
             return match receiver.poll(now) {
-                Wanted::Wait(until) => Err(Some(until)),
-                Wanted::GiveUp => Err(None),
+                ReceiverAction::Wait(until) => Err(Some(until)),
+                ReceiverAction::GiveUp => Err(None),
                 // The acknowledgement of a confirmable payload has said so (§4.3).
-                Wanted::GoOn(_) if self.is_confirmable => continue,
-                Wanted::GoOn(next) => Ok(go_on(next, size)),
-                Wanted::Missing(numbers) => {
+                ReceiverAction::GoOn(_) if self.is_confirmable => continue,
+                ReceiverAction::GoOn(next) => Ok(go_on(next, size)),
+                ReceiverAction::Missing(numbers) => {
                     let question = incomplete(&numbers, set);
-                    let asked = self.asked.saturating_add(question.len());
+                    let requested = self.requested.saturating_add(question.len());
                     // The sender may be somewhere else.
-                    if !self.source.is_validated && asked > self.bytes.saturating_mul(FACTOR) {
+                    if !self.source.is_validated && requested > self.bytes.saturating_mul(FACTOR) {
                         continue;
                     }
-                    self.asked = asked;
+                    self.requested = requested;
                     Ok(question)
                 }
             };
@@ -119,14 +119,14 @@ impl<A> Inbound<A> {
     pub(super) fn memory(&self) -> usize {
         let stage = match &self.stage {
             Stage::Collecting(receiver) => receiver.memory(),
-            Stage::Asked => 0,
+            Stage::HandedUp => 0,
             Stage::Answered(draft) => draft.memory(),
         };
         stage
             .saturating_add(self.key.capacity())
             .saturating_add(self.tag.capacity())
             .saturating_add(self.options.memory())
-            .saturating_add(self.wants.memory())
+            .saturating_add(self.selection.memory())
             .saturating_add(self.recent.memory())
     }
 }

@@ -1,10 +1,10 @@
 //! The server's side: whole bodies received and sent in bursts.
 
-mod asked;
 mod bodies;
 mod inbound;
 mod outbound;
 mod requests;
+mod selection;
 
 use alloc::{collections::VecDeque, vec::Vec};
 use core::{fmt::Debug, hash::Hash};
@@ -22,9 +22,9 @@ use crate::{
     transfer::{self, Answer, ECHO_LENGTH, Standing},
 };
 
-use asked::Wants;
 use inbound::{Inbound, Stage};
 use outbound::{Outbound, Representation};
+use selection::BlockSelection;
 
 /// A server of Q-Block1 and Q-Block2 beside an [`Endpoint`], for any number of peers.
 ///
@@ -56,14 +56,14 @@ pub(crate) struct BurstServer<A> {
     made: u64,
     inbound: Vec<Inbound<A>>,
     outbound: Vec<Outbound<A>>,
-    owed: Vec<Owed<A>>,
+    pending: Vec<PendingRequest<A>>,
     steps: VecDeque<Step<A>>,
     events: VecDeque<(RequestId, A, Whole)>,
 }
 
 /// What may leave for a request.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Asker {
+pub(crate) struct Requester {
     pub(crate) standing: Standing,
     /// What its sender is to send back.
     pub(crate) echo: Option<[u8; ECHO_LENGTH]>,
@@ -71,24 +71,24 @@ pub(crate) struct Asker {
 
 /// A request that the application has and has not answered.
 #[derive(Debug)]
-struct Owed<A> {
+struct PendingRequest<A> {
     id: RequestId,
     from: A,
     source: Source,
-    asker: Asker,
+    requester: Requester,
     key: Vec<u8>,
-    wants: Wants,
+    selection: BlockSelection,
     reply: Reply,
     /// Request-Tag of a body that came in bursts.
     tag: Option<Vec<u8>>,
     until: Instant,
 }
 
-impl<A> Owed<A> {
+impl<A> PendingRequest<A> {
     /// Bytes held beside this value.
     fn memory(&self) -> usize {
         let tag = self.tag.as_ref().map_or(0, Vec::capacity);
-        self.key.capacity().saturating_add(tag).saturating_add(self.wants.memory())
+        self.key.capacity().saturating_add(tag).saturating_add(self.selection.memory())
     }
 }
 
@@ -132,7 +132,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
             made: 0,
             inbound: Vec::new(),
             outbound: Vec::new(),
-            owed: Vec::new(),
+            pending: Vec::new(),
             steps: VecDeque::new(),
             events: VecDeque::new(),
         }
@@ -177,18 +177,18 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
     pub(crate) fn request_came(
         &mut self,
         now: Instant,
-        (from, source, asker): (A, Source, Asker),
+        (from, source, requester): (A, Source, Requester),
         id: RequestId,
         message: &Message<'_>,
     ) -> Result<(), Code> {
         self.expire(now);
         for body in self.outbound.iter_mut().filter(|body| body.to == from) {
-            body.echo = asker.echo;
+            body.echo = requester.echo;
         }
         let made = self.made;
-        let taken = self.requested(now, (from, source, asker.standing), id, message);
-        if let Some(owed) = self.owed.last_mut().filter(|_| self.made != made) {
-            owed.asker = asker;
+        let taken = self.requested(now, (from, source, requester.standing), id, message);
+        if let Some(request) = self.pending.last_mut().filter(|_| self.made != made) {
+            request.requester = requester;
         }
         taken.inspect_err(|code| {
             self.reply(from, Self::reply_to(id, message), Draft::bare(*code));
@@ -205,17 +205,17 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
     ) -> Option<[u8; ECHO_LENGTH]> {
         /// Of a message beside what the application says: header, token, Q-Block2, a short ETag, marker.
         const OVERHEAD: usize = 32;
-        let owed = self.owed.iter().find(|owed| owed.id == request)?;
-        let is_withheld = match owed.asker.standing {
+        let request = self.pending.iter().find(|other| other.id == request)?;
+        let is_withheld = match request.requester.standing {
             Standing::Shown => false,
             // What came in bursts was carried out: its answer begins with one block, and is not to be made once more.
-            Standing::Remembered => owed.tag.is_none() && body.len() > owed.wants.size().bytes() as usize,
+            Standing::Remembered => request.tag.is_none() && body.len() > request.selection.size().bytes() as usize,
             Standing::Unvalidated(limit) => {
                 let options = options.iter().fold(0_usize, |sum, (_, value)| sum.saturating_add(value.len()));
                 body.len().saturating_add(options).saturating_add(OVERHEAD) > limit.message()
             }
         };
-        owed.asker.echo.filter(|_| is_withheld)
+        request.requester.echo.filter(|_| is_withheld)
     }
 
     /// Input: a request gets no answer, as its sender wished or because nobody makes one.
@@ -224,14 +224,14 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
     /// It was answered or dropped before.
     pub(crate) fn pass(&mut self, request: RequestId, is_wished: bool) -> Result<(), transfer::Refused> {
         let place = self.place_of(request)?;
-        if let Reply::To(request, _) = self.owed.remove(place).reply {
+        if let Reply::To(request, _) = self.pending.remove(place).reply {
             self.steps.push_back(if is_wished { Step::Hush(request) } else { Step::Pass(request) });
         }
         Ok(())
     }
 
     fn place_of(&self, request: RequestId) -> Result<usize, transfer::Refused> {
-        let place = self.owed.iter().position(|owed| owed.id == request);
+        let place = self.pending.iter().position(|other| other.id == request);
         place.ok_or(transfer::Refused::Endpoint(Refused::UnknownRequest))
     }
 
@@ -239,7 +239,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
     pub(crate) fn forget_peer(&mut self, peer: A) {
         self.inbound.retain(|body| body.from != peer);
         self.outbound.retain(|body| body.to != peer);
-        self.owed.retain(|owed| owed.from != peer);
+        self.pending.retain(|request| request.from != peer);
     }
 
     /// Input: the answer to a request.
@@ -260,8 +260,8 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
         if answer.body.len() > limit {
             return Err(transfer::Refused::LongAnswer { length: answer.body.len(), limit });
         }
-        let owed = self.owed.remove(place);
-        self.answered(now, owed, answer);
+        let request = self.pending.remove(place);
+        self.answered(now, request, answer);
         Ok(())
     }
 
@@ -289,7 +289,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
             return Next::Event(event);
         }
         self.expire(now);
-        let mut sleep = self.owed.iter().map(|owed| owed.until).min();
+        let mut sleep = self.pending.iter().map(|request| request.until).min();
         let mut wait = |until: Instant| sleep = Some(sleep.map_or(until, |other| other.min(until)));
         let mut leaving = None;
         let mut index = 0_usize;
@@ -341,8 +341,8 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
         let entries = entries.saturating_add(self.outbound.capacity().saturating_mul(size_of::<Outbound<A>>()));
         let entries =
             entries.saturating_add(self.parameters.capacity().saturating_mul(size_of::<(A, BurstParameters)>()));
-        let entries = entries.saturating_add(self.owed.capacity().saturating_mul(size_of::<Owed<A>>()));
-        let entries = self.owed.iter().fold(entries, |sum, owed| sum.saturating_add(owed.memory()));
+        let entries = entries.saturating_add(self.pending.capacity().saturating_mul(size_of::<PendingRequest<A>>()));
+        let entries = self.pending.iter().fold(entries, |sum, request| sum.saturating_add(request.memory()));
         let inbound = self.inbound.iter().fold(entries, |sum, body| sum.saturating_add(body.memory()));
         self.outbound.iter().fold(inbound, |sum, body| sum.saturating_add(body.memory()))
     }

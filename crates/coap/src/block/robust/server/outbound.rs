@@ -5,11 +5,11 @@ use millpond_control::{Instant, Span};
 use super::{
     super::{
         super::{Block, BlockSize, GIVEN_FOR},
-        Asked, BurstParameters, BurstSender, Leaving, Q_BLOCK2,
+        BurstParameters, BurstSender, Feedback, Leaving, Q_BLOCK2,
         draft::{Draft, Recent},
         receiver::waits,
     },
-    asked::Wants,
+    selection::BlockSelection,
 };
 use crate::{
     body::HeldBody,
@@ -39,10 +39,10 @@ pub(super) struct Outbound<A> {
     /// The token of what flows: that of the request that it answers, unless that was for the first block alone.
     token: Option<Token>,
     /// The token of what was asked for by number.
-    asked_by: Token,
+    requested_by: Token,
     lifetime: Span,
     /// When it was asked for last, and how long it flows without being asked for: a peer that is not there takes no more.
-    asked: Instant,
+    requested: Instant,
     patience: Span,
     /// When the application gave it last.
     given: Instant,
@@ -102,9 +102,9 @@ impl<A> Outbound<A> {
             size,
             sender,
             token: None,
-            asked_by: Token::EMPTY,
+            requested_by: Token::EMPTY,
             lifetime,
-            asked: now,
+            requested: now,
             patience: waits(parameters.patience, parameters.repeats),
             given: now,
             touched: now,
@@ -133,39 +133,39 @@ impl<A> Outbound<A> {
     }
 
     /// A request for it came with this token. `sent`: its first block is on its way already, in an acknowledgement.
-    pub(super) fn serve(&mut self, now: Instant, wants: &Wants, token: Token, sent: bool) -> Served {
+    pub(super) fn serve(&mut self, now: Instant, selection: &BlockSelection, token: Token, sent: bool) -> Served {
         let blocks = self.sender.blocks();
-        let (last, size) = match wants {
-            Wants::First(size) | Wants::All(size) => (0, (*size).min(self.size)),
-            Wants::GoOn(block) | Wants::Rest(block) => (block.number, block.size),
+        let (last, size) = match selection {
+            BlockSelection::First(size) | BlockSelection::All(size) => (0, (*size).min(self.size)),
+            BlockSelection::GoOn(block) | BlockSelection::Rest(block) => (block.number, block.size),
             // One that is there is enough.
-            Wants::Blocks(numbers, size) => (numbers.first().copied().unwrap_or(0), *size),
+            BlockSelection::Blocks(numbers, size) => (numbers.first().copied().unwrap_or(0), *size),
         };
         if last >= blocks || size != self.size {
             return Served::PastEnd;
         }
-        (self.touched, self.asked) = (now, now);
-        match wants {
-            Wants::First(_) if sent => {}
-            Wants::First(_) => {
-                self.asked_by = token;
+        (self.touched, self.requested) = (now, now);
+        match selection {
+            BlockSelection::First(_) if sent => {}
+            BlockSelection::First(_) => {
+                self.requested_by = token;
                 self.sender.only(0);
             }
-            Wants::All(_) => {
+            BlockSelection::All(_) => {
                 self.token = Some(token);
                 self.sender.flow_from(u32::from(sent));
             }
-            Wants::GoOn(block) => {
+            BlockSelection::GoOn(block) => {
                 self.token.get_or_insert(token);
-                self.sender.asked(now, Asked::GoOn(block.number));
+                self.sender.feedback(now, Feedback::GoOn(block.number));
             }
-            Wants::Rest(block) => {
-                (self.token, self.asked_by) = (Some(token), token);
+            BlockSelection::Rest(block) => {
+                (self.token, self.requested_by) = (Some(token), token);
                 self.sender.rest_of_set(now, block.number);
             }
-            Wants::Blocks(numbers, _) => {
-                self.asked_by = token;
-                self.sender.asked(now, Asked::Missing(numbers));
+            BlockSelection::Blocks(numbers, _) => {
+                self.requested_by = token;
+                self.sender.feedback(now, Feedback::Missing(numbers));
             }
         }
         Served::Flowing
@@ -178,7 +178,7 @@ impl<A> Outbound<A> {
 
     /// Whether messages of it have this token.
     pub(super) fn has_token(&self, token: Token) -> bool {
-        self.token == Some(token) || self.asked_by == token
+        self.token == Some(token) || self.requested_by == token
     }
 
     /// A block could not leave.
@@ -188,13 +188,13 @@ impl<A> Outbound<A> {
 
     /// What leaves at `now`, and to which token.
     pub(super) fn poll(&mut self, now: Instant) -> Result<(Token, Draft), Option<Instant>> {
-        if now >= self.asked.after(self.patience) {
+        if now >= self.requested.after(self.patience) {
             return Err(None);
         }
         match self.sender.poll(now) {
-            Leaving::Block { number, asked, .. } => {
+            Leaving::Block { number, requested, .. } => {
                 self.touched = now;
-                let token = self.token.filter(|_| !asked).unwrap_or(self.asked_by);
+                let token = self.token.filter(|_| !requested).unwrap_or(self.requested_by);
                 Ok((token, self.block(number).ok_or(None)?))
             }
             Leaving::Wait(until) => Err(Some(until)),

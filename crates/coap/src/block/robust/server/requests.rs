@@ -10,9 +10,9 @@ use super::{
         Q_BLOCK1, REQUEST_TAG, Whole,
         draft::{self, Draft},
     },
-    Asker, BurstServer, Owed, Reply, Step,
-    asked::Wants,
+    BurstServer, PendingRequest, Reply, Requester, Step,
     outbound::Served,
+    selection::BlockSelection,
 };
 use crate::{
     RequestId,
@@ -41,18 +41,19 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
         if draft::is_block_wise(message) || message.values(Q_BLOCK1).count() > 1 {
             return Err(Code::BAD_OPTION);
         }
-        let wants = Wants::read(message, self.parameters_of(from).set)?;
+        let selection = BlockSelection::read(message, self.parameters_of(from).set)?;
         // A request without Echo may be forged in the name of a peer that has shown that it is there: it draws one block.
-        let alone = |wants: Wants| if standing == Standing::Shown { wants } else { wants.alone() };
-        let wants = wants.map(alone);
+        let alone = |selection: BlockSelection| if standing == Standing::Shown { selection } else { selection.alone() };
+        let selection = selection.map(alone);
         let key = key_of(message);
-        match (draft::block_of(message, Q_BLOCK1), wants) {
-            (Some(block), wants) => {
+        match (draft::block_of(message, Q_BLOCK1), selection) {
+            (Some(block), selection) => {
                 let block = block.map_err(|_| Code::BAD_REQUEST)?;
-                let wants = wants.filter(Wants::begins).unwrap_or_else(|| alone(Wants::All(block.size)));
-                self.payload_came(now, (from, source), reply, message, key, block, wants)
+                let selection =
+                    selection.filter(BlockSelection::begins).unwrap_or_else(|| alone(BlockSelection::All(block.size)));
+                self.payload_came(now, (from, source), reply, message, key, block, selection)
             }
-            (None, Some(wants)) => self.more_asked(now, (from, source, standing), reply, message, key, wants),
+            (None, Some(selection)) => self.more_asked(now, (from, source, standing), reply, message, key, selection),
             (None, None) => Err(Code::BAD_REQUEST),
         }
     }
@@ -65,23 +66,23 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
         reply: Reply,
         message: &Message<'_>,
         key: Vec<u8>,
-        wants: Wants,
+        selection: BlockSelection,
     ) -> Result<(), Code> {
         let is_confirmable = message.kind == Kind::Confirmable;
-        let begins = match wants {
-            Wants::All(_) => true,
+        let begins = match selection {
+            BlockSelection::All(_) => true,
             // By a non-confirmable message it is more likely asked for because it was lost.
-            Wants::First(_) => is_confirmable,
+            BlockSelection::First(_) => is_confirmable,
             _ => false,
         };
         let tag = message.option(REQUEST_TAG);
         // Of what is kept no block fits whom nothing was shown of: the answer to it says so.
         if !begins
             && !matches!(standing, Standing::Unvalidated(_))
-            && let Some(place) = self.kept(from, &key, tag, wants.size())
+            && let Some(place) = self.kept(from, &key, tag, selection.size())
             && let Some(body) = self.outbound.get_mut(place).filter(|body| !body.is_old(now))
         {
-            return match body.serve(now, &wants, message.token, false) {
+            return match body.serve(now, &selection, message.token, false) {
                 Served::Flowing => {
                     if let Reply::To(request, _) = reply {
                         self.first_in_acknowledgement(now, place, request);
@@ -92,7 +93,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
             };
         }
         let options = draft::options_of(message, |number| !is_of_transfer(number));
-        let id = self.owe(now, (from, source), key, wants, reply, None)?;
+        let id = self.add_pending(now, (from, source), key, selection, reply, None)?;
         self.events.push_back((id, from, Whole { code: message.code, options, body: message.payload().to_vec() }));
         Ok(())
     }
@@ -107,23 +108,23 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
         });
     }
 
-    pub(super) fn owe(
+    pub(super) fn add_pending(
         &mut self,
         now: Instant,
         (from, source): (A, Source),
         key: Vec<u8>,
-        wants: Wants,
+        selection: BlockSelection,
         reply: Reply,
         tag: Option<Vec<u8>>,
     ) -> Result<RequestId, Code> {
-        if self.owed.len() >= self.options.limits.requests {
+        if self.pending.len() >= self.options.limits.requests {
             return Err(Code::SERVICE_UNAVAILABLE);
         }
         self.made = self.made.wrapping_add(1);
         let id = RequestId::of_burst(self.made);
         let until = now.after(self.parameters_of(from).lifetime);
-        let asker = Asker::default();
-        self.owed.push(Owed { id, from, source, asker, key, wants, reply, tag, until });
+        let requester = Requester::default();
+        self.pending.push(PendingRequest { id, from, source, requester, key, selection, reply, tag, until });
         Ok(id)
     }
 }

@@ -1,4 +1,4 @@
-//! What a request asks of a body in the responses.
+//! Which blocks of a body in the responses a request selects.
 
 use alloc::vec::Vec;
 
@@ -10,7 +10,7 @@ use crate::message::{Code, Message};
 
 /// What the options Q-Block2 of a request ask for (RFC 9177 §4.4).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Wants {
+pub(super) enum BlockSelection {
     /// The first block alone.
     First(BlockSize),
     /// The whole body.
@@ -23,7 +23,7 @@ pub(super) enum Wants {
     Blocks(Vec<u32>, BlockSize),
 }
 
-impl Wants {
+impl BlockSelection {
     /// What a request asks for in sets of `set`; none if it has no such option. More blocks than a few sets have are
     /// not looked at: the rest will be asked for again.
     ///
