@@ -33,7 +33,7 @@ LIMITS = {
     "bursts": (_BODIES, "bursts"),
     "kept": (_BODIES, "kept"),
     "bodies": ("coap/src/transfer/stack.rs", "MOST_BODIES"),
-    "group-responses": ("coap/src/endpoint/tables/leisure.rs", "MOST"),
+    "group-responses": ("coap/src/endpoint/tables/delayed_responses.rs", "MOST"),
     "leisure": ("coap/src/endpoint/groups.rs", "DEFAULT_LEISURE"),
     "requests": ("live/src/tcp/client.rs", "MOST_REQUESTS"),
     "give-up": ("live/src/client/request.rs", "give_up_after"),

@@ -10,14 +10,14 @@ use millpond_control::{Instant, Purpose, Span};
 use super::{
     Arc, Endpoint, ExchangeId, Ignored, Outgoing, Refused, RequestId,
     counters::Count,
+    delayed_responses::{DelayedResponse, DelayedResponses},
     duplicates::{Key, Reply},
     exchanges::Role,
     further::Beyond,
     identities::Pair,
-    leisure::{Answer, Leisurely},
     message_ids::later,
     queue::What,
-    requests::{Owed, Request},
+    requests::{Request, ResponseMode},
     send::write,
 };
 use crate::invariant::Sure;
@@ -42,7 +42,7 @@ pub fn leisure(answer: u32, members: u32, bytes_per_second: u32) -> Span {
 /// §2.5 estimates it.
 const MAX_SERVER_RESPONSE_DELAY: u64 = 250_000_000;
 /// Group requests whose tokens are remembered.
-const MOST_ASKED: usize = 256;
+const MOST_REQUESTS: usize = 256;
 /// Members of a group whose answers to one request are told.
 const MOST_ANSWERS: usize = 4_096;
 /// Tokens tried before a request is refused. Those of 2 bytes may collide often.
@@ -53,17 +53,17 @@ const LEISURE: u32 = 0x104;
 /// What is kept of groups, on either side.
 #[derive(Debug)]
 pub(super) struct Groups<A> {
-    asked: Vec<Asked<A>>,
+    requests: Vec<GroupRequest<A>>,
     /// Tokens ever made.
     made: u64,
-    answers: Leisurely<A>,
+    responses: DelayedResponses<A>,
     /// Requests that ever came to a group: the address of their chance.
     came: u32,
 }
 
 /// A request of ours to a group.
 #[derive(Debug)]
-struct Asked<A> {
+struct GroupRequest<A> {
     name: ExchangeId,
     group: A,
     token: Token,
@@ -77,34 +77,34 @@ struct Asked<A> {
 
 impl<A: Copy + Eq + Hash> Groups<A> {
     pub(super) const fn new() -> Self {
-        Self { asked: Vec::new(), made: 0, answers: Leisurely::new(), came: 0 }
+        Self { requests: Vec::new(), made: 0, responses: DelayedResponses::new(), came: 0 }
     }
 
     /// Bytes held.
     pub(super) fn memory(&self) -> usize {
-        let answered = |sum: usize, asked: &Asked<A>| sum.saturating_add(asked.answered.allocation_size());
+        let answered = |sum: usize, request: &GroupRequest<A>| sum.saturating_add(request.answered.allocation_size());
         size_of::<Self>()
-            .saturating_add(self.asked.capacity().wrapping_mul(size_of::<Asked<A>>()))
-            .saturating_add(self.asked.iter().fold(0, answered))
-            .saturating_add(self.answers.memory())
+            .saturating_add(self.requests.capacity().wrapping_mul(size_of::<GroupRequest<A>>()))
+            .saturating_add(self.requests.iter().fold(0, answered))
+            .saturating_add(self.responses.memory())
     }
 
-    /// When the first answer of ours is to leave.
+    /// When the first delayed response is to leave.
     pub(super) fn first_due(&self) -> Option<Instant> {
-        self.answers.first_due()
+        self.responses.first_due()
     }
 
-    fn named(&mut self, name: ExchangeId) -> Option<&mut Asked<A>> {
-        self.asked.iter_mut().find(|asked| asked.name == name)
+    fn named(&mut self, name: ExchangeId) -> Option<&mut GroupRequest<A>> {
+        self.requests.iter_mut().find(|request| request.name == name)
     }
 
     /// Whether the token of a group request is this one, or is this one and a byte that could distinguish its copies.
     fn has_like(&self, token: Token) -> bool {
-        let is_like = |asked: &Asked<A>| {
-            let own = asked.token.as_bytes();
+        let is_like = |request: &GroupRequest<A>| {
+            let own = request.token.as_bytes();
             own.starts_with(token.as_bytes()) && own.len() <= token.len().saturating_add(1)
         };
-        self.asked.iter().any(is_like)
+        self.requests.iter().any(is_like)
     }
 }
 
@@ -133,12 +133,12 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         self.beyond_mut().groups_mut();
         let exchanges = &self.exchanges;
         let Some(groups) = self.beyond.as_deref_mut().map(Beyond::groups_mut) else { return Err(self.out_of_bytes()) };
-        groups.asked.retain(|asked| match asked.left {
-            Some(left) => asked.is_wanted || later(left, kept) > now,
-            None => exchanges.find(asked.name).is_some(),
+        groups.requests.retain(|request| match request.left {
+            Some(left) => request.is_wanted || later(left, kept) > now,
+            None => exchanges.find(request.name).is_some(),
         });
-        let full = Refused::TooManyGroupRequests { limit: MOST_ASKED as u16 };
-        if groups.asked.len() >= MOST_ASKED {
+        let full = Refused::TooManyGroupRequests { limit: MOST_REQUESTS as u16 };
+        if groups.requests.len() >= MOST_REQUESTS {
             return Err(full);
         }
         let token = self.make_group_token().ok_or(full)?;
@@ -146,7 +146,14 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let name = self.submit(now, group, (Role::Group, None), &request, Some(token))?;
         let left = self.exchanges.find(name).is_none().then_some(now);
         if let Some(groups) = self.beyond.as_deref_mut().and_then(|beyond| beyond.groups.as_deref_mut()) {
-            groups.asked.push(Asked { name, group, token, left, is_wanted: true, answered: HashTable::new() });
+            groups.requests.push(GroupRequest {
+                name,
+                group,
+                token,
+                left,
+                is_wanted: true,
+                answered: HashTable::new(),
+            });
         }
         Ok(name)
     }
@@ -154,20 +161,20 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// Input: no more answers to a group request are wanted; those that come all the same are
     /// [`Event::Late`](super::Event::Late). One that has not left yet never does, and ends as
     /// [`Event::Undelivered`](super::Event::Undelivered). False if there is none of this name.
-    pub fn forget_group(&mut self, now: Instant, request: ExchangeId) -> bool {
+    pub fn forget_group(&mut self, now: Instant, group: ExchangeId) -> bool {
         let now = self.input(now);
-        let Some(asked) = self
+        let Some(request) = self
             .beyond
             .as_deref_mut()
             .and_then(|beyond| beyond.groups.as_deref_mut())
-            .and_then(|groups| groups.named(request))
+            .and_then(|groups| groups.named(group))
         else {
             return false;
         };
-        let was_wanted = core::mem::take(&mut asked.is_wanted);
-        asked.answered = HashTable::new();
-        if asked.left.is_none()
-            && let Some(slot) = self.exchanges.find(request)
+        let was_wanted = core::mem::take(&mut request.is_wanted);
+        request.answered = HashTable::new();
+        if request.left.is_none()
+            && let Some(slot) = self.exchanges.find(group)
         {
             self.fail(slot, now, super::Failure::Cancelled);
         }
@@ -208,13 +215,13 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     pub(super) fn group_request_left(&mut self, now: Instant, number: u32, name: ExchangeId, length: u16) {
         let probing = self.probing_pause(length);
         self.beyond_mut().probes.insert(number, later(now, probing.max(u64::from(DEFAULT_LEISURE.as_micros()))));
-        if let Some(asked) = self
+        if let Some(request) = self
             .beyond
             .as_deref_mut()
             .and_then(|beyond| beyond.groups.as_deref_mut())
             .and_then(|groups| groups.named(name))
         {
-            asked.left = Some(now);
+            request.left = Some(now);
         }
     }
 
@@ -226,12 +233,14 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let Some(groups) = self.beyond.as_deref_mut().and_then(|beyond| beyond.groups.as_deref_mut()) else {
             return false;
         };
-        let is_it = |asked: &&mut Asked<A>| asked.is_wanted && asked.left.is_some() && asked.token == message.token;
-        let Some(asked) = groups.asked.iter_mut().find(is_it) else { return false };
-        let (name, group, left) = (asked.name, asked.group, asked.left.unwrap_or(now));
-        let is_full = asked.answered.len() >= MOST_ANSWERS || !has_room;
-        let is_first = asked.answered.is_empty();
-        match asked.answered.entry(identities.hash(&from), |other| *other == from, |other| identities.hash(other)) {
+        let is_it = |request: &&mut GroupRequest<A>| {
+            request.is_wanted && request.left.is_some() && request.token == message.token
+        };
+        let Some(request) = groups.requests.iter_mut().find(is_it) else { return false };
+        let (name, group, left) = (request.name, request.group, request.left.unwrap_or(now));
+        let is_full = request.answered.len() >= MOST_ANSWERS || !has_room;
+        let is_first = request.answered.is_empty();
+        match request.answered.entry(identities.hash(&from), |other| *other == from, |other| identities.hash(other)) {
             Entry::Occupied(_) => self.counts.one_more(Count::Duplicate),
             Entry::Vacant(_) if is_full => {
                 self.ignore(from, Ignored::NoRoom);
@@ -300,7 +309,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     #[must_use]
     pub fn came_by_group(&self, request: RequestId) -> bool {
         let found = self.inbox.as_deref().and_then(|inbox| inbox.requests.find(request));
-        found.is_some_and(|(_, request)| request.owed == Owed::Leisurely)
+        found.is_some_and(|(_, request)| request.mode == ResponseMode::Delayed)
     }
 
     fn draw_leisure(&mut self) -> Span {
@@ -311,9 +320,9 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         self.setup.chance.at(Purpose::Dither, place).between(Span::ZERO, self.setup.config.leisure)
     }
 
-    /// The answer to a request that came to a group waits for its time, or is left out for want of room.
+    /// The response to a request that came to a group waits for its time, or is left out for want of room.
     #[inline(never)]
-    pub(super) fn answer_leisurely(
+    pub(super) fn answer_delayed(
         &mut self,
         now: Instant,
         id: RequestId,
@@ -329,15 +338,15 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let token = Spelled::Short(request.token);
         write(&mut message, Kind::NonConfirmable, MessageId(0), token, response, limit)?;
         message.shrink_to_fit();
-        if !self.has_room(message.capacity().saturating_add(Leisurely::<A>::growth())) {
+        if !self.has_room(message.capacity().saturating_add(DelayedResponses::<A>::growth())) {
             return Err(self.out_of_bytes());
         }
         let to = request.from;
         let network = self.path_of(&to).unwrap_or_else(|| self.hash(&to));
         let source = Source { is_validated: self.is_validated(to), network };
-        let answer = Answer { due: request.due.max(now), to, source, request: id, message };
+        let delayed = DelayedResponse { due: request.due.max(now), to, source, request: id, message };
         let setup = Arc::clone(&self.setup);
-        self.beyond_mut().groups_mut().answers.add(answer, &setup.identities);
+        self.beyond_mut().groups_mut().responses.add(delayed, &setup.identities);
         Ok(())
     }
 
@@ -345,7 +354,9 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     #[inline(never)]
     pub(super) fn leave_after_leisure(&mut self, now: Instant) {
         let Some(groups) = self.beyond.as_deref_mut().and_then(|beyond| beyond.groups.as_deref_mut()) else { return };
-        let Some(Answer { to, request, message, .. }) = groups.answers.pop(&self.setup.identities) else { return };
+        let Some(DelayedResponse { to, request, message, .. }) = groups.responses.pop(&self.setup.identities) else {
+            return;
+        };
         let Ok(message) = Message::parse(&message).sure("message of ours") else { return };
         let options: Vec<_> = message.options().map(|option| (option.number, option.value)).collect();
         let plain = Outgoing::non_confirmable(message.code, &options);

@@ -7,7 +7,7 @@ use millpond_control::{Instant, Span};
 use super::{
     Endpoint, Event, ExchangeId, Outgoing, Refused, RequestId, Transmit,
     queue::{Entry, What},
-    requests::Owed,
+    requests::ResponseMode,
 };
 use crate::{
     layer::{MessageLayer, Reason, RequestMessage},
@@ -173,15 +173,15 @@ impl<A: Copy + Eq + Hash + Debug> MessageLayer for Endpoint<A> {
 
     fn kind_of_answer(&self, request: RequestId) -> Kind {
         let found = self.inbox.as_deref().and_then(|inbox| inbox.requests.find(request));
-        match found.map(|(_, request)| request.owed) {
-            Some(Owed::Acknowledgement | Owed::Response) => Kind::Confirmable,
-            Some(Owed::Nothing | Owed::Leisurely) | None => Kind::NonConfirmable,
+        match found.map(|(_, request)| request.mode) {
+            Some(ResponseMode::Piggybacked | ResponseMode::Separate) => Kind::Confirmable,
+            Some(ResponseMode::NonConfirmable | ResponseMode::Delayed) | None => Kind::NonConfirmable,
         }
     }
 
     fn was_acknowledged(&self, request: RequestId) -> bool {
         let found = self.inbox.as_deref().and_then(|inbox| inbox.requests.find(request));
-        found.is_some_and(|(_, request)| request.owed == Owed::Response)
+        found.is_some_and(|(_, request)| request.mode == ResponseMode::Separate)
     }
 
     fn came_by_group(&self, request: RequestId) -> bool {

@@ -137,7 +137,7 @@ pub use output::{Cause, EndpointOutput, Event, Failure, Ignored, Transmit};
 use incoming::{calm, duplicates, inbox, ping, requests};
 use outgoing::{admission, exchanges, finding, further, message_ids, naming, overdue, send, unanswered};
 pub(crate) use tables::{beside, queue, slots, timers};
-use tables::{leisure, paths, peers, recent, sharing};
+use tables::{delayed_responses, paths, peers, recent, sharing};
 
 use counters::Counts;
 use exchanges::{Exchanges, Role, Stage};

@@ -20,13 +20,13 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         self.queue.clear();
         // Most calls find nothing due.
         if self.beyond.is_none() {
-            let owed = self.first_owed();
-            match (owed, self.timers.earliest()) {
+            let unacknowledged = self.first_unacknowledged();
+            match (unacknowledged, self.timers.earliest()) {
                 (None, None) => return Output::Idle,
                 (Some((due, _)), timer) if due > self.now && timer.is_none_or(|(at, _)| due <= at) => {
                     return Output::Sleep(due, SleepReason::Acknowledgement);
                 }
-                (_, Some((at, slot))) if at > self.now && owed.is_none_or(|(due, _)| at < due) => {
+                (_, Some((at, slot))) if at > self.now && unacknowledged.is_none_or(|(due, _)| at < due) => {
                     return Output::Sleep(at, self.alarm(slot));
                 }
                 (None, Some((_, slot))) => return self.say_what_fires(slot),
@@ -55,7 +55,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
 
     /// The request that is to be acknowledged first, and when.
     #[inline]
-    fn first_owed(&mut self) -> Option<(Instant, u32)> {
+    fn first_unacknowledged(&mut self) -> Option<(Instant, u32)> {
         self.inbox.as_deref_mut().filter(|_| parts::SERVER).and_then(|inbox| inbox.requests.first_due())
     }
 
@@ -75,8 +75,8 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         }
         self.queue.clear();
         let timer = self.timers.earliest().map_or(Instant::NEVER, |(at, _)| at);
-        let owed = self.first_owed();
-        let at = owed.map_or(timer, |(due, _)| due.min(timer));
+        let unacknowledged = self.first_unacknowledged();
+        let at = unacknowledged.map_or(timer, |(due, _)| due.min(timer));
         (at > self.now.max(now)).then_some(at)
     }
 
@@ -89,18 +89,19 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
                 return Step::Event(entry);
             }
             let timer = self.timers.earliest();
-            let owed = self.first_owed();
+            let unacknowledged = self.first_unacknowledged();
             if let Some(due) = self.beyond.as_deref().filter(|_| parts::GROUPS).and_then(Beyond::first_due) {
                 if due <= now {
                     self.leave_after_leisure(now);
                     continue;
                 }
-                let is_first = owed.is_none_or(|(other, _)| due < other) && timer.is_none_or(|(other, _)| due < other);
+                let is_first =
+                    unacknowledged.is_none_or(|(other, _)| due < other) && timer.is_none_or(|(other, _)| due < other);
                 if is_first {
                     return Step::Sleep(due, SleepReason::Leisure);
                 }
             }
-            match (owed, timer) {
+            match (unacknowledged, timer) {
                 (Some((due, slot)), _) if due <= now => self.acknowledge_request(slot, now),
                 (_, Some((at, slot))) if at <= now => self.fire(slot, now),
                 (Some((due, _)), timer) if timer.is_none_or(|(at, _)| due <= at) => {

@@ -13,7 +13,7 @@ use crate::endpoint::{
     exchanges::Role,
     message_ids::later,
     queue::What,
-    requests::{Owed, Request, Requests},
+    requests::{Request, Requests, ResponseMode},
     send::{spelled, write},
 };
 use crate::message::Kind;
@@ -64,7 +64,7 @@ impl<A: Copy + Eq + Hash> Inbox<A> {
     pub(in crate::endpoint) fn drop_request(&mut self, slot: u32, identities: &Identities) {
         let Self { requests, duplicates, .. } = self;
         let Some(request) = requests.get(slot) else { return };
-        if request.owed == Owed::Acknowledgement {
+        if request.mode == ResponseMode::Piggybacked {
             duplicates.forget(&Key::new(request.from, request.id, identities), requests);
         }
         requests.remove(slot);
@@ -106,10 +106,12 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         }
         self.check_protection(response)?;
         let (slot, request) = self.asked(to)?;
-        let answered = match request.owed {
-            Owed::Acknowledgement => self.piggyback(now, to, &request, response),
-            Owed::Leisurely if parts::GROUPS => self.answer_leisurely(now, to, &request, response),
-            Owed::Response | Owed::Nothing | Owed::Leisurely => self.answer_separately(now, to, &request, response),
+        let answered = match request.mode {
+            ResponseMode::Piggybacked => self.piggyback(now, to, &request, response),
+            ResponseMode::Delayed if parts::GROUPS => self.answer_delayed(now, to, &request, response),
+            ResponseMode::Separate | ResponseMode::NonConfirmable | ResponseMode::Delayed => {
+                self.answer_separately(now, to, &request, response)
+            }
         };
         // What is wrong with the response itself can be fixed; a request that lies for want of room keeps others out.
         if !answered.is_err_and(|why| why.is_of_message())
@@ -183,7 +185,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// The request is rejected: with a reset if it was not acknowledged, else in silence (RFC 7252 §4.2, §4.3).
     pub(in crate::endpoint) fn decline(&mut self, now: Instant, to: RequestId) -> Result<(), Refused> {
         let (slot, request) = self.asked(to)?;
-        if request.owed == Owed::Acknowledgement {
+        if request.mode == ResponseMode::Piggybacked {
             if self.setup.config.duplicates.stores() {
                 let until = later(now, self.exchange_lifetime());
                 let key = Key::new(request.from, request.id, &self.setup.identities);
@@ -200,7 +202,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// The request is done without a response.
     pub(in crate::endpoint) fn leave_unanswered(&mut self, now: Instant, to: RequestId) -> Result<(), Refused> {
         let (slot, request) = self.asked(to)?;
-        if request.owed == Owed::Acknowledgement {
+        if request.mode == ResponseMode::Piggybacked {
             self.acknowledge_request(slot, now);
         }
         if let Some(inbox) = self.inbox.as_deref_mut() {

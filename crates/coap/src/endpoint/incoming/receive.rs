@@ -13,7 +13,7 @@ use crate::endpoint::{
     message_ids::{earlier, later},
     naming::Echo,
     queue::What,
-    requests::Owed,
+    requests::ResponseMode,
     send::write,
 };
 use crate::long_tokens::{Spelled, unpadded};
@@ -216,12 +216,12 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let due = by_group.unwrap_or_else(|| now.after(self.setup.config.ack_delay));
         let is_confirmable = message.kind == Kind::Confirmable;
         let changes = !matches!(message.code, Code::GET | Code::FETCH);
-        let owed = match by_group {
-            Some(_) => Owed::Leisurely,
-            None if is_confirmable => Owed::Acknowledgement,
-            None => Owed::Nothing,
+        let mode = match by_group {
+            Some(_) => ResponseMode::Delayed,
+            None if is_confirmable => ResponseMode::Piggybacked,
+            None => ResponseMode::NonConfirmable,
         };
-        let slot = inbox.requests.add(from, message.id, message.token, (owed, changes), due);
+        let slot = inbox.requests.add(from, message.id, message.token, (mode, changes), due);
         if echo.is_some() {
             inbox.requests.set_echo(slot, echo);
         }
@@ -482,7 +482,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         };
         let exchange = self.exchanges.get(slot)?;
         let is_under_way =
-            matches!(exchange.stage, Stage::Sent | Stage::Acknowledged | Stage::Asked) && exchange.role.asks();
+            matches!(exchange.stage, Stage::Sent | Stage::Acknowledged | Stage::NonConfirmable) && exchange.role.asks();
         (is_under_way && exchange.copy_with(response.token).is_some()).then_some((slot, number, kind))
     }
 

@@ -13,15 +13,15 @@ use crate::message::{MessageId, Token};
 
 /// How a request is to be answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::endpoint) enum Owed {
-    /// Confirmable and not acknowledged: a response can be piggybacked.
-    Acknowledgement,
-    /// Confirmable and acknowledged.
-    Response,
-    /// Non-confirmable.
-    Nothing,
+pub(in crate::endpoint) enum ResponseMode {
+    /// The request is confirmable and not acknowledged: the response can be piggybacked.
+    Piggybacked,
+    /// The request is confirmable and acknowledged: the response is a separate one.
+    Separate,
+    /// The request is non-confirmable.
+    NonConfirmable,
     /// The same, and it came to a group: the response leaves when `due`.
-    Leisurely,
+    Delayed,
 }
 
 /// A request that the application has not answered.
@@ -31,7 +31,7 @@ pub(in crate::endpoint) struct Request<A> {
     pub(in crate::endpoint) from: A,
     pub(in crate::endpoint) token: Token,
     pub(in crate::endpoint) id: MessageId,
-    pub(in crate::endpoint) owed: Owed,
+    pub(in crate::endpoint) mode: ResponseMode,
     /// It may change something.
     pub(in crate::endpoint) changes: bool,
     /// When it must be acknowledged, or is to be answered.
@@ -57,7 +57,7 @@ pub(in crate::endpoint) struct Requests<A> {
     echoes: Vec<Option<Echo>>,
     order: List,
     /// The first in order that awaits its acknowledgement, or one before it.
-    first_owed: u32,
+    first_unacknowledged: u32,
     /// Tokens that they came with and that are too long for their places.
     long_tokens: Option<Box<LongTokens<A>>>,
 }
@@ -67,7 +67,13 @@ const LONG_TOKENS: Limits = Limits { tokens: 1_024, bytes: 1 << 20, share: 4 };
 
 impl<A: Copy + Eq> Requests<A> {
     pub(in crate::endpoint) const fn new() -> Self {
-        Self { slots: Slots::new(), echoes: Vec::new(), order: List::EMPTY, first_owed: NONE, long_tokens: None }
+        Self {
+            slots: Slots::new(),
+            echoes: Vec::new(),
+            order: List::EMPTY,
+            first_unacknowledged: NONE,
+            long_tokens: None,
+        }
     }
 
     /// Bytes that another token of more than 8 adds to what is held, at most.
@@ -164,14 +170,14 @@ impl<A: Copy + Eq> Requests<A> {
         from: A,
         id: MessageId,
         token: Token,
-        (owed, changes): (Owed, bool),
+        (mode, changes): (ResponseMode, bool),
         due: Instant,
     ) -> u32 {
-        let slot = self.slots.put(Request { links: Links::NOWHERE, from, token, id, owed, changes, due });
+        let slot = self.slots.put(Request { links: Links::NOWHERE, from, token, id, mode, changes, due });
         self.order.push(&mut self.slots, slot);
         self.hold_token(token, true);
-        if self.first_owed == NONE {
-            self.first_owed = slot;
+        if self.first_unacknowledged == NONE {
+            self.first_unacknowledged = slot;
         }
         slot
     }
@@ -200,8 +206,8 @@ impl<A: Copy + Eq> Requests<A> {
 
     #[inline]
     pub(in crate::endpoint) fn remove(&mut self, slot: u32) {
-        if self.first_owed == slot {
-            self.first_owed = List::after(&self.slots, slot);
+        if self.first_unacknowledged == slot {
+            self.first_unacknowledged = List::after(&self.slots, slot);
         }
         self.order.remove(&mut self.slots, slot);
         if let Some(token) = self.slots.get(slot).map(|request| request.token) {
@@ -216,11 +222,11 @@ impl<A: Copy + Eq> Requests<A> {
     /// The request that must be acknowledged first, and when.
     #[inline]
     pub(in crate::endpoint) fn first_due(&mut self) -> Option<(Instant, u32)> {
-        while let Some(request) = self.slots.get(self.first_owed) {
-            if request.owed == Owed::Acknowledgement {
-                return Some((request.due, self.first_owed));
+        while let Some(request) = self.slots.get(self.first_unacknowledged) {
+            if request.mode == ResponseMode::Piggybacked {
+                return Some((request.due, self.first_unacknowledged));
             }
-            self.first_owed = List::after(&self.slots, self.first_owed);
+            self.first_unacknowledged = List::after(&self.slots, self.first_unacknowledged);
         }
         None
     }
@@ -228,7 +234,7 @@ impl<A: Copy + Eq> Requests<A> {
     /// The request was acknowledged without a response.
     pub(in crate::endpoint) fn acknowledged(&mut self, slot: u32) {
         if let Some(request) = self.slots.get_mut(slot) {
-            request.owed = Owed::Response;
+            request.mode = ResponseMode::Separate;
         }
     }
 
@@ -243,19 +249,19 @@ impl<A: Copy + Eq> Requests<A> {
 mod tests {
     use super::*;
 
-    fn add(requests: &mut Requests<u8>, from: u8, owed: Owed) -> u32 {
+    fn add(requests: &mut Requests<u8>, from: u8, mode: ResponseMode) -> u32 {
         let due = Instant::from_micros(u64::from(from));
-        requests.add(from, MessageId(0), Token::EMPTY, (owed, false), due)
+        requests.add(from, MessageId(0), Token::EMPTY, (mode, false), due)
     }
 
     #[test]
     fn the_first_due_is_found_past_those_owed_nothing() {
         let mut requests = Requests::new();
-        let nothing = add(&mut requests, 1, Owed::Nothing);
+        let nothing = add(&mut requests, 1, ResponseMode::NonConfirmable);
         assert_eq!(requests.first_due(), None);
-        let second = add(&mut requests, 2, Owed::Acknowledgement);
-        let third = add(&mut requests, 3, Owed::Acknowledgement);
-        let fourth = add(&mut requests, 4, Owed::Acknowledgement);
+        let second = add(&mut requests, 2, ResponseMode::Piggybacked);
+        let third = add(&mut requests, 3, ResponseMode::Piggybacked);
+        let fourth = add(&mut requests, 4, ResponseMode::Piggybacked);
         assert_eq!(requests.first_due().map(|(_, slot)| slot), Some(second));
         requests.remove(third);
         requests.acknowledged(second);
@@ -264,14 +270,14 @@ mod tests {
         requests.remove(fourth);
         assert_eq!(requests.first_due(), None);
         assert_eq!(requests.len(), 1);
-        let fifth = add(&mut requests, 5, Owed::Acknowledgement);
+        let fifth = add(&mut requests, 5, ResponseMode::Piggybacked);
         assert_eq!(requests.first_due().map(|(_, slot)| slot), Some(fifth));
     }
 
     #[test]
     fn only_the_oldest_can_be_abandoned_and_only_after_its_lifetime() {
         let mut requests = Requests::new();
-        let oldest = add(&mut requests, 10, Owed::Response);
+        let oldest = add(&mut requests, 10, ResponseMode::Separate);
         assert_eq!(requests.abandoned(Instant::from_micros(109), 100), None);
         assert_eq!(requests.abandoned(Instant::from_micros(110), 100), Some(oldest));
     }

@@ -30,7 +30,7 @@ pub(in crate::endpoint) enum Stage {
     /// A confirmable request, acknowledged; its response is awaited.
     Acknowledged,
     /// A non-confirmable request; its response is awaited.
-    Asked,
+    NonConfirmable,
     /// Nothing is under way; what stays is a token on which further responses come.
     Subscribed,
 }

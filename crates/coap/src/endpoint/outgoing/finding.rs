@@ -78,7 +78,7 @@ impl Exchanges {
         open.iter(&self.slots)
             .find(|(_, exchange)| {
                 exchange.role == Role::Subscription
-                    && matches!(exchange.stage, Stage::Acknowledged | Stage::Asked)
+                    && matches!(exchange.stage, Stage::Acknowledged | Stage::NonConfirmable)
                     && exchange.token() == old.token()
             })
             .map(|(slot, _)| slot)

@@ -41,7 +41,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
                 }
             }
             Stage::Exhausted => self.give_up(slot, now),
-            Stage::Acknowledged | Stage::Asked => self.fail(slot, now, Failure::NoResponse),
+            Stage::Acknowledged | Stage::NonConfirmable => self.fail(slot, now, Failure::NoResponse),
             Stage::Sent | Stage::Subscribed => {}
         }
     }
@@ -102,7 +102,9 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             return;
         }
         let random = self.random();
-        let Some(exchange) = self.exchanges.get(slot).filter(|exchange| exchange.stage == Stage::Asked) else { return };
+        let Some(exchange) = self.exchanges.get(slot).filter(|exchange| exchange.stage == Stage::NonConfirmable) else {
+            return;
+        };
         let Some((peer, path, waiting)) = self.peers.with_path_mut(exchange.peer) else { return };
         let (message, len, since) = (PlainMessage::Request, exchange.length(), now.since(exchange.first));
         let cx = random.cx((peer.number, waiting), now, path.outstanding, exchange.number, About::Feedback);
@@ -251,7 +253,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             _ => {}
         }
         let is_unanswered = parts::NON_CONFIRMABLE && matches!(why, Failure::NoResponse | Failure::Cancelled);
-        if is_unanswered && self.exchanges.get(slot).is_some_and(|exchange| exchange.stage == Stage::Asked) {
+        if is_unanswered && self.exchanges.get(slot).is_some_and(|exchange| exchange.stage == Stage::NonConfirmable) {
             self.unanswered(slot);
         }
         let Some((to, retransmissions)) = self.whose(slot) else { return };
@@ -310,7 +312,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             let Some((peer, path, _)) = self.peers.with_path_mut(number) else { return };
             peer.open.remove(&mut self.exchanges.slots, slot);
             match stage {
-                Stage::Sent | Stage::Asked => path.settled(),
+                Stage::Sent | Stage::NonConfirmable => path.settled(),
                 Stage::Exhausted | Stage::Acknowledged | Stage::Subscribed | Stage::Waiting => {}
             }
             self.exchanges.leave(slot, &self.setup.identities);

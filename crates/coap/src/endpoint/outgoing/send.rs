@@ -334,7 +334,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let Some((peer, path, waiting)) = self.peers.with_path_mut(exchange.peer) else { return };
         path.outstanding = path.outstanding.saturating_add(1);
         let cx = random.cx((peer.number, waiting), now, path.outstanding, exchange.number, About::Copy(0));
-        exchange.stage = Stage::Asked;
+        exchange.stage = Stage::NonConfirmable;
         exchange.set_nth_asked(path.asked);
         path.asked = path.asked.wrapping_add(1);
         path.controller.on_plain_send(exchange.length(), cx);

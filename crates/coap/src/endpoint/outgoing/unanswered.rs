@@ -58,7 +58,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     #[must_use]
     pub fn awaits_response(&self, exchange: ExchangeId) -> bool {
         let exchange = self.exchanges.find(exchange).and_then(|slot| self.exchanges.get(slot));
-        exchange.is_some_and(|exchange| matches!(exchange.stage, Stage::Acknowledged | Stage::Asked))
+        exchange.is_some_and(|exchange| matches!(exchange.stage, Stage::Acknowledged | Stage::NonConfirmable))
     }
 
     /// Until when a request that does not want all responses may not leave non-confirmably.

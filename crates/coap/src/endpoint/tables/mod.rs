@@ -1,7 +1,7 @@
 //! What is kept in bounded room: peers, their paths and queues, numbered places, times at which something is due.
 
 pub(crate) mod beside;
-pub(in crate::endpoint) mod leisure;
+pub(in crate::endpoint) mod delayed_responses;
 pub(in crate::endpoint) mod paths;
 pub(in crate::endpoint) mod peers;
 pub(crate) mod queue;

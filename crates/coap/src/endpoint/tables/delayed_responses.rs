@@ -1,4 +1,4 @@
-//! Answers of ours that wait for their leisure time, and whose they are. When there is no room for another, a peer that has most
+//! Responses of ours that wait for their leisure time, and whose they are. When there is no room for another, a peer that has most
 //! of them goes without one: a network first, then an address of it. What goes to unvalidated peers gives way before the rest.
 
 use alloc::{collections::VecDeque, vec::Vec};
@@ -11,12 +11,12 @@ use crate::{
     quota::{Source, Tally},
 };
 
-/// Answers that may wait.
+/// Responses that may wait.
 const MOST: usize = 1_024;
 
-/// An answer that waits for its time.
+/// A response that waits for its time.
 #[derive(Debug)]
-pub(in crate::endpoint) struct Answer<A> {
+pub(in crate::endpoint) struct DelayedResponse<A> {
     pub(in crate::endpoint) due: Instant,
     pub(in crate::endpoint) to: A,
     pub(in crate::endpoint) source: Source,
@@ -27,31 +27,31 @@ pub(in crate::endpoint) struct Answer<A> {
 
 /// All that wait.
 #[derive(Debug)]
-pub(in crate::endpoint) struct Leisurely<A> {
+pub(in crate::endpoint) struct DelayedResponses<A> {
     /// In the order in which they are to leave.
-    answers: VecDeque<Answer<A>>,
+    responses: VecDeque<DelayedResponse<A>>,
     /// How many there are of each network, and of each address. Unvalidated peers of a network are one of their own.
     networks: Tally<Source>,
     addresses: Tally<(A, Source)>,
 }
 
-impl<A: Copy + Eq + Hash> Leisurely<A> {
+impl<A: Copy + Eq + Hash> DelayedResponses<A> {
     pub(in crate::endpoint) const fn new() -> Self {
-        Self { answers: VecDeque::new(), networks: Tally::new(), addresses: Tally::new() }
+        Self { responses: VecDeque::new(), networks: Tally::new(), addresses: Tally::new() }
     }
 
     /// When the first one is to leave.
     pub(in crate::endpoint) fn first_due(&self) -> Option<Instant> {
-        self.answers.front().map(|answer| answer.due)
+        self.responses.front().map(|response| response.due)
     }
 
     /// Bytes held.
     pub(in crate::endpoint) fn memory(&self) -> usize {
-        let message = |sum: usize, answer: &Answer<A>| sum.saturating_add(answer.message.capacity());
-        self.answers
+        let message = |sum: usize, response: &DelayedResponse<A>| sum.saturating_add(response.message.capacity());
+        self.responses
             .iter()
             .fold(0, message)
-            .saturating_add(self.answers.capacity().wrapping_mul(size_of::<Answer<A>>()))
+            .saturating_add(self.responses.capacity().wrapping_mul(size_of::<DelayedResponse<A>>()))
             .saturating_add(self.networks.memory())
             .saturating_add(self.addresses.memory())
     }
@@ -59,24 +59,24 @@ impl<A: Copy + Eq + Hash> Leisurely<A> {
     /// The most that one more adds to the [memory](Self::memory), beside its message.
     pub(in crate::endpoint) const fn growth() -> usize {
         let counted = size_of::<(Source, u16)>().saturating_add(size_of::<((A, Source), u16)>());
-        size_of::<Answer<A>>().saturating_add(counted).saturating_mul(3)
+        size_of::<DelayedResponse<A>>().saturating_add(counted).saturating_mul(3)
     }
 
     /// One more waits, if there is room for it or can be made.
-    pub(in crate::endpoint) fn add(&mut self, answer: Answer<A>, identities: &Identities) {
-        let Answer { due, to, source, .. } = answer;
-        if self.answers.len() >= MOST && !self.make_room(to, source, identities) {
+    pub(in crate::endpoint) fn add(&mut self, response: DelayedResponse<A>, identities: &Identities) {
+        let DelayedResponse { due, to, source, .. } = response;
+        if self.responses.len() >= MOST && !self.make_room(to, source, identities) {
             return;
         }
-        let place = self.answers.partition_point(|other| other.due <= due);
-        self.answers.insert(place, answer);
+        let place = self.responses.partition_point(|other| other.due <= due);
+        self.responses.insert(place, response);
         self.networks.add(source, identities);
         self.addresses.add((to, source), identities);
     }
 
     /// The first one leaves.
-    pub(in crate::endpoint) fn pop(&mut self, identities: &Identities) -> Option<Answer<A>> {
-        (!self.answers.is_empty()).then(|| self.remove(0, identities)).flatten()
+    pub(in crate::endpoint) fn pop(&mut self, identities: &Identities) -> Option<DelayedResponse<A>> {
+        (!self.responses.is_empty()).then(|| self.remove(0, identities)).flatten()
     }
 
     /// One gives way to another one, unless those whose that is would then have most.
@@ -89,9 +89,9 @@ impl<A: Copy + Eq + Hash> Leisurely<A> {
         let in_network = self.networks.of(source, identities);
         let is_worth_more = source.is_validated && !is_known;
         let place = if is_worth_more || in_network.saturating_add(1) < most {
-            // Of several that have as many the one whose answer would leave last: chance decides, and nobody's number.
+            // Of several that have as many the one whose response would leave last: chance decides, and nobody's number.
             let is_meant = |of: Source| of.is_validated == is_known && self.networks.of(of, identities) == most;
-            let last = self.answers.iter().rfind(|answer| is_meant(answer.source));
+            let last = self.responses.iter().rfind(|response| is_meant(response.source));
             last.and_then(|last| self.last_of_the_largest(last.source))
         } else {
             let own = self.addresses.of((to, source), identities).saturating_add(1);
@@ -103,16 +103,16 @@ impl<A: Copy + Eq + Hash> Leisurely<A> {
         place.and_then(|place| self.remove(place, identities)).is_some()
     }
 
-    /// The answer that would leave last, of the address in this network that has most.
+    /// The response that would leave last, of the address in this network that has most.
     fn last_of_the_largest(&self, network: Source) -> Option<usize> {
         let (largest, _) = self.addresses.largest(|of| of.1 == network)?;
-        self.answers.iter().rposition(|answer| answer.source == network && answer.to == largest)
+        self.responses.iter().rposition(|response| response.source == network && response.to == largest)
     }
 
-    fn remove(&mut self, place: usize, identities: &Identities) -> Option<Answer<A>> {
-        let answer = self.answers.remove(place)?;
-        self.networks.remove(answer.source, identities);
-        self.addresses.remove((answer.to, answer.source), identities);
-        Some(answer)
+    fn remove(&mut self, place: usize, identities: &Identities) -> Option<DelayedResponse<A>> {
+        let response = self.responses.remove(place)?;
+        self.networks.remove(response.source, identities);
+        self.addresses.remove((response.to, response.source), identities);
+        Some(response)
     }
 }
