@@ -207,7 +207,7 @@ pub enum RequestMessage {
     First,
     /// A later one, which a queue that is full does not stop.
     Next,
-    /// One on whose token further responses may come.
+    /// One on whose token additional responses may come.
     Subscription,
 }
 

@@ -34,7 +34,7 @@
 //! | turn | of peers that share a path, whose message leaves next |
 //! | stack | an endpoint, or a connection, with whole bodies above it |
 //! | kept representation | an answer of several blocks, as long as later ones of it may be asked for |
-//! | further response | one on the token of a request that was answered before: a notification, or a block of a burst |
+//! | additional response | one on the token of a request that was answered before: a notification, or a block of a burst |
 //! | overdue request | one that is unanswered after its last copy's wait, and keeps its place until something else needs it |
 //! | claim | all tokens that begin alike, held for the requests of one body in bursts |
 //! | burst, set | the blocks that leave without a pause: MAX_PAYLOADS of RFC 9177 |

@@ -13,15 +13,15 @@ pub(crate) const CALM_SERVER: bool = cfg!(feature = "calm-server");
 pub(crate) const SHARED_PATHS: bool = cfg!(feature = "shared-paths");
 pub(crate) const NO_RESPONSE: bool = cfg!(feature = "no-response");
 /// Messages of which nothing is awaited on a token of their own: notifications, and parts of bodies in bursts.
-pub(crate) const FURTHER: bool = NOTIFY || Q_BLOCK;
+pub(crate) const ADDITIONAL: bool = NOTIFY || Q_BLOCK;
 /// More than one response comes on a token.
-pub(crate) const FURTHER_COME: bool = CLIENT && (OBSERVE || GROUPS) || Q_BLOCK;
+pub(crate) const ADDITIONAL_COME: bool = CLIENT && (OBSERVE || GROUPS) || Q_BLOCK;
 /// Observers are notified.
 pub(crate) const NOTIFY: bool = SERVER && OBSERVE;
 /// Bodies of requests are put together, and answers kept for their later blocks.
 pub(crate) const SERVE_BLOCKS: bool = SERVER && BLOCK;
 /// Messages that answer, or go to whom was not asked for them.
-pub(crate) const ANSWERS: bool = SERVER || FURTHER || GROUPS;
+pub(crate) const ANSWERS: bool = SERVER || ADDITIONAL || GROUPS;
 /// Peers and exchanges are found through tables, and what each message runs through is inlined.
 pub(crate) const MANY_PEERS: bool = cfg!(feature = "many-peers");
 /// Non-confirmable requests are asked for.
@@ -33,9 +33,9 @@ pub(crate) const DIAGNOSTICS: bool = cfg!(feature = "diagnostics");
 /// Options that distinguish the copies of a request.
 pub(crate) const COPY_OPTIONS: bool = cfg!(feature = "copy-options");
 /// Non-confirmable messages leave.
-pub(crate) const PLAIN: bool = NON_CONFIRMABLE || ANSWERS || NO_RESPONSE;
+pub(crate) const NON_MESSAGES: bool = NON_CONFIRMABLE || ANSWERS || NO_RESPONSE;
 /// What never answers is asked seldom (PROBING_RATE).
-pub(crate) const PROBES: bool = NON_CONFIRMABLE || FURTHER || GROUPS;
+pub(crate) const PROBES: bool = NON_CONFIRMABLE || ADDITIONAL || GROUPS;
 pub(crate) const OSCORE: bool = cfg!(feature = "oscore");
 
 /// Refuses what the part is needed for, where the build is without it.

@@ -66,7 +66,7 @@ fn an_endpoint_names_the_part_that_it_was_made_without() {
     assert_eq!(left_out(paths), parts!("shared-paths"));
     let notifies = cfg!(all(feature = "server", feature = "observe")) || cfg!(feature = "q-block");
     let content = Outgoing::confirmable(Code::CONTENT, &[]);
-    let sent = endpoint().send_further(NOW, SERVER, token, &content);
+    let sent = endpoint().send_additional(NOW, SERVER, token, &content);
     assert_eq!(left_out(sent), (!notifies).then_some("observe"));
 }
 

@@ -251,7 +251,7 @@ impl<'b, U: UnconnectedUdp, C: Clock> Node<'b, U, C> {
                                 transfer.failed(why, copies);
                             }
                         }
-                        Event::Further { exchange, message, .. } => {
+                        Event::AdditionalResponse { exchange, message, .. } => {
                             self.notified.retain(|other| other.exchange != exchange);
                             self.notified.push_back(Notified::new(exchange, now, &message));
                         }
@@ -330,7 +330,7 @@ impl<'b, U: UnconnectedUdp, C: Clock> Node<'b, U, C> {
         let sent = answer.message(Kind::Confirmable, payload, |message| {
             let max_retransmit = limit.map(|limit| limit.again(message.length_with(token)));
             let patience = Patience { max_retransmit, ..message.patience };
-            endpoint.send_further(now, peer, token, &Outgoing { patience, ..*message })
+            endpoint.send_additional(now, peer, token, &Outgoing { patience, ..*message })
         });
         let Ok(exchange) = sent else { return };
         if !is_last {

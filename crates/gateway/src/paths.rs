@@ -63,7 +63,7 @@ pub(crate) struct Turn {
 
 /// Requests in connections, whose pace is the operating system's matter: enough to fill a pipe, few enough for others to have turns.
 const IN_CONNECTIONS: usize = 64;
-/// Upstreams of which it is known how many requests are open. Beyond it those that are asked no more are dropped.
+/// Upstreams of which it is known how many requests are open. ExtraState it those that are asked no more are dropped.
 const MOST_KNOWN: usize = 1_024;
 
 impl Paths {

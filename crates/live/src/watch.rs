@@ -102,7 +102,7 @@ impl Watch {
                 self.tell(now, from.peer(), || Happened::Acknowledged);
                 return Some((*from, *sample));
             }
-            Event::Further { from, message, .. } | Event::Unasked { from, message } => {
+            Event::AdditionalResponse { from, message, .. } | Event::Unasked { from, message } => {
                 self.received(now, *from, message);
             }
             Event::Delivered { to, sample, .. } => return Some((*to, *sample)),

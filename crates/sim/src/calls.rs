@@ -130,11 +130,11 @@ impl Callers {
                 let (flow, number, _) = self.whose(ledger, to, id)?;
                 (flow, number, copy, Some(wait), false)
             }
-            Cause::Further { id } => {
+            Cause::NonConfirmable { id } => {
                 let (flow, number, _) = self.whose(ledger, to, id)?;
                 (flow, number, 0, None, true)
             }
-            Cause::Plain => {
+            Cause::NonConfirmableRequest => {
                 let (flow, number) = self.of(to).find_map(|flow| Some((flow, ledger.unsent(flow)?)))?;
                 (flow, number, 0, None, false)
             }
@@ -266,7 +266,7 @@ impl World<'_> {
                 // The first one shows that the client is there: until it has answered, PROBING_RATE holds (RFC 7252 §4.7).
                 let kind = if caller.exchanges == first { Kind::Confirmable } else { message.kind };
                 let message = Outgoing { kind, code: Code::CONTENT, options: &options, ..message };
-                endpoint.send_further(now, caller.client, token, &message)
+                endpoint.send_additional(now, caller.client, token, &message)
             }
             _ => endpoint.request(now, caller.client, &message),
         };

@@ -48,7 +48,9 @@ impl Served {
             Event::Request { id, message, .. } => {
                 self.what = Some(What::Request { id, kind: message.kind, code: message.code });
             }
-            Event::Further { message, .. } => self.what = Some(What::Notification { bytes: message.payload().len() }),
+            Event::AdditionalResponse { message, .. } => {
+                self.what = Some(What::Notification { bytes: message.payload().len() })
+            }
             _ => {}
         }
     }
@@ -377,7 +379,7 @@ impl World<'_> {
                         let tag = own.unwrap_or_else(|| {
                             answers += 1;
                             let mut tag = if is_own { Tag::of(to, 0, now) } else { Tag { flow: to, ..*tag } };
-                            if self.rec.packets && matches!(cause, Cause::Further { .. }) {
+                            if self.rec.packets && matches!(cause, Cause::NonConfirmable { .. }) {
                                 let client = self.nodes.clients.get_mut(to as usize);
                                 tag.copy = u8::from(client.is_some_and(|client| client.is_repeated(bytes)));
                             }
@@ -453,7 +455,7 @@ pub(crate) fn label(ledger: &mut Ledger, rec: &mut Recorder, tag: &mut Tag, caus
             rec.left(tag, Some(wait));
             true
         }
-        Cause::Plain => {
+        Cause::NonConfirmableRequest => {
             let Some(exchange) = ledger.unsent(tag.flow) else { return false };
             tag.exchange = exchange;
             ledger.sent(tag, Span::ZERO);

@@ -16,7 +16,7 @@ pub struct Config {
     /// most 7 bytes, and one more in each copy after the first. With more than 8 requests have zeros behind 8 bytes that tell them
     /// apart (RFC 8974), to see what a server makes of that; copies are not distinguished by these.
     pub token_length: u16,
-    /// Bytes of the longest token that is taken with a request. Up to 8, longer ones are a message format error (RFC 7252 §3). Beyond,
+    /// Bytes of the longest token that is taken with a request. Up to 8, longer ones are a message format error (RFC 7252 §3). ExtraState,
     /// those that are too long are answered with 4.00, and with 5.03 for want of room (RFC 8974 §2.2.2). Requests to groups have at most
     /// 8 in any case.
     pub longest_token: u16,
@@ -265,7 +265,7 @@ pub struct Limits {
     pub subscriptions_per_peer: u16,
     /// Messages held back for one peer.
     pub waiting_per_peer: u16,
-    /// Non-confirmable further responses, to all peers together, that are recognised when a reset comes for them.
+    /// Non-confirmable additional responses, to all peers together, that are recognised when a reset comes for them.
     /// Oldest go first.
     pub rejectable: u16,
     /// Requests received that the application has not answered yet.

@@ -17,20 +17,20 @@ pub struct Counters {
     pub retransmissions: u64,
     /// Requests handed to the application.
     pub requests: u64,
-    /// Further responses handed to the application.
-    pub further: u64,
+    /// Additional responses handed to the application.
+    pub additional_responses: u64,
     /// Non-confirmable messages of ours that were answered with a reset.
     pub rejected: u64,
     /// Messages that came in once more and were recognised.
     pub duplicates: u64,
     /// Responses, acknowledgements and resets that nothing waited for.
     pub late: u64,
-    /// Requests, pings, and confirmable separate and further responses accepted for sending; of requests that want no response
+    /// Requests, pings, and confirmable separate and additional responses accepted for sending; of requests that want no response
     /// (RFC 7967) the confirmable ones.
     pub begun: u64,
     /// Requests that got their response, and pings that were answered.
     pub answered: u64,
-    /// Confirmable separate and further responses, and requests that want no response, that were acknowledged.
+    /// Confirmable separate and additional responses, and requests that want no response, that were acknowledged.
     pub delivered: u64,
     /// Requests and confirmable separate responses that ended otherwise.
     pub failed: Failures,
@@ -131,7 +131,7 @@ pub(super) enum Count {
     Delivered,
     ForgottenPeer,
     ForgottenDuplicate,
-    Further,
+    AdditionalResponse,
     Rejected,
 }
 
@@ -165,7 +165,7 @@ impl Count {
             Self::Delivered => 23,
             Self::ForgottenPeer => 24,
             Self::ForgottenDuplicate => 25,
-            Self::Further => 26,
+            Self::AdditionalResponse => 26,
             Self::Rejected => 27,
             Self::Failed(Failure::BadOption | Failure::LongResponse | Failure::WrongToken) => 28,
         }
@@ -233,7 +233,7 @@ impl Counts {
             received: kinds(Count::Received),
             retransmissions: self.get(Count::Retransmission),
             requests: self.get(Count::Request),
-            further: self.get(Count::Further),
+            additional_responses: self.get(Count::AdditionalResponse),
             rejected: self.get(Count::Rejected),
             duplicates: self.get(Count::Duplicate),
             late: self.get(Count::Late),
@@ -287,7 +287,7 @@ mod tests {
             .chain(failures.map(Failed))
             .chain(reasons.map(Count::Ignored))
             .chain([Retransmission, Request, Duplicate, Late, Begun, Answered, Delivered, ForgottenPeer])
-            .chain([ForgottenDuplicate, Further, Rejected])
+            .chain([ForgottenDuplicate, AdditionalResponse, Rejected])
             .map(Count::place)
             .collect();
         places.sort_unstable();

@@ -9,11 +9,11 @@ use millpond_control::{Instant, Purpose, Span};
 
 use super::{
     Arc, Endpoint, ExchangeId, Ignored, Outgoing, Refused, RequestId,
+    additional::ExtraState,
     counters::Count,
     delayed_responses::{DelayedResponse, DelayedResponses},
     duplicates::{Key, Reply},
     exchanges::Role,
-    further::Beyond,
     identities::Pair,
     message_ids::later,
     queue::What,
@@ -112,14 +112,14 @@ impl<A: Copy + Eq + Hash> Groups<A> {
 impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// Input: a request is to be sent to a group: once, as a non-confirmable message, with a token that nothing else
     /// uses ([`Outgoing::kind`] and [`Outgoing::token`] are not looked at). Every response on that token, the sender
-    /// it, is [`Event::Further`](super::Event::Further) of the exchange named, the first one of each peer only, until
+    /// it, is [`Event::AdditionalResponse`](super::Event::AdditionalResponse) of the exchange named, the first one of each peer only, until
     /// [`forget_group`](Self::forget_group). The token stays out of use until no answer can come any more: NON_LIFETIME,
     /// MAX_LATENCY and MAX_SERVER_RESPONSE_DELAY after it left (RFC 7390 §2.5).
     ///
     /// It leaves when the controller of the group's address admits it, and not sooner after the request before than
     /// PROBING_RATE allows towards who never answers (RFC 7252 §4.7). Once anybody has answered that request, it leaves
     /// [`DEFAULT_LEISURE`] after it: until then further answers may be on their way. That it left is
-    /// [`Cause::Further`](super::Cause::Further).
+    /// [`Cause::NonConfirmable`](super::Cause::NonConfirmable).
     ///
     /// # Errors
     /// What cannot be sent or exceeds a limit. Nothing is sent then.
@@ -130,9 +130,11 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             return Err(Refused::Code(request.code));
         }
         let kept = self.token_kept();
-        self.beyond_mut().groups_mut();
+        self.extra_mut().groups_mut();
         let exchanges = &self.exchanges;
-        let Some(groups) = self.beyond.as_deref_mut().map(Beyond::groups_mut) else { return Err(self.out_of_bytes()) };
+        let Some(groups) = self.extra.as_deref_mut().map(ExtraState::groups_mut) else {
+            return Err(self.out_of_bytes());
+        };
         groups.requests.retain(|request| match request.left {
             Some(left) => request.is_wanted || later(left, kept) > now,
             None => exchanges.find(request.name).is_some(),
@@ -145,7 +147,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let request = Outgoing { kind: Kind::NonConfirmable, ..*request };
         let name = self.submit(now, group, (Role::Group, None), &request, Some(token))?;
         let left = self.exchanges.find(name).is_none().then_some(now);
-        if let Some(groups) = self.beyond.as_deref_mut().and_then(|beyond| beyond.groups.as_deref_mut()) {
+        if let Some(groups) = self.extra.as_deref_mut().and_then(|extra| extra.groups.as_deref_mut()) {
             groups.requests.push(GroupRequest {
                 name,
                 group,
@@ -164,9 +166,9 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     pub fn forget_group(&mut self, now: Instant, group: ExchangeId) -> bool {
         let now = self.input(now);
         let Some(request) = self
-            .beyond
+            .extra
             .as_deref_mut()
-            .and_then(|beyond| beyond.groups.as_deref_mut())
+            .and_then(|extra| extra.groups.as_deref_mut())
             .and_then(|groups| groups.named(group))
         else {
             return false;
@@ -192,7 +194,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     fn make_group_token(&mut self) -> Option<Token> {
         let longest = if self.exchanges.names_by_token { Token::MAX.saturating_sub(1) } else { Token::MAX };
         let length = longest.min(usize::from(self.setup.config.token_length.max(2))) as u8;
-        let groups = self.beyond.as_deref_mut().and_then(|beyond| beyond.groups.as_deref_mut())?;
+        let groups = self.extra.as_deref_mut().and_then(|extra| extra.groups.as_deref_mut())?;
         let source = Pair { node: self.counts.node, peer: u32::MAX };
         for _ in 0..TRIES {
             let token = self.setup.identities.token(source, groups.made, length);
@@ -207,18 +209,18 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// Whether a request to one peer cannot have this token, because answers to a group request could be taken for its.
     #[inline]
     pub(super) fn is_groups(&self, token: Token) -> bool {
-        let groups = self.beyond.as_deref().filter(|_| parts::GROUPS).and_then(|beyond| beyond.groups.as_deref());
+        let groups = self.extra.as_deref().filter(|_| parts::GROUPS).and_then(|extra| extra.groups.as_deref());
         groups.is_some_and(|groups| groups.has_like(token))
     }
 
     /// A group request left; `length` bytes.
     pub(super) fn group_request_left(&mut self, now: Instant, number: u32, name: ExchangeId, length: u16) {
         let probing = self.probing_pause(length);
-        self.beyond_mut().probes.insert(number, later(now, probing.max(u64::from(DEFAULT_LEISURE.as_micros()))));
+        self.extra_mut().probes.insert(number, later(now, probing.max(u64::from(DEFAULT_LEISURE.as_micros()))));
         if let Some(request) = self
-            .beyond
+            .extra
             .as_deref_mut()
-            .and_then(|beyond| beyond.groups.as_deref_mut())
+            .and_then(|extra| extra.groups.as_deref_mut())
             .and_then(|groups| groups.named(name))
         {
             request.left = Some(now);
@@ -230,7 +232,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let growth = size_of::<A>().saturating_mul(2);
         let has_room = self.has_room(growth);
         let identities = &self.setup.identities;
-        let Some(groups) = self.beyond.as_deref_mut().and_then(|beyond| beyond.groups.as_deref_mut()) else {
+        let Some(groups) = self.extra.as_deref_mut().and_then(|extra| extra.groups.as_deref_mut()) else {
             return false;
         };
         let is_it = |request: &&mut GroupRequest<A>| {
@@ -248,8 +250,8 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             }
             Entry::Vacant(place) => {
                 place.insert(from);
-                self.counts.one_more(Count::Further);
-                self.queue.push_message(from, What::Further { exchange: name }, message, datagram);
+                self.counts.one_more(Count::AdditionalResponse);
+                self.queue.push_message(from, What::AdditionalResponse { exchange: name }, message, datagram);
             }
         }
         let (reply, lifetime) = if message.kind == Kind::Confirmable {
@@ -269,7 +271,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// Somebody of a group has answered: the next request to it need not wait for longer than this.
     fn group_answers(&mut self, now: Instant, group: A, at_the_latest: Instant) {
         let Some(number) = self.peers.find(group, &self.setup.identities) else { return };
-        if let Some(until) = self.beyond.as_deref_mut().and_then(|beyond| beyond.probes.get_mut(&number)) {
+        if let Some(until) = self.extra.as_deref_mut().and_then(|extra| extra.probes.get_mut(&number)) {
             *until = at_the_latest.min(*until);
             self.pump(number, now);
         }
@@ -313,7 +315,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     }
 
     fn draw_leisure(&mut self) -> Span {
-        let groups = self.beyond_mut().groups_mut();
+        let groups = self.extra_mut().groups_mut();
         groups.came = groups.came.wrapping_add(1);
         let came = groups.came;
         let place = [self.node(), u32::MAX, came, LEISURE];
@@ -346,14 +348,14 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let source = Source { is_validated: self.is_validated(to), network };
         let delayed = DelayedResponse { due: request.due.max(now), to, source, request: id, message };
         let setup = Arc::clone(&self.setup);
-        self.beyond_mut().groups_mut().responses.add(delayed, &setup.identities);
+        self.extra_mut().groups_mut().responses.add(delayed, &setup.identities);
         Ok(())
     }
 
     /// The first answer that waited for its time leaves.
     #[inline(never)]
     pub(super) fn leave_after_leisure(&mut self, now: Instant) {
-        let Some(groups) = self.beyond.as_deref_mut().and_then(|beyond| beyond.groups.as_deref_mut()) else { return };
+        let Some(groups) = self.extra.as_deref_mut().and_then(|extra| extra.groups.as_deref_mut()) else { return };
         let Some(DelayedResponse { to, request, message, .. }) = groups.responses.pop(&self.setup.identities) else {
             return;
         };

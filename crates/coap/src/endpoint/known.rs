@@ -6,8 +6,8 @@ use millpond_control::{Controller, Instant, PeerController, Span, View};
 
 use super::{
     Arc, Counters, Endpoint, Repeats, Setup,
+    additional::ExtraState,
     exchanges::{Exchange, Stage},
-    further::Beyond,
     inbox::Inbox,
     paths::{self, Path},
 };
@@ -85,7 +85,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         Counters { repeats: calm.map_or_else(Repeats::default, |calm| calm.repeats), ..self.counts.all() }
     }
 
-    /// Requests, pings, and confirmable separate and further responses that are not over, those that wait included.
+    /// Requests, pings, and confirmable separate and additional responses that are not over, those that wait included.
     /// Subscriptions count until their first response.
     #[must_use]
     pub const fn exchanges(&self) -> u32 {
@@ -124,7 +124,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             .saturating_add(self.timers.memory())
             .saturating_add(self.queue.memory())
             .saturating_add(self.inbox.as_deref().map_or(0, Inbox::memory))
-            .saturating_add(self.beyond.as_deref().map_or(0, Beyond::memory))
+            .saturating_add(self.extra.as_deref().map_or(0, ExtraState::memory))
             .saturating_add(self.protection().map_or(0, |protection| protection.memory()))
     }
 }

@@ -119,12 +119,14 @@ impl<A: Copy + Eq + Hash + Debug> MessageLayer for Endpoint<A> {
             What::Response { exchange, sample, copies } if parts::CLIENT => {
                 stack.response_came(now, entry, exchange, Exchanged { sample, copies });
             }
-            What::Further { exchange } if parts::FURTHER_COME => stack.further_came(now, entry, exchange),
+            What::AdditionalResponse { exchange } if parts::ADDITIONAL_COME => {
+                stack.additional_came(now, entry, exchange)
+            }
             What::Failed { exchange, why, copies } if parts::CLIENT => {
                 stack.request_failed(now, exchange, RequestFailure::Exchange(why), copies)
             }
             What::Copy { id, copy: 0, .. } if parts::NOTIFY => stack.notification_is_confirmable(id),
-            What::PlainFurther { exchange } => stack.message_left(now, exchange),
+            What::NonConfirmable { exchange } => stack.message_left(now, exchange),
             What::Delivered { exchange, .. } => stack.message_delivered(now, exchange),
             What::Undelivered { exchange, why, .. } if parts::NOTIFY => {
                 stack.notification_ended(now, exchange, Some(why));

@@ -135,13 +135,13 @@ pub use output::{Cause, EndpointOutput, Event, Failure, Ignored, Transmit};
 
 // Files below name these by what they are, wherever they lie.
 use incoming::{calm, duplicates, inbox, ping, requests};
-use outgoing::{admission, exchanges, finding, further, message_ids, naming, overdue, send, unanswered};
+use outgoing::{additional, admission, exchanges, finding, message_ids, naming, overdue, send, unanswered};
 pub(crate) use tables::{beside, queue, slots, timers};
 use tables::{delayed_responses, paths, peers, recent, sharing};
 
+use additional::ExtraState;
 use counters::Counts;
 use exchanges::{Exchanges, Role, Stage};
-use further::Beyond;
 use inbox::Inbox;
 use peers::Peers;
 use queue::Queue;
@@ -162,8 +162,8 @@ pub struct Endpoint<A> {
     timers: Timers,
     /// There once something came in that must be remembered.
     inbox: Option<Box<Inbox<A>>>,
-    /// There once a further response was sent, a group was asked, or somebody asked one that this endpoint is in.
-    beyond: Option<Box<Beyond<A>>>,
+    /// There once an additional response was sent, a group was asked, or somebody asked one that this endpoint is in.
+    extra: Option<Box<ExtraState<A>>>,
     queue: Queue<A>,
     counts: Counts,
 }
@@ -257,7 +257,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             exchanges: Exchanges::new(setup.config.limits.exchanges_per_peer),
             timers: Timers::new(),
             inbox: None,
-            beyond: None,
+            extra: None,
             queue: Queue::new(),
             counts: Counts::of(node),
             setup,
@@ -288,7 +288,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// within [`Limits::datagram`].
     ///
     /// One whose option No-Response (RFC 7967) wants no response at all is over sooner: a confirmable one once it was acknowledged
-    /// ([`Event::Delivered`]), a non-confirmable one once it left ([`Cause::Further`]), which it does at most every 3 s to one
+    /// ([`Event::Delivered`]), a non-confirmable one once it left ([`Cause::NonConfirmable`]), which it does at most every 3 s to one
     /// peer, and not faster than PROBING_RATE to one that has never answered. A response that comes with the acknowledgement, or
     /// before it, is told as ever. A token given by the caller, or shorter than 3 bytes, then stays out of use for requests that
     /// want a response until none can come any more.

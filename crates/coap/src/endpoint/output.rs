@@ -22,7 +22,7 @@ pub struct Transmit<'e, A> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Cause {
-    /// A copy of a confirmable message: a request, a separate or further response, a ping.
+    /// A copy of a confirmable message: a request, a separate or additional response, a ping.
     Exchange {
         /// Which exchange.
         id: ExchangeId,
@@ -45,10 +45,10 @@ pub enum Cause {
     /// A ping of a server that [withholds copies](super::Duplicates::Calm), sent once: who rejects it is where it says.
     Ping,
     /// A non-confirmable request.
-    Plain,
-    /// A non-confirmable message that [`send_further`](super::Endpoint::send_further) was asked for, a request to a
+    NonConfirmableRequest,
+    /// A non-confirmable message that [`send_additional`](super::Endpoint::send_additional) was asked for, a request to a
     /// group, or a non-confirmable one that wants no response (RFC 7967), which is over with that.
-    Further {
+    NonConfirmable {
         /// Which one.
         id: ExchangeId,
     },
@@ -59,7 +59,7 @@ pub enum Cause {
 /// Every exchange that [`request`](super::Endpoint::request) or [`subscribe`](super::Endpoint::subscribe) began ends with
 /// one [`Response`](Self::Response) or one [`Failed`](Self::Failed); if it wants no response (RFC 7967), with one
 /// [`Delivered`](Self::Delivered) or, unless it is confirmable, with its leaving instead of a response; a ping with one [`Pong`](Self::Pong) or
-/// [`Failed`](Self::Failed); every confirmable separate or further response with one [`Delivered`](Self::Delivered) or
+/// [`Failed`](Self::Failed); every confirmable separate or additional response with one [`Delivered`](Self::Delivered) or
 /// one [`Undelivered`](Self::Undelivered).
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
@@ -87,9 +87,9 @@ pub enum Event<'e, A> {
         /// Copies of the request that had been sent.
         copies: u8,
     },
-    /// A further response came on the token of a subscription or claim, which goes on, or an answer to a request to a
+    /// An additional response came on the token of a subscription or claim, which goes on, or an answer to a request to a
     /// group. Copies of it are not told.
-    Further {
+    AdditionalResponse {
         /// The exchange that [`subscribe`](super::Endpoint::subscribe), [`claim`](super::Endpoint::claim) or
         /// [`request_group`](super::Endpoint::request_group) named.
         exchange: ExchangeId,
@@ -127,11 +127,11 @@ pub enum Event<'e, A> {
         /// Copies of it that had been sent.
         copies: u8,
     },
-    /// A confirmable separate or further response was acknowledged, or a confirmable request that wants no response (RFC 7967).
+    /// A confirmable separate or additional response was acknowledged, or a confirmable request that wants no response (RFC 7967).
     Delivered {
         /// Which exchange.
         exchange: ExchangeId,
-        /// The request that it answered; not known of what [`send_further`](super::Endpoint::send_further) sent, and none of a
+        /// The request that it answered; not known of what [`send_additional`](super::Endpoint::send_additional) sent, and none of a
         /// request.
         request: Option<RequestId>,
         /// Whom it was for.
@@ -139,18 +139,18 @@ pub enum Event<'e, A> {
         /// What the acknowledgement said about the path.
         sample: Sample,
     },
-    /// A confirmable separate or further response was not acknowledged, or a message was cancelled before it left.
+    /// A confirmable separate or additional response was not acknowledged, or a message was cancelled before it left.
     Undelivered {
         /// Which exchange.
         exchange: ExchangeId,
-        /// The request that it answered; not known of what [`send_further`](super::Endpoint::send_further) sent.
+        /// The request that it answered; not known of what [`send_additional`](super::Endpoint::send_additional) sent.
         request: Option<RequestId>,
         /// Whom it was for.
         to: A,
         /// Why.
         why: Failure,
     },
-    /// A non-confirmable message of [`send_further`](super::Endpoint::send_further), or a non-confirmable request that wants no
+    /// A non-confirmable message of [`send_additional`](super::Endpoint::send_additional), or a non-confirmable request that wants no
     /// response, was answered with a reset.
     Rejected {
         /// Which one.
@@ -242,7 +242,7 @@ pub enum Ignored {
     NotForGroups,
     /// A request, and there is no server in this build (the feature `server`). A confirmable one is answered with a reset.
     NotServed,
-    /// A further response, or the answer of a member of a group, with a critical option that is not understood, is too
+    /// An additional response, or the answer of a member of a group, with a critical option that is not understood, is too
     /// short or too long, or was repeated (RFC 7252 §5.4.1).
     BadOption,
 }

@@ -4,7 +4,7 @@ use core::{fmt::Debug, hash::Hash};
 
 use millpond_control::Instant;
 
-use super::{Endpoint, EndpointOutput, SleepReason, further::Beyond, queue::Entry};
+use super::{Endpoint, EndpointOutput, SleepReason, additional::ExtraState, queue::Entry};
 use crate::message::Message;
 use crate::output::{Output, Step};
 use crate::parts;
@@ -19,7 +19,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         }
         self.queue.clear();
         // Most calls find nothing due.
-        if self.beyond.is_none() {
+        if self.extra.is_none() {
             let unacknowledged = self.first_unacknowledged();
             match (unacknowledged, self.timers.earliest()) {
                 (None, None) => return Output::Idle,
@@ -70,7 +70,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// nothing comes.
     #[inline]
     pub fn quiet_until(&mut self, now: Instant) -> Option<Instant> {
-        if !self.queue.is_empty() || self.beyond.is_some() {
+        if !self.queue.is_empty() || self.extra.is_some() {
             return None;
         }
         self.queue.clear();
@@ -90,7 +90,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             }
             let timer = self.timers.earliest();
             let unacknowledged = self.first_unacknowledged();
-            if let Some(due) = self.beyond.as_deref().filter(|_| parts::GROUPS).and_then(Beyond::first_due) {
+            if let Some(due) = self.extra.as_deref().filter(|_| parts::GROUPS).and_then(ExtraState::first_due) {
                 if due <= now {
                     self.leave_after_leisure(now);
                     continue;

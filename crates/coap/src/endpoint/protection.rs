@@ -24,16 +24,16 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         if !self.setup.config.duplicates.stores() {
             self.set_duplicates(super::Duplicates::Stored);
         }
-        self.beyond_mut().protection = Some(alloc::boxed::Box::new(crate::oscore::Guard::new(protector)));
+        self.extra_mut().protection = Some(alloc::boxed::Box::new(crate::oscore::Guard::new(protector)));
         self
     }
 
     pub(super) fn protection(&self) -> Option<&dyn Protection<A>> {
-        self.beyond.as_deref().filter(|_| parts::OSCORE)?.protection.as_deref()
+        self.extra.as_deref().filter(|_| parts::OSCORE)?.protection.as_deref()
     }
 
     fn protection_mut(&mut self) -> Option<&mut (dyn Protection<A> + 'static)> {
-        self.beyond.as_deref_mut().filter(|_| parts::OSCORE)?.protection.as_deref_mut()
+        self.extra.as_deref_mut().filter(|_| parts::OSCORE)?.protection.as_deref_mut()
     }
 
     /// One that is made like this one protects its messages as this one does.
@@ -42,7 +42,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             if !self.setup.config.duplicates.stores() {
                 self.set_duplicates(super::Duplicates::Stored);
             }
-            self.beyond_mut().protection = Some(protection.sibling());
+            self.extra_mut().protection = Some(protection.sibling());
         }
         self
     }
@@ -122,12 +122,12 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         message: &Outgoing<'_>,
     ) -> Result<ExchangeId, Refused> {
         if self.protection().is_none() {
-            return self.send_further(now, to, token, message);
+            return self.send_additional(now, to, token, message);
         }
         let observer = self.observer(to, token);
         let Some(protection) = self.protection_mut() else { return Err(ProtectError::Plain.into()) };
         let protected = protection.notification(observer, message)?;
-        with(&protected, message, |protected| self.send_further(now, to, token, protected))?
+        with(&protected, message, |protected| self.send_additional(now, to, token, protected))?
     }
 
     /// No answer to a request of ours is taken any more.
@@ -167,7 +167,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         }
         let Some(message) = self.queue.message_of(entry) else { return Taken::Message };
         let from = self.observer(entry.peer, message.token);
-        let Some(protection) = self.beyond.as_deref_mut().and_then(|beyond| beyond.protection.as_deref_mut()) else {
+        let Some(protection) = self.extra.as_deref_mut().and_then(|extra| extra.protection.as_deref_mut()) else {
             return Taken::Message;
         };
         match entry.what {
@@ -179,7 +179,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
                 Ok(()) => Taken::Message,
                 Err(fault) => Taken::bad_answer(exchange, fault, copies),
             },
-            What::Further { exchange } => match protection.take_response(exchange, &message) {
+            What::AdditionalResponse { exchange } => match protection.take_response(exchange, &message) {
                 Ok(()) => Taken::Message,
                 Err(_) => Taken::Nothing,
             },

@@ -252,7 +252,7 @@ impl<L: MessageLayer> CoapStack<L> {
     }
 
     /// A notification came, or something else on the token of an observation.
-    pub(crate) fn further_came(&mut self, now: Instant, entry: L::Entry, exchange: ExchangeId) {
+    pub(crate) fn additional_came(&mut self, now: Instant, entry: L::Entry, exchange: ExchangeId) {
         if parts::GROUPS && self.groups.is_one(exchange) {
             return self.group_answer_came(now, entry, exchange);
         }

@@ -254,7 +254,7 @@ fn what_counts_is_what_left() {
 /// Sends a non-confirmable notification.
 fn notifies(server: &mut Endpoint<u8>) -> (Sent, Vec<String>) {
     let notification = Outgoing::non_confirmable(Code::CONTENT, &[]);
-    server.send_further(Instant::ORIGIN, 1, Token::EMPTY, &notification).unwrap();
+    server.send_additional(Instant::ORIGIN, 1, Token::EMPTY, &notification).unwrap();
     let (sent, events, _) = drain(server, 0);
     (sent, events)
 }

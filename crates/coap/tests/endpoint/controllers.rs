@@ -147,7 +147,7 @@ fn a_notification_held_back_leaves_an_idle_peer() {
     let mut server = Endpoint::new(config, cocoa(), ChanceSeed::new(1), 0, Identities::counted()).unwrap();
     for sleep in [None, Some((2 * SECOND, SleepReason::Admission))] {
         let notification = Outgoing::non_confirmable(Code::CONTENT, &[]);
-        server.send_further(Instant::ORIGIN, 1_u8, Token::EMPTY, &notification).unwrap();
+        server.send_additional(Instant::ORIGIN, 1_u8, Token::EMPTY, &notification).unwrap();
         assert_eq!(waits(&mut server, 0).1, sleep);
     }
     assert_eq!(waits(&mut server, 2 * SECOND).1, None);

@@ -74,7 +74,7 @@ impl Link {
                     }
                 }
                 Output::Event(Event::Request { id, .. }) => asked.push(id),
-                Output::Event(Event::Further { exchange, from, .. }) => {
+                Output::Event(Event::AdditionalResponse { exchange, from, .. }) => {
                     self.answers.push((self.now, from, exchange));
                 }
                 Output::Event(Event::Late { .. }) => self.late += 1,
@@ -255,7 +255,7 @@ fn an_answer_that_comes_again_or_differently_is_told_once() {
         client.receive(Instant::from_micros(SECOND), from, &answer(id, first));
         loop {
             match client.poll(Instant::from_micros(SECOND)) {
-                Output::Event(Event::Further { exchange, from, .. }) => {
+                Output::Event(Event::AdditionalResponse { exchange, from, .. }) => {
                     assert_eq!(exchange, asked);
                     told.push(from);
                 }

@@ -137,7 +137,7 @@ fn time_that_goes_back_stands_still() {
         one.ping(at(earlier), 5).unwrap();
         drain(&mut one, earlier);
         let token = millpond_coap::message::Token::EMPTY;
-        one.send_further(at(earlier), 6, token, &notification(Kind::NonConfirmable)).unwrap();
+        one.send_additional(at(earlier), 6, token, &notification(Kind::NonConfirmable)).unwrap();
         drain(&mut one, earlier);
         one.forget_controller(at(earlier), 3);
         let said = drain(&mut one, earlier);

@@ -21,7 +21,7 @@ fn say(pair: &mut Pair, copies: u8) -> ExchangeId {
     let token = Message::parse(&pair.datagrams[0]).unwrap().token;
     let patience = Patience { max_retransmit: Some(copies), ..Patience::DEFAULT };
     let message = notification(Kind::Confirmable).with_patience(patience);
-    let id = pair.server.send_further(pair.now(), Side::Client, token, &message).unwrap();
+    let id = pair.server.send_additional(pair.now(), Side::Client, token, &message).unwrap();
     pair.drain(Side::Server);
     id
 }

@@ -115,7 +115,7 @@ fn who_asks_a_group_is_answered_when_every_place_of_a_peer_is_taken_and_leaves_s
     assert_eq!(member.peers(), 50);
     let now = Instant::from_micros(10_000 * SECOND);
     for observer in 0..50 {
-        let sent = member.send_further(now, CLIENT + observer, Token::EMPTY, &content(Kind::NonConfirmable));
+        let sent = member.send_additional(now, CLIENT + observer, Token::EMPTY, &content(Kind::NonConfirmable));
         assert!(sent.is_ok(), "{sent:?}");
         drain(&mut member, now);
     }

@@ -11,6 +11,7 @@
 )]
 
 mod abuse;
+mod additional;
 mod bad_options;
 mod calm;
 mod confirming;
@@ -18,7 +19,6 @@ mod controllers;
 mod corpus;
 mod duplicates;
 mod flood;
-mod further;
 mod gate;
 mod giving_up;
 mod groups;
@@ -34,13 +34,13 @@ mod naming;
 mod naming_echoes;
 mod naming_options;
 mod naming_tokens;
+mod non_confirmable;
 mod overdue;
 mod own_controllers;
 mod pair;
 mod paths;
 mod patience;
 mod piggybacked;
-mod plain;
 mod properties;
 mod resets;
 mod schedules;

@@ -169,7 +169,7 @@ impl Pair {
     /// The server says more on the token of the first datagram.
     pub(crate) fn say(&mut self, kind: Kind) -> Result<ExchangeId, Refused> {
         let token = Message::parse(&self.datagrams[0]).unwrap().token;
-        let id = self.server.send_further(self.now(), Side::Client, token, &notification(kind));
+        let id = self.server.send_additional(self.now(), Side::Client, token, &notification(kind));
         self.drain(Side::Server);
         id
     }
@@ -314,7 +314,7 @@ fn line(event: Event<'_, Side>) -> String {
         Event::Acknowledged { sample, .. } => format!("is acknowledged: {}", told(&sample)),
         Event::Overdue { .. } => "is overdue".to_owned(),
         Event::Failed { why, .. } => format!("fails: {why:?}"),
-        Event::Further { message, .. } => format!("gets further {}", shape(&message)),
+        Event::AdditionalResponse { message, .. } => format!("gets further {}", shape(&message)),
         Event::Rejected { .. } => "is rejected".to_owned(),
         Event::Pong { sample, .. } => format!("has a pong: {}", told(&sample)),
         Event::Delivered { sample, .. } => format!("has delivered: {}", told(&sample)),

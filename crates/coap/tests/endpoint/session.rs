@@ -235,7 +235,7 @@ impl Session {
                 let further = Outgoing { kind, ..Outgoing::confirmable(code, &[]) }.with_payload(&payload);
                 let actor = &mut self.actors[who];
                 let sent = match operation {
-                    7..=9 => actor.endpoint.send_further(now, to, token, &further),
+                    7..=9 => actor.endpoint.send_additional(now, to, token, &further),
                     _ => actor.endpoint.send_of_body(now, to, token, &further),
                 };
                 if let Ok(id) = sent {
@@ -369,7 +369,7 @@ impl Session {
                             }
                             copy == 0
                         }
-                        Cause::Plain => true,
+                        Cause::NonConfirmableRequest => true,
                         Cause::Reply { .. } => message.kind == Kind::NonConfirmable,
                         _ => false,
                     };
@@ -400,7 +400,7 @@ impl Session {
                             asked.judge(&sample, now);
                         }
                     }
-                    Event::Further { exchange, .. } => {
+                    Event::AdditionalResponse { exchange, .. } => {
                         assert!(actor.kept.iter().any(|(id, _)| *id == exchange), "nobody listens to that");
                     }
                     Event::Rejected { exchange, .. } => {

@@ -38,7 +38,7 @@ fn a_subscription_gets_its_response_and_further_ones() {
         "0.2 C gets further CON Content 1",
         "0.25 S has delivered: EmptyAck after 0.1 s",
     ]);
-    assert_eq!(pair.client.counters().further, 2);
+    assert_eq!(pair.client.counters().additional_responses, 2);
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn copies_of_further_responses_are_acknowledged_and_not_told() {
     pair.take_log();
     pair.inject(Side::Client, &copy);
     pair.happened(&["0.2 C sends ACK 0"]);
-    assert_eq!((pair.client.counters().duplicates, pair.client.counters().further), (1, 1));
+    assert_eq!((pair.client.counters().duplicates, pair.client.counters().additional_responses), (1, 1));
 }
 
 /// RFC 7641 §3.6.
@@ -172,7 +172,7 @@ fn a_subscription_is_renewed_with_its_own_token() {
     assert_eq!(pair.client.subscriptions(), 1);
     let at = pair.now();
     let token = request.token.unwrap();
-    pair.server.send_further(at, Side::Client, token, &notification(Kind::NonConfirmable)).unwrap();
+    pair.server.send_additional(at, Side::Client, token, &notification(Kind::NonConfirmable)).unwrap();
     pair.drain(Side::Server);
     pair.run();
     assert!(pair.unsubscribe(id), "further ones are the new exchange's");
@@ -199,7 +199,7 @@ fn if_a_renewal_fails_the_old_subscription_goes_on() {
     assert!(pair.cancel(id));
     pair.say(Kind::NonConfirmable).unwrap();
     pair.run();
-    assert_eq!(pair.client.counters().further, 1);
+    assert_eq!(pair.client.counters().additional_responses, 1);
     assert_eq!(pair.client.subscriptions(), 1);
 }
 
@@ -228,7 +228,9 @@ fn many_subscriptions_are_told_apart() {
         for (count, (id, token)) in open.iter().enumerate() {
             let further = [&[0x54, 0x45, 9, count as u8], token.as_bytes()].concat();
             client.receive(now, 1, &further);
-            let Output::Event(Event::Further { exchange, .. }) = client.poll(now) else { panic!("nothing told") };
+            let Output::Event(Event::AdditionalResponse { exchange, .. }) = client.poll(now) else {
+                panic!("nothing told")
+            };
             assert_eq!(exchange, *id);
             while !matches!(client.poll(now), Output::Idle) {}
             assert!(client.unsubscribe(now, *id));
@@ -254,11 +256,11 @@ fn a_claim_takes_all_tokens_that_begin_like_it() {
     for last in 0..3 {
         let token = Token::new(&[prefix.as_bytes(), &[last]].concat()).unwrap();
         let now = pair.now();
-        pair.server.send_further(now, Side::Client, token, &notification(Kind::Confirmable)).unwrap();
+        pair.server.send_additional(now, Side::Client, token, &notification(Kind::Confirmable)).unwrap();
         pair.drain(Side::Server);
         pair.run();
     }
-    assert_eq!(pair.client.counters().further, 3);
+    assert_eq!(pair.client.counters().additional_responses, 3);
     assert!(pair.unsubscribe(id) && pair.unsubscribe(other));
 }
 
@@ -283,7 +285,7 @@ fn a_claim_gets_what_comes_with_an_acknowledgement() {
     let (_, prefix) = pair.client.claim(now, Side::Server).unwrap();
     let token = Token::new(&[prefix.as_bytes(), b"x"].concat()).unwrap();
     let payload = Outgoing::non_confirmable(Code::PUT, HELLO).with_payload(b"block");
-    pair.client.send_further(now, Side::Server, token, &payload).unwrap();
+    pair.client.send_additional(now, Side::Server, token, &payload).unwrap();
     pair.drain(Side::Client);
     pair.run();
     pair.happened(&[

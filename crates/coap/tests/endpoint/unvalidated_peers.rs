@@ -124,7 +124,7 @@ fn separate_answers_under_way_to_unvalidated_peers_make_room_for_a_peer_that_is_
     // The other half of the places is for those who are notified of changes.
     for from in LIMIT / 2..LIMIT {
         let token = Token::new(b"o").unwrap();
-        server.send_further(now, from, token, &notification(Kind::Confirmable)).unwrap();
+        server.send_additional(now, from, token, &notification(Kind::Confirmable)).unwrap();
         drain(&mut server, now);
     }
     assert_eq!(server.exchanges(), LIMIT);

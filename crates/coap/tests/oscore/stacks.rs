@@ -282,7 +282,7 @@ fn an_endpoint_that_protects_sends_nothing_in_the_clear() {
     assert_eq!(endpoint.request(Instant::ORIGIN, 2, &plain), refused);
     assert_eq!(endpoint.subscribe(Instant::ORIGIN, 2, &plain), refused);
     let content = Outgoing::non_confirmable(Code::CONTENT, &[]);
-    assert_eq!(endpoint.send_further(Instant::ORIGIN, 2, Token::EMPTY, &content), refused);
+    assert_eq!(endpoint.send_additional(Instant::ORIGIN, 2, Token::EMPTY, &content), refused);
     let group = Outgoing::non_confirmable(Code::GET, &PATH);
     assert_eq!(endpoint.request_group(Instant::ORIGIN, 2, &group), refused);
     assert!(matches!(endpoint.poll(Instant::ORIGIN), Output::Idle));

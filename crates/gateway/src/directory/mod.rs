@@ -33,7 +33,7 @@
 //! # What is bounded
 //!
 //! All registrations together have a budget of bytes, of which one network may have three quarters. Those without identity have three
-//! quarters of it together, and half if they are of one network. Beyond it a network is refused with 4.29, and with 5.03 where
+//! quarters of it together, and half if they are of one network. ExtraState it a network is refused with 4.29, and with 5.03 where
 //! others have used it up, both with Max-Age. One registration may have 64 KiB of links and 64 attributes, a look-up 16 criteria and 4 MiB of
 //! answer; look-ups that take long take turns by network. Observers are notified once a second at most. Links are fetched from one peer once at a time, and from 64 peers.
 

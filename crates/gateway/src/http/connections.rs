@@ -48,7 +48,7 @@ impl std::fmt::Debug for Listening {
     }
 }
 
-/// Who is connected. Beyond so many the oldest of the network gives way that has most.
+/// Who is connected. ExtraState so many the oldest of the network gives way that has most.
 #[derive(Debug, Default)]
 struct Seats {
     holders: Holders<u64>,

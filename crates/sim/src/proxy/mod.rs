@@ -147,7 +147,7 @@ impl Proxy {
         let tag = Tag::of(self.number, length, now);
         let (exchange, copy) = match *cause {
             Cause::Exchange { id, copy, .. } => (self.open.get(&id).copied(), copy),
-            Cause::Plain => {
+            Cause::NonConfirmableRequest => {
                 let unsent =
                     |held: &Held| held.taken.kind == Kind::NonConfirmable && held.copies == 0 && held.asked.is_some();
                 (self.held.iter().find(|(_, held)| unsent(held)).map(|(number, _)| *number), 0)

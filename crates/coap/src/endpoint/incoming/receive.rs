@@ -286,9 +286,9 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             return;
         };
         match stage {
-            Stage::Subscribed if !parts::FURTHER_COME => {}
+            Stage::Subscribed if !parts::ADDITIONAL_COME => {}
             Stage::Subscribed if is_refused => self.ignore(from, Ignored::BadOption),
-            Stage::Subscribed => self.further_came(slot, from, message, datagram),
+            Stage::Subscribed => self.additional_came(slot, from, message, datagram),
             _ if is_refused => self.answered_badly(slot, now, (ReplyKind::Separate, Failure::BadOption), message),
             _ => self.answered(slot, now, ReplyKind::Separate, message, datagram),
         }
@@ -337,11 +337,11 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
                 }
             }
             // It left as a confirmable one, and the peer answers as it answers those.
-            role if role.is_further() && is_whole && exchange.token() == message.token => {
+            role if role.is_additional() && is_whole && exchange.token() == message.token => {
                 self.acknowledge(slot, now);
                 let claim = self.peers.get(peer).and_then(|peer| self.exchanges.claim_of(&peer.open, message.token));
                 match claim {
-                    Some(claim) => self.further_came(claim, from, message, datagram),
+                    Some(claim) => self.additional_came(claim, from, message, datagram),
                     None => self.late(from, message, datagram),
                 }
             }
@@ -378,10 +378,10 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
                 Some(peer)
             }
             _ => match self
-                .beyond
+                .extra
                 .as_deref_mut()
-                .filter(|_| parts::FURTHER || parts::NO_RESPONSE)
-                .and_then(|beyond| beyond.rejected(from, message.id))
+                .filter(|_| parts::ADDITIONAL || parts::NO_RESPONSE)
+                .and_then(|extra| extra.rejected(from, message.id))
             {
                 Some(exchange) => {
                     self.counts.one_more(Count::Rejected);

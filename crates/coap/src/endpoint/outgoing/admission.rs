@@ -51,7 +51,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
                 return Gate::Until(until, SleepReason::Token);
             }
         }
-        if parts::PLAIN && kind == Kind::NonConfirmable {
+        if parts::NON_MESSAGES && kind == Kind::NonConfirmable {
             let pauses = [self.probing(peer, exchange), self.pause(exchange)];
             if let Some(until) = pauses.into_iter().flatten().max().filter(|until| *until > now) {
                 return Gate::Until(until, SleepReason::Probing);
@@ -61,7 +61,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         if free > now {
             return Gate::Until(free, SleepReason::MessageId);
         }
-        let class = if !parts::PLAIN || kind == Kind::Confirmable { Class::Confirmable } else { Class::Plain };
+        let class = if !parts::NON_MESSAGES || kind == Kind::Confirmable { Class::Confirmable } else { Class::Plain };
         // PROBING_RATE (RFC 7252 §4.7) and the pace of RFC 8085 §3.1.3 are for what nothing comes back for. Here the request came.
         if class == Class::Plain && (exchange.role.is_drawn() || self.has_reports(exchange)) {
             return Gate::Open;
@@ -92,7 +92,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
 
     /// The kind as which a message would leave now: one asked for as non-confirmable may have to be confirmable.
     pub(in crate::endpoint) fn kind_now(&self, path: &Path, exchange: &Exchange) -> Kind {
-        let is_plain = parts::PLAIN && exchange.kind == Kind::NonConfirmable;
+        let is_plain = parts::NON_MESSAGES && exchange.kind == Kind::NonConfirmable;
         let may_confirm = self.setup.config.may_confirm
             && exchange.role != Role::Group
             && !exchange.role.is_drawn()
@@ -105,7 +105,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
 
     /// It is a message of a body in bursts, whose sender follows the reports of that (RFC 9177 §7.2) in place of the controller.
     fn has_reports(&self, exchange: &Exchange) -> bool {
-        parts::Q_BLOCK && exchange.role == Role::Piece && !self.setup.config.admits_pieces
+        parts::Q_BLOCK && exchange.role == Role::BodyBlock && !self.setup.config.admits_pieces
     }
 
     /// There is no choice of a token.
@@ -181,7 +181,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
                 Gate::Until(at, reason) => self.arm(slot, now, at, reason),
             }
             *is_held = true;
-            if is_plain_held || !self.exchanges.holds_furthers {
+            if is_plain_held || !self.exchanges.holds_additional {
                 return launched;
             }
         }
@@ -190,7 +190,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
 
     /// Nothing waits for this peer that NSTART is for.
     pub(in crate::endpoint) fn only_furthers_wait(&self, number: u32) -> bool {
-        let Some(peer) = self.peers.get(number).filter(|_| self.exchanges.holds_furthers) else { return false };
+        let Some(peer) = self.peers.get(number).filter(|_| self.exchanges.holds_additional) else { return false };
         !peer.waiting.iter(&self.exchanges.slots).any(|(_, exchange)| exchange.is_counted())
     }
 }

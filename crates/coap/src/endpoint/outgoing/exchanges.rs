@@ -31,7 +31,7 @@ pub(in crate::endpoint) enum Stage {
     Acknowledged,
     /// A non-confirmable request; its response is awaited.
     NonConfirmable,
-    /// Nothing is under way; what stays is a token on which further responses come.
+    /// Nothing is under way; what stays is a token on which additional responses come.
     Subscribed,
 }
 
@@ -60,10 +60,10 @@ pub(in crate::endpoint) enum Role {
     Ping,
     /// A separate response.
     Response,
-    /// A further response, or a request that is never answered on its own token.
-    Further,
+    /// An additional response (RFC 7641 §1.1), or a request that is never answered on its own token.
+    AdditionalResponse,
     /// The same, as a part of a body whose sender sees to PROBING_RATE itself.
-    Piece,
+    BodyBlock,
     /// A request to a group.
     Group,
     /// A response to a request that came to a group.
@@ -117,8 +117,8 @@ impl Role {
 
     /// One of several messages that are answered by none of their own.
     #[inline]
-    pub(in crate::endpoint) const fn is_further(self) -> bool {
-        parts::FURTHER && matches!(self, Self::Further | Self::Piece)
+    pub(in crate::endpoint) const fn is_additional(self) -> bool {
+        parts::ADDITIONAL && matches!(self, Self::AdditionalResponse | Self::BodyBlock)
     }
 
     /// A request to a group.
@@ -131,7 +131,10 @@ impl Role {
     #[inline]
     pub(in crate::endpoint) const fn is_for_a_request(self) -> bool {
         parts::ANSWERS
-            && matches!(self, Self::Response | Self::Further | Self::Piece | Self::Group | Self::GroupResponse)
+            && matches!(
+                self,
+                Self::Response | Self::AdditionalResponse | Self::BodyBlock | Self::Group | Self::GroupResponse
+            )
     }
 
     /// A request drew it. Non-confirmable, it is as a piggybacked one: one for each request that came, at once or never.
@@ -352,8 +355,8 @@ pub(in crate::endpoint) struct Exchanges {
     pub(in crate::endpoint) keeps_tokens: bool,
     /// Some token was ever claimed.
     pub(in crate::endpoint) has_claims: bool,
-    /// Some further response ever had to wait.
-    pub(in crate::endpoint) holds_furthers: bool,
+    /// Some additional response ever had to wait.
+    pub(in crate::endpoint) holds_additional: bool,
     /// Some request was ever overdue.
     pub(in crate::endpoint) has_overdue: bool,
     /// A queue marked the datagram that is being taken in.
@@ -372,7 +375,7 @@ impl Exchanges {
             names_by_token: false,
             keeps_tokens: false,
             has_claims: false,
-            holds_furthers: false,
+            holds_additional: false,
             has_overdue: false,
             is_marked: false,
         }

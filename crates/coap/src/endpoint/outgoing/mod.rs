@@ -1,9 +1,9 @@
 //! What leaves: requests of ours and responses beyond the first, their copies, and what matches the answers to them.
 
+pub(in crate::endpoint) mod additional;
 pub(in crate::endpoint) mod admission;
 pub(in crate::endpoint) mod exchanges;
 pub(in crate::endpoint) mod finding;
-pub(in crate::endpoint) mod further;
 pub(in crate::endpoint) mod message_ids;
 pub(in crate::endpoint) mod naming;
 pub(in crate::endpoint) mod overdue;

@@ -242,12 +242,12 @@ impl Exchange {
         self.retransmissions = self.retransmissions.saturating_add(1);
         self.last = now;
         if self.mark != Mark::Nothing {
-            self.mark_further(end, now, options);
+            self.mark_additional(end, now, options);
         }
     }
 
     #[inline(never)]
-    fn mark_further(&mut self, end: usize, now: Instant, options: &NamingOptions) {
+    fn mark_additional(&mut self, end: usize, now: Instant, options: &NamingOptions) {
         let copy = self.retransmissions;
         self.bytes.extend_from_slice(&now.since(self.first).as_micros().to_le_bytes());
         if let Some(number) = self.mark.option(options) {

@@ -83,9 +83,9 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             return false;
         }
         let before = peer.open.iter(&self.exchanges.slots).find(|(_, one)| one.stage == Stage::Exhausted);
-        match before.map(|(slot, one)| (slot, one.role.is_further())) {
+        match before.map(|(slot, one)| (slot, one.role.is_additional())) {
             Some((_, true)) => return false,
-            Some(_) if !exchange.role.is_further() => return false,
+            Some(_) if !exchange.role.is_additional() => return false,
             Some((response, _)) => self.give_up(response, now),
             None => {}
         }

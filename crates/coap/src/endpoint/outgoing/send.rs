@@ -109,7 +109,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     #[cold]
     fn hold_back(&mut self, slot: u32, now: Instant, peer: u32, role: Role, gate: Gate, is_next: bool) {
         self.peers.hold(peer, &mut self.exchanges, slot);
-        self.exchanges.holds_furthers |= role.is_further() || role.is_to_a_group() || role.is_unanswered();
+        self.exchanges.holds_additional |= role.is_additional() || role.is_to_a_group() || role.is_unanswered();
         if let Gate::Until(at, reason) = gate
             && is_next
         {
@@ -225,7 +225,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     fn new_peer(&mut self, now: Instant, address: A, role: Option<Role>) -> Result<u32, Refused> {
         let is_unvalidated = role.is_some_and(Role::is_for_a_request);
         let limit = self.setup.config.limits.peers;
-        let needs_none = matches!(role, Some(Role::Response | Role::Piece | Role::GroupResponse));
+        let needs_none = matches!(role, Some(Role::Response | Role::BodyBlock | Role::GroupResponse));
         let limit = if needs_none { limit.div_ceil(2) } else { limit };
         let growth = self.peers.growth(&self.setup.prototype);
         let is_out_of_bytes = growth > 0 && !self.has_room(growth);
@@ -244,12 +244,12 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             self.counts.one_more(Count::ForgottenPeer);
         }
         let peer = self.peers.add(self.node(), address, self.setup.prototype.clone(), &self.setup.identities);
-        if let Some(beyond) = self.beyond.as_deref_mut() {
+        if let Some(extra) = self.extra.as_deref_mut() {
             if parts::PROBES {
-                beyond.probes.remove(&peer);
+                extra.probes.remove(&peer);
             }
             if parts::NO_RESPONSE {
-                beyond.unanswered.forget(peer);
+                extra.unanswered.forget(peer);
             }
         }
         Ok(peer)
@@ -280,7 +280,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             let token = (token.unwrap_or(exchange.token()), self.has_fixed_token(exchange));
             self.retire(number, now, token);
         }
-        if parts::PLAIN && is_promoted {
+        if parts::NON_MESSAGES && is_promoted {
             self.confirm(slot);
         }
         let (lifetime, longer) = (self.exchange_lifetime(), self.lives_longer(slot));
@@ -304,7 +304,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             path.left(exchange.role, kind);
         }
         self.counts.one_more(Count::Sent(exchange.kind));
-        if parts::PLAIN && exchange.kind != Kind::Confirmable {
+        if parts::NON_MESSAGES && exchange.kind != Kind::Confirmable {
             return if !parts::NON_CONFIRMABLE || exchange.role.is_forgotten() {
                 self.launch_and_forget(slot, now, name)
             } else {
@@ -338,7 +338,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         exchange.set_nth_asked(path.asked);
         path.asked = path.asked.wrapping_add(1);
         path.controller.on_plain_send(exchange.length(), cx);
-        self.queue.push(peer.address, What::Plain, exchange.message());
+        self.queue.push(peer.address, What::NonConfirmableRequest, exchange.message());
         path.keeps_contract();
         let (number, length, limits) = (exchange.peer, exchange.length(), exchange.returns == Returns::Limited);
         peer.open.push(&mut self.exchanges.slots, slot);
@@ -364,18 +364,18 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         }
         let what = match exchange.answers {
             Some(request) => What::Reply { request, repeated: false },
-            None => What::PlainFurther { exchange: name },
+            None => What::NonConfirmable { exchange: name },
         };
         self.queue.push(peer.address, what, exchange.message());
         if exchange.role.is_to_a_group() {
             self.group_request_left(now, number, name, length);
-        } else if exchange.role.is_further() {
-            let probes = exchange.role == Role::Further && !peer.answers;
+        } else if exchange.role.is_additional() {
+            let probes = exchange.role == Role::AdditionalResponse && !peer.answers;
             let (address, id) = (peer.address, exchange.id());
-            self.further_left(now, number, (address, id, name), probes.then_some(length));
+            self.additional_left(now, number, (address, id, name), probes.then_some(length));
         } else if exchange.role.is_unanswered() {
             let (address, id) = (peer.address, exchange.id());
-            self.further_left(now, number, (address, id, name), None);
+            self.additional_left(now, number, (address, id, name), None);
             self.begin_pause(number, now, length);
         }
         self.exchanges.release(slot);

@@ -19,10 +19,10 @@ use crate::parts;
 impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// Input: a request is to be sent whose token stays in use after its response. The first one is
     /// [`Event::Response`](crate::endpoint::Event::Response) and ends the exchange as ever; what comes on the token afterwards is
-    /// [`Event::Further`](crate::endpoint::Event::Further), until [`unsubscribe`](Self::unsubscribe). A confirmable one is
+    /// [`Event::AdditionalResponse`](crate::endpoint::Event::AdditionalResponse), until [`unsubscribe`](Self::unsubscribe). A confirmable one is
     /// acknowledged; a copy is acknowledged again and not told.
     ///
-    /// A subscription is renewed by asking with the token that it has: from the response on, its further responses are
+    /// A subscription is renewed by asking with the token that it has: from the response on, its additional responses are
     /// told as the new exchange's. Should there be none, the old one goes on.
     ///
     /// With a [`token_length`](crate::endpoint::Config::token_length) of 0 nothing else can be asked of the peer meanwhile.
@@ -56,7 +56,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     }
 
     /// Input: all responses of this peer whose tokens begin with a token that the endpoint makes now, of
-    /// [`token_length`](crate::endpoint::Config::token_length) bytes but 1 to 4, are [`Event::Further`](crate::endpoint::Event::Further) of the
+    /// [`token_length`](crate::endpoint::Config::token_length) bytes but 1 to 4, are [`Event::AdditionalResponse`](crate::endpoint::Event::AdditionalResponse) of the
     /// exchange named, until [`unsubscribe`](Self::unsubscribe). Nothing is sent. Serves bodies whose every message has a token
     /// of its own: this and a count behind it (RFC 9177 §6).
     ///
@@ -123,10 +123,10 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         self.peers.settle(number, true);
     }
 
-    /// A further response came.
-    pub(in crate::endpoint) fn further_came(&mut self, slot: u32, from: A, message: &Message<'_>, datagram: &[u8]) {
-        self.counts.one_more(Count::Further);
-        let what = What::Further { exchange: self.exchanges.name(slot) };
+    /// An additional response came.
+    pub(in crate::endpoint) fn additional_came(&mut self, slot: u32, from: A, message: &Message<'_>, datagram: &[u8]) {
+        self.counts.one_more(Count::AdditionalResponse);
+        let what = What::AdditionalResponse { exchange: self.exchanges.name(slot) };
         self.queue.push_message(from, what, message, datagram);
     }
 

@@ -63,8 +63,8 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
 
     /// Until when a request that does not want all responses may not leave non-confirmably.
     pub(in crate::endpoint) fn pause(&self, exchange: &Exchange) -> Option<Instant> {
-        let beyond = self.beyond.as_deref().filter(|_| parts::NO_RESPONSE && exchange.returns == Returns::Limited)?;
-        beyond.unanswered.pauses.get(&exchange.peer).copied()
+        let extra = self.extra.as_deref().filter(|_| parts::NO_RESPONSE && exchange.returns == Returns::Limited)?;
+        extra.unanswered.pauses.get(&exchange.peer).copied()
     }
 
     /// One left non-confirmably: to a peer that has never answered PROBING_RATE holds as well (RFC 7252 §4.7).
@@ -72,7 +72,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let answers = self.peers.get(number).is_some_and(|peer| peer.answers);
         let probing = if answers { 0 } else { self.probing_pause(length) };
         let until = later(now, probing.max(u64::from(PAUSE.as_micros())));
-        self.beyond_mut().unanswered.pauses.insert(number, until);
+        self.extra_mut().unanswered.pauses.insert(number, until);
     }
 
     /// Nothing more is awaited on this token. A response may come all the same: of a server that does not know the option, or
@@ -85,7 +85,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         }
         let until = later(now, self.token_kept());
         let Some(address) = self.peers.get(number).map(|peer| peer.address) else { return };
-        let retired = &mut self.beyond_mut().unanswered.retired;
+        let retired = &mut self.extra_mut().unanswered.retired;
         while retired.front().is_some_and(|(.., until)| *until <= now) || retired.len() >= MOST_RETIRED {
             retired.pop_front();
         }
@@ -104,11 +104,11 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
 
     /// How many tokens are retired, or were.
     pub(in crate::endpoint) fn count_retired(&self) -> u64 {
-        self.beyond.as_deref().filter(|_| parts::NO_RESPONSE).map_or(0, |beyond| beyond.unanswered.retired.len() as u64)
+        self.extra.as_deref().filter(|_| parts::NO_RESPONSE).map_or(0, |extra| extra.unanswered.retired.len() as u64)
     }
 
     fn retired(&self, peer: &Peer<A>, exchange: &Exchange, token: Token) -> Option<Instant> {
-        let beyond = self.beyond.as_deref().filter(|_| parts::NO_RESPONSE && exchange.role.is_request())?;
-        beyond.unanswered.until(peer.address, token).filter(|until| *until > self.now)
+        let extra = self.extra.as_deref().filter(|_| parts::NO_RESPONSE && exchange.role.is_request())?;
+        extra.unanswered.until(peer.address, token).filter(|until| *until > self.now)
     }
 }

@@ -39,7 +39,7 @@ pub(in crate::endpoint) struct Path {
     /// Non-confirmable requests that left, wrapping.
     pub(in crate::endpoint) asked: u32,
     /// Non-confirmable requests, and responses, that left since the last confirmable one of their sort.
-    plain: [u8; 2],
+    non_confirmable: [u8; 2],
 }
 
 impl Path {
@@ -47,7 +47,7 @@ impl Path {
     pub(in crate::endpoint) fn new(controller: PeerController) -> Self {
         #[cfg(debug_assertions)]
         let controller = millpond_control::Checked::new(controller);
-        Self { controller, outstanding: 0, asked: 0, plain: [0; 2] }
+        Self { controller, outstanding: 0, asked: 0, non_confirmable: [0; 2] }
     }
 
     /// A copy of its controller.
@@ -87,7 +87,7 @@ impl Path {
     #[inline]
     pub(in crate::endpoint) fn wishes_confirmable(&self, role: Role) -> bool {
         let every = self.controller.wishes().confirmable_every;
-        let [requests, responses] = self.plain;
+        let [requests, responses] = self.non_confirmable;
         let before = if role.asks() { requests } else { responses };
         every > 0 && before >= every.saturating_sub(1)
     }
@@ -95,7 +95,7 @@ impl Path {
     /// A message of this sort left.
     #[inline]
     pub(in crate::endpoint) fn left(&mut self, role: Role, kind: Kind) {
-        let [requests, responses] = &mut self.plain;
+        let [requests, responses] = &mut self.non_confirmable;
         let before = if role.asks() { requests } else { responses };
         *before = if kind == Kind::Confirmable { 0 } else { before.saturating_add(1) };
     }

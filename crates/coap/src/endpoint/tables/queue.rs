@@ -37,13 +37,13 @@ pub(crate) enum What {
     Ack,
     Reset,
     Ping,
-    Plain,
+    NonConfirmableRequest,
     Request { id: RequestId },
     Response { exchange: ExchangeId, sample: Option<Sample>, copies: u8 },
     Late,
     Unasked,
-    Further { exchange: ExchangeId },
-    PlainFurther { exchange: ExchangeId },
+    AdditionalResponse { exchange: ExchangeId },
+    NonConfirmable { exchange: ExchangeId },
     Acknowledged { exchange: ExchangeId, sample: Sample },
     Overdue { exchange: ExchangeId },
     Failed { exchange: ExchangeId, why: Failure, copies: u8 },
@@ -181,15 +181,19 @@ impl<A: Copy> Queue<A> {
         match entry.what {
             // What no part of this build can have queued.
             What::Request { .. } | What::Reply { .. } | What::Ping if !parts::SERVER => Output::Idle,
-            What::Further { .. } if !parts::FURTHER_COME => Output::Idle,
-            What::Plain | What::PlainFurther { .. } | What::Rejected { .. } if !parts::PLAIN => Output::Idle,
+            What::AdditionalResponse { .. } if !parts::ADDITIONAL_COME => Output::Idle,
+            What::NonConfirmableRequest | What::NonConfirmable { .. } | What::Rejected { .. }
+                if !parts::NON_MESSAGES =>
+            {
+                Output::Idle
+            }
             What::Delivered { .. } | What::Undelivered { .. } if !parts::ANSWERS && !parts::NO_RESPONSE => Output::Idle,
             What::Copy { id, copy, wait } => transmit(Cause::Exchange { id, copy, wait }),
             What::Reply { request, repeated } => transmit(Cause::Reply { request, repeated }),
             What::Ack => transmit(Cause::Ack),
             What::Reset => transmit(Cause::Reset),
             What::Ping => transmit(Cause::Ping),
-            What::Plain => transmit(Cause::Plain),
+            What::NonConfirmableRequest => transmit(Cause::NonConfirmableRequest),
             What::Request { id } => self.message(entry, |message| Event::Request { from: peer, id, message }),
             What::Response { exchange, sample, copies } => {
                 self.message(entry, |message| Event::Response { exchange, from: peer, message, sample, copies })
@@ -199,10 +203,10 @@ impl<A: Copy> Queue<A> {
             What::Acknowledged { exchange, sample } => {
                 Output::Event(Event::Acknowledged { exchange, from: peer, sample })
             }
-            What::Further { exchange } => {
-                self.message(entry, |message| Event::Further { exchange, from: peer, message })
+            What::AdditionalResponse { exchange } => {
+                self.message(entry, |message| Event::AdditionalResponse { exchange, from: peer, message })
             }
-            What::PlainFurther { exchange } => transmit(Cause::Further { id: exchange }),
+            What::NonConfirmable { exchange } => transmit(Cause::NonConfirmable { id: exchange }),
             What::Overdue { exchange } => Output::Event(Event::Overdue { exchange, to: peer }),
             What::Failed { exchange, why, copies } => Output::Event(Event::Failed { exchange, to: peer, why, copies }),
             What::Delivered { exchange, request, sample } => {

@@ -291,7 +291,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             } else {
                 place = place.saturating_add(1);
             }
-            if held.counted && (held.plain || !self.exchanges.holds_furthers) {
+            if held.counted && (held.plain || !self.exchanges.holds_additional) {
                 return;
             }
         }

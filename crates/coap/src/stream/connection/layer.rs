@@ -123,7 +123,7 @@ impl MessageLayer for Connection {
                 match refused {
                     Some(number) => stack.request_failed(now, id, RequestFailure::BadOption { number }, 1),
                     None if is_first => stack.response_came(now, entry, id, Exchanged { sample: None, copies: 1 }),
-                    None => stack.further_came(now, entry, id),
+                    None => stack.additional_came(now, entry, id),
                 }
             }
             What::Failed(exchange, why) => stack.request_failed(now, exchange, RequestFailure::Exchange(why), 1),

@@ -98,7 +98,7 @@ impl Download {
     pub(super) fn step(&mut self, now: Instant, body: &Body) -> Step {
         if !self.requested {
             (self.requested, self.since, self.repeats, self.is_first) = (true, now, 0, true);
-            return Step::Further(request(body, &[self.first]));
+            return Step::NonConfirmable(request(body, &[self.first]));
         }
         let Some(part) = &mut self.part else {
             let wait = 1_u32.checked_shl(self.repeats.into()).unwrap_or(u32::MAX);
@@ -110,18 +110,18 @@ impl Download {
                 return Step::fail(BurstFailure::Silent);
             }
             (self.since, self.repeats, self.is_first) = (now, self.repeats.saturating_add(1), false);
-            return Step::Further(request(body, &[self.first]));
+            return Step::NonConfirmable(request(body, &[self.first]));
         };
         let size = part.receiver.size();
         match part.receiver.poll(now) {
-            ReceiverAction::GoOn(number) => Step::Further(request(body, &[Block { number, more: true, size }])),
+            ReceiverAction::GoOn(number) => Step::NonConfirmable(request(body, &[Block { number, more: true, size }])),
             ReceiverAction::Missing(numbers) => {
                 self.is_first = false;
                 // A set of them at a time (§7.2).
                 let most = self.parameters.set.max(1) as usize;
                 let block = |number: &u32| Block { number: *number, more: false, size };
                 let missing: Vec<Block> = numbers.iter().take(most).map(block).collect();
-                Step::Further(request(body, &missing))
+                Step::NonConfirmable(request(body, &missing))
             }
             ReceiverAction::Wait(until) => Step::Wait(until),
             ReceiverAction::GiveUp => Step::fail(BurstFailure::Incomplete),

@@ -148,11 +148,11 @@ impl<A: Copy + Eq + Hash + Debug> BurstClient<A> {
                 });
                 true
             }
-            Event::Further { exchange, message, .. } => {
+            Event::AdditionalResponse { exchange, message, .. } => {
                 let Some(index) = self.transfers.iter().position(|transfer| transfer.has_claim(exchange)) else {
                     return false;
                 };
-                self.hand(index, |transfer, options, peers| transfer.further(now, &message, options, peers));
+                self.hand(index, |transfer, options, peers| transfer.additional_came(now, &message, options, peers));
                 true
             }
             Event::Failed { exchange, why, .. } => {
@@ -216,7 +216,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstClient<A> {
                     }
                     return Next::Again;
                 }
-                Step::Further(draft) => {
+                Step::NonConfirmable(draft) => {
                     self.send(now, index, &draft, endpoint);
                     return Next::Again;
                 }

@@ -58,7 +58,7 @@ pub(super) enum Step {
     /// This confirmable request.
     Request(Draft),
     /// This non-confirmable request.
-    Further(Draft),
+    NonConfirmable(Draft),
     End(Box<End>),
 }
 
@@ -321,7 +321,7 @@ impl<A: Copy + Eq> Transfer<A> {
     }
 
     /// An answer to a non-confirmable request came.
-    pub(super) fn further(
+    pub(super) fn additional_came(
         &mut self,
         now: Instant,
         message: &Message<'_>,

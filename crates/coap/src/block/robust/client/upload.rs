@@ -93,7 +93,7 @@ impl Upload {
         if self.again > self.sender.blocks().saturating_mul(8).saturating_add(64) {
             return Step::fail(BurstFailure::Incomplete);
         }
-        payload(body, number).map_or(Step::fail(BurstFailure::Misfit), Step::Further)
+        payload(body, number).map_or(Step::fail(BurstFailure::Misfit), Step::NonConfirmable)
     }
 
     /// Nothing has come for too long.

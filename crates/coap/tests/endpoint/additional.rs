@@ -169,7 +169,7 @@ fn some_of_them_leave_as_confirmable_ones() {
     let log = pair.take_log();
     assert_eq!(log.iter().filter(|line| line.contains("S sends CON")).count(), 2, "{log:#?}");
     assert_eq!(pair.server.counters().delivered, 2);
-    assert_eq!(pair.client.counters().further, 8);
+    assert_eq!(pair.client.counters().additional_responses, 8);
 }
 
 #[test]
@@ -222,12 +222,12 @@ fn a_message_that_waits_can_be_cancelled() {
 fn confirmable_requests_and_empty_messages_are_refused() {
     let mut pair = known();
     let now = pair.now();
-    let refused = pair.server.send_further(now, Side::Client, Token::EMPTY, &get());
+    let refused = pair.server.send_additional(now, Side::Client, Token::EMPTY, &get());
     assert_eq!(refused, Err(Refused::Code(Code::GET)));
     let empty = Outgoing::non_confirmable(Code::EMPTY, &[]);
-    assert_eq!(pair.server.send_further(now, Side::Client, Token::EMPTY, &empty), Err(Refused::Code(Code::EMPTY)));
+    assert_eq!(pair.server.send_additional(now, Side::Client, Token::EMPTY, &empty), Err(Refused::Code(Code::EMPTY)));
     let acknowledgement = Outgoing { kind: Kind::Acknowledgement, ..notification(Kind::Confirmable) };
-    assert!(pair.server.send_further(now, Side::Client, Token::EMPTY, &acknowledgement).is_err());
+    assert!(pair.server.send_additional(now, Side::Client, Token::EMPTY, &acknowledgement).is_err());
 }
 
 #[test]

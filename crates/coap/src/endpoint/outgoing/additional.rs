@@ -22,9 +22,9 @@ use crate::message::{Code, Kind, MessageId, Token};
 use crate::parts;
 use crate::protection::Protection;
 
-/// What is remembered of non-confirmable messages after they left.
+/// What only endpoints keep that send non-confirmable messages, use groups or are protected.
 #[derive(Debug)]
-pub(in crate::endpoint) struct Beyond<A> {
+pub(in crate::endpoint) struct ExtraState<A> {
     /// Those last sent, oldest first.
     rejectable: VecDeque<(A, MessageId, ExchangeId)>,
     /// Until when PROBING_RATE is used up towards peers that have never answered, by their slots: for what leaves
@@ -36,7 +36,7 @@ pub(in crate::endpoint) struct Beyond<A> {
     pub(in crate::endpoint) protection: Option<Box<dyn Protection<A>>>,
 }
 
-impl<A: Copy + Eq + Hash> Beyond<A> {
+impl<A: Copy + Eq + Hash> ExtraState<A> {
     pub(in crate::endpoint) const fn new() -> Self {
         Self {
             rejectable: VecDeque::new(),
@@ -76,7 +76,7 @@ impl<A: Copy + Eq + Hash> Beyond<A> {
 }
 
 impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
-    /// Input: a further response is to be sent on the token of a request that was answered before: a notification
+    /// Input: an additional response is to be sent on the token of a request that was answered before: a notification
     /// (RFC 7641), or a block of a burst (RFC 9177). A confirmable one is under NSTART like any other and ends as
     /// [`Event::Delivered`](crate::endpoint::Event::Delivered) or [`Event::Undelivered`](crate::endpoint::Event::Undelivered). A
     /// non-confirmable one leaves when the controller admits it, and not faster than PROBING_RATE to a peer that has
@@ -87,14 +87,14 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     ///
     /// # Errors
     /// What cannot be sent or exceeds a limit. Nothing is sent then.
-    pub fn send_further(
+    pub fn send_additional(
         &mut self,
         now: Instant,
         to: A,
         token: Token,
         message: &Outgoing<'_>,
     ) -> Result<ExchangeId, Refused> {
-        self.submit_further(now, to, Role::Further, token, message)
+        self.submit_additional(now, to, Role::AdditionalResponse, token, message)
     }
 
     /// Input: the same for a message of a body that is sent as RFC 9177 says: its §7.2 bounds a body by PROBING_RATE, not
@@ -102,7 +102,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// non-confirmable response leaves all the same, and nothing is kept of it: what is returned names nothing any more.
     ///
     /// # Errors
-    /// As [`send_further`](Self::send_further).
+    /// As [`send_additional`](Self::send_additional).
     pub fn send_of_body(
         &mut self,
         now: Instant,
@@ -110,7 +110,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         token: Token,
         message: &Outgoing<'_>,
     ) -> Result<ExchangeId, Refused> {
-        let sent = self.submit_further(now, to, Role::Piece, token, message);
+        let sent = self.submit_additional(now, to, Role::BodyBlock, token, message);
         sent.or_else(|refused| self.or_without_a_place(refused, to, token, message))
     }
 
@@ -139,12 +139,12 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let slot = self.exchanges.take();
         let exchange = self.exchanges.name(slot);
         self.exchanges.release(slot);
-        self.queue.push_written(to, What::PlainFurther { exchange }, start);
+        self.queue.push_written(to, What::NonConfirmable { exchange }, start);
         self.counts.one_more(Count::Sent(Kind::NonConfirmable));
         Ok(exchange)
     }
 
-    fn submit_further(
+    fn submit_additional(
         &mut self,
         now: Instant,
         to: A,
@@ -153,7 +153,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         message: &Outgoing<'_>,
     ) -> Result<ExchangeId, Refused> {
         let now = self.input(now);
-        parts::needed(parts::FURTHER, "observe")?;
+        parts::needed(parts::ADDITIONAL, "observe")?;
         let is_plain_request = message.code.is_request() && message.kind == Kind::NonConfirmable;
         if !message.code.is_response() && !is_plain_request {
             return Err(Refused::Code(message.code));
@@ -172,7 +172,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     }
 
     /// A non-confirmable message left. `length` is given if PROBING_RATE holds for it.
-    pub(in crate::endpoint) fn further_left(
+    pub(in crate::endpoint) fn additional_left(
         &mut self,
         now: Instant,
         peer: u32,
@@ -181,15 +181,15 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     ) {
         let most = usize::from(self.setup.config.limits.rejectable);
         let pause = length.map(|length| self.probing_pause(length));
-        let beyond = self.beyond_mut();
+        let extra = self.extra_mut();
         if let Some(pause) = pause {
-            beyond.probes.insert(peer, later(now, pause));
+            extra.probes.insert(peer, later(now, pause));
         }
-        while beyond.rejectable.len() >= most.max(1) {
-            beyond.rejectable.pop_front();
+        while extra.rejectable.len() >= most.max(1) {
+            extra.rejectable.pop_front();
         }
         if most > 0 {
-            beyond.rejectable.push_back(message);
+            extra.rejectable.push_back(message);
         }
     }
 
@@ -199,19 +199,19 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         u64::from(length).saturating_mul(1_000_000).checked_div(rate).unwrap_or(0)
     }
 
-    pub(in crate::endpoint) fn beyond_mut(&mut self) -> &mut Beyond<A> {
-        self.beyond.get_or_insert_with(|| Box::new(Beyond::new()))
+    pub(in crate::endpoint) fn extra_mut(&mut self) -> &mut ExtraState<A> {
+        self.extra.get_or_insert_with(|| Box::new(ExtraState::new()))
     }
 
     /// Until when PROBING_RATE is used up towards the peer of a message that it holds for, if that has never answered
     /// (RFC 7252 §4.7).
     #[cold]
     pub(in crate::endpoint) fn probing(&self, peer: &Peer<A>, exchange: &Exchange) -> Option<Instant> {
-        if !exchange.role.is_request() && !matches!(exchange.role, Role::Further | Role::Group) {
+        if !exchange.role.is_request() && !matches!(exchange.role, Role::AdditionalResponse | Role::Group) {
             return None;
         }
-        let beyond = self.beyond.as_deref().filter(|_| parts::PROBES && !peer.answers)?;
-        beyond.probes.get(&exchange.peer).copied()
+        let extra = self.extra.as_deref().filter(|_| parts::PROBES && !peer.answers)?;
+        extra.probes.get(&exchange.peer).copied()
     }
 
     /// A non-confirmable request went unanswered. To a peer that has never answered the next one leaves when NSTART of them would
@@ -225,7 +225,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let nstart = u64::from(path.nstart(self.setup.config.transmission.nstart));
         let (number, left) = (exchange.peer, exchange.first);
         let until = later(left, self.probing_pause(exchange.length()).saturating_mul(nstart));
-        let probes = &mut self.beyond_mut().probes;
+        let probes = &mut self.extra_mut().probes;
         let before = probes.get(&number).copied().unwrap_or(until);
         probes.insert(number, before.max(until));
     }
@@ -237,7 +237,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let Some(peer) = self.peers.get_mut(number) else { return };
         if !core::mem::replace(&mut peer.answers, true)
             && parts::PROBES
-            && self.beyond.as_deref_mut().is_some_and(|beyond| beyond.probes.remove(&number).is_some())
+            && self.extra.as_deref_mut().is_some_and(|extra| extra.probes.remove(&number).is_some())
         {
             self.pump(number, now);
         }

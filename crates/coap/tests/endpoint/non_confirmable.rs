@@ -417,7 +417,7 @@ fn notifications_stay_paced_among_answers() {
         Endpoint::new(Config::default(), Preset::CALM.build(), ChanceSeed::new(1), 0, Identities::counted()).unwrap();
     let notify = |server: &mut Endpoint<u8>, now| {
         let notification = Outgoing::non_confirmable(Code::CONTENT, &[(number::OBSERVE, b"\x01")]);
-        server.send_further(now, 1, Token::new(b"t").unwrap(), &notification).unwrap();
+        server.send_additional(now, 1, Token::new(b"t").unwrap(), &notification).unwrap();
     };
     let sent = |server: &mut Endpoint<u8>, now| {
         let mut sent = 0;
