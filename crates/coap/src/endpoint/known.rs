@@ -53,7 +53,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     #[must_use]
     pub fn controller(&self, peer: A) -> Option<PeerController> {
         let number = self.peers.find(peer, &self.setup.identities)?;
-        self.peers.path(number).map(Path::unkept)
+        self.peers.path(number).map(Path::controller_copy)
     }
 
     /// The base round trip that a peer's controller has measured, for a later life of this host: it is handed back with

@@ -51,14 +51,14 @@ fn known(server: &mut Endpoint<u32>, now: u64, id: u16) -> (usize, usize, u64) {
 
 #[test]
 fn who_is_known_is_served_by_the_same_work_beside_any_number_of_unvalidated_peers() {
-    const STRANGERS: u32 = 400_000;
+    const FORGED: u32 = 400_000;
     let mut server = endpoint(0, |config| {
         config.limits.duplicate_bytes = 256 << 10;
         config.limits.bytes = 4 << 20;
         config.limits.peers = 1_000;
     });
     let kinds = [request(0x40, 7), request(0x50, 8), b"\x40\x01\x00\x09\xff".to_vec(), b"rubbish".to_vec()];
-    let mut flood = (0..STRANGERS).map(|stranger| (stranger + KNOWN, &kinds[stranger as usize % kinds.len()]));
+    let mut flood = (0..FORGED).map(|forged| (forged + KNOWN, &kinds[forged as usize % kinds.len()]));
     // Until every place that unvalidated peers can take is taken.
     for (count, (from, datagram)) in flood.by_ref().take(20_000).enumerate() {
         serve(&mut server, count as u64, from, datagram);

@@ -4,7 +4,7 @@ use millpond_coap::message::{Code, Message};
 
 use crate::pair::{CLIENT, Pair, SECOND, SERVER, Told, body, get};
 
-const STRANGER: u8 = 9;
+const FORGER: u8 = 9;
 
 /// A server that is observed by the client.
 fn observed() -> Pair {
@@ -32,8 +32,8 @@ fn whatever_an_unvalidated_peer_rejects_or_acknowledges_observations_of_others_g
         pair.notify(b"first");
         for id in 0..=u16::MAX {
             let [high, low] = id.to_be_bytes();
-            pair.inject_from(STRANGER, SERVER, &[kind, 0, high, low]);
-            pair.inject_from(STRANGER, CLIENT, &[kind, 0, high, low]);
+            pair.inject_from(FORGER, SERVER, &[kind, 0, high, low]);
+            pair.inject_from(FORGER, CLIENT, &[kind, 0, high, low]);
         }
         pair.run_for(SECOND);
         assert_eq!(pair.answers(), [(b"first".to_vec(), true)]);
@@ -54,10 +54,10 @@ fn answers_to_notifications_and_to_guessed_tokens_change_nothing() {
     pair.inject_from(CLIENT, SERVER, &forged);
     for guess in 0..=u16::MAX {
         let [high, low] = guess.to_be_bytes();
-        pair.inject_from(STRANGER, CLIENT, &[&[0x52, 0x45, high, low, high, low][..], b"\x61\x07\xffforged"].concat());
+        pair.inject_from(FORGER, CLIENT, &[&[0x52, 0x45, high, low, high, low][..], b"\x61\x07\xffforged"].concat());
     }
     pair.inject_from(
-        STRANGER,
+        FORGER,
         CLIENT,
         &[&[0x50 | token.len() as u8, 0x45, 0, 1], token.as_bytes(), b"\x61\x07\xffx"].concat(),
     );

@@ -233,9 +233,9 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             let forgettable = self.peers.forgettable(now, self.exchange_lifetime());
             let oldest = match (forgettable, self.peers.oldest_unvalidated_peer().filter(|_| !is_unvalidated)) {
                 (Ok(oldest), _) => oldest,
-                (Err(_), Some(stranger)) => {
-                    self.drop_exchanges(stranger, now);
-                    stranger
+                (Err(_), Some(unvalidated)) => {
+                    self.drop_exchanges(unvalidated, now);
+                    unvalidated
                 }
                 (Err(_), None) if is_out_of_bytes => return Err(self.out_of_bytes()),
                 (Err(Full { until }), None) => return Err(Refused::TooManyPeers { limit, until }),

@@ -17,10 +17,10 @@ use crate::parts;
 
 /// The controller as a path keeps it: in debug builds with both sides of its contract watched.
 #[cfg(debug_assertions)]
-pub(in crate::endpoint) type Kept = millpond_control::Checked<PeerController>;
+pub(in crate::endpoint) type PathController = millpond_control::Checked<PeerController>;
 /// The controller as a path keeps it.
 #[cfg(not(debug_assertions))]
-pub(in crate::endpoint) type Kept = PeerController;
+pub(in crate::endpoint) type PathController = PeerController;
 
 /// Bytes that a controller holds elsewhere: one of the user's own is behind a pointer. What it points to is not known.
 pub(in crate::endpoint) fn beside(controller: &PeerController) -> usize {
@@ -33,7 +33,7 @@ pub(in crate::endpoint) fn beside(controller: &PeerController) -> usize {
 /// A path to one peer, or to several that share it.
 #[derive(Debug)]
 pub(in crate::endpoint) struct Path {
-    pub(in crate::endpoint) controller: Kept,
+    pub(in crate::endpoint) controller: PathController,
     /// Interactions outstanding in the sense of RFC 7252 §4.7.
     pub(in crate::endpoint) outstanding: u16,
     /// Non-confirmable requests that left, wrapping.
@@ -51,7 +51,7 @@ impl Path {
     }
 
     /// A copy of its controller.
-    pub(in crate::endpoint) fn unkept(&self) -> PeerController {
+    pub(in crate::endpoint) fn controller_copy(&self) -> PeerController {
         self.inner().clone()
     }
 
@@ -254,9 +254,9 @@ impl<A: Copy + Eq + Hash> SharedPaths<A> {
 
 /// On which path a peer is, and whether its turn is yet to come there. In one word: there is one of each peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::endpoint) struct Whereabouts(u32);
+pub(in crate::endpoint) struct PathRef(u32);
 
-impl Whereabouts {
+impl PathRef {
     /// On one of its own.
     pub(in crate::endpoint) const OWN: Self = Self(NONE);
     /// It is in the queue of turns. No endpoint has room for as many paths as would reach it.

@@ -9,7 +9,7 @@ use crate::endpoint::{
     identities::Pair,
     message_ids::MessageIds,
     naming::Echoes,
-    paths::{Path, Sharing, Whereabouts, beside},
+    paths::{Path, PathRef, Sharing, beside},
     slots::{Ends, Linked, Links, List, NONE, Slots},
 };
 use crate::invariant::Sure;
@@ -35,8 +35,8 @@ pub(in crate::endpoint) struct Peer<A> {
     /// It has answered one of our messages, and no confirmable one was given up since.
     pub(in crate::endpoint) answers: bool,
     pub(in crate::endpoint) echoes: Echoes,
-    standing: Standing,
-    pub(in crate::endpoint) path: Whereabouts,
+    state: PeerState,
+    pub(in crate::endpoint) path: PathRef,
 }
 
 /// A peer, and the path that it is on unless it shares one.
@@ -48,29 +48,29 @@ pub(in crate::endpoint) struct Place<A> {
 
 /// What a peer is to us, in one byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Standing {
+enum PeerState {
     Busy,
     Idle,
     /// It was never asked for anything, and has never answered anything: it may be an address that somebody forged.
-    BusyStranger,
-    IdleStranger,
+    BusyUnvalidated,
+    IdleUnvalidated,
 }
 
-impl Standing {
+impl PeerState {
     const fn is_idle(self) -> bool {
-        matches!(self, Self::Idle | Self::IdleStranger)
+        matches!(self, Self::Idle | Self::IdleUnvalidated)
     }
 
     const fn is_unvalidated(self) -> bool {
-        matches!(self, Self::BusyStranger | Self::IdleStranger)
+        matches!(self, Self::BusyUnvalidated | Self::IdleUnvalidated)
     }
 
     const fn of(is_unvalidated: bool, is_idle: bool) -> Self {
         match (is_unvalidated, is_idle) {
             (false, false) => Self::Busy,
             (false, true) => Self::Idle,
-            (true, false) => Self::BusyStranger,
-            (true, true) => Self::IdleStranger,
+            (true, false) => Self::BusyUnvalidated,
+            (true, true) => Self::IdleUnvalidated,
         }
     }
 }
@@ -86,11 +86,11 @@ impl<A> Linked for Place<A> {
 
 impl<A> Peer<A> {
     pub(in crate::endpoint) const fn is_unvalidated(&self) -> bool {
-        self.standing.is_unvalidated()
+        self.state.is_unvalidated()
     }
 
     pub(in crate::endpoint) const fn is_idle(&self) -> bool {
-        self.standing.is_idle()
+        self.state.is_idle()
     }
 
     fn has_nothing_to_do(&self) -> bool {
@@ -216,7 +216,7 @@ impl<A: Copy + Eq + Hash> Peers<A> {
     pub(in crate::endpoint) fn forgettable(&self, now: Instant, lifetime: u64) -> Result<u32, Full> {
         let mut until = None;
         for oldest in [self.unvalidated_peers.first(), self.idle.first()] {
-            let Some(peer) = self.get(oldest).filter(|peer| peer.standing.is_idle()) else { continue };
+            let Some(peer) = self.get(oldest).filter(|peer| peer.state.is_idle()) else { continue };
             let at = peer.ids.forgettable(lifetime);
             if at <= now {
                 return Ok(oldest);
@@ -234,9 +234,9 @@ impl<A: Copy + Eq + Hash> Peers<A> {
     /// A peer is validated. False if it was none before.
     #[inline]
     pub(in crate::endpoint) fn acquaint(&mut self, number: u32) -> bool {
-        let Some(peer) = self.get_mut(number).filter(|peer| peer.standing.is_unvalidated()) else { return false };
-        let is_idle = peer.standing.is_idle();
-        peer.standing = Standing::of(false, is_idle);
+        let Some(peer) = self.get_mut(number).filter(|peer| peer.state.is_unvalidated()) else { return false };
+        let is_idle = peer.state.is_idle();
+        peer.state = PeerState::of(false, is_idle);
         self.unvalidated_peers.remove(&mut self.slots, number);
         if is_idle {
             self.idle.push(&mut self.slots, number);
@@ -247,11 +247,11 @@ impl<A: Copy + Eq + Hash> Peers<A> {
     /// Forgets a peer that is idle. Its controller goes when its place is taken again.
     pub(in crate::endpoint) fn forget(&mut self, oldest: u32, identities: &Identities) {
         let Some(Place { peer, own }) = self.slots.get_mut(oldest) else { return };
-        let is_unvalidated = peer.standing.is_unvalidated();
+        let is_unvalidated = peer.state.is_unvalidated();
         let freed = peer.ids.memory().saturating_add(own.beside());
         self.beside = self.beside.saturating_sub(freed as u32);
         peer.ids = MessageIds::starting_at(0);
-        let path = core::mem::replace(&mut peer.path, Whereabouts::OWN);
+        let path = core::mem::replace(&mut peer.path, PathRef::OWN);
         if parts::SHARED_PATHS
             && let (Some(number), Some(shared)) = (path.shared(), self.shared.as_deref_mut())
         {
@@ -291,8 +291,8 @@ impl<A: Copy + Eq + Hash> Peers<A> {
             number,
             answers: false,
             echoes: Echoes::default(),
-            standing: Standing::IdleStranger,
-            path: Whereabouts::OWN,
+            state: PeerState::IdleUnvalidated,
+            path: PathRef::OWN,
         };
         let slot = self.slots.put(Place { peer, own: Path::new(controller) });
         self.unvalidated_peers.push(&mut self.slots, slot);
@@ -333,9 +333,9 @@ impl<A: Copy + Eq + Hash> Peers<A> {
     #[inline]
     pub(in crate::endpoint) fn settle(&mut self, number: u32, did_something: bool) {
         let Some(peer) = self.get_mut(number) else { return };
-        let (was, is) = (peer.standing.is_idle(), peer.has_nothing_to_do());
-        peer.standing = Standing::of(peer.standing.is_unvalidated(), is);
-        if peer.standing.is_unvalidated() {
+        let (was, is) = (peer.state.is_idle(), peer.has_nothing_to_do());
+        peer.state = PeerState::of(peer.state.is_unvalidated(), is);
+        if peer.state.is_unvalidated() {
             if did_something {
                 self.unvalidated_peers.remove(&mut self.slots, number);
                 self.unvalidated_peers.push(&mut self.slots, number);

@@ -13,7 +13,7 @@ use crate::endpoint::{
     counters::Count,
     exchanges::Exchanges,
     naming,
-    paths::{Path, SharedPaths, Whereabouts},
+    paths::{Path, PathRef, SharedPaths},
     peers::{Peer, Peers, Place},
 };
 use crate::parts;
@@ -92,7 +92,7 @@ impl<A: Copy + Eq + Hash> Peers<A> {
             None => paths.add(key, own, identities),
         };
         paths.joined(shared);
-        peer.path = Whereabouts::on(shared);
+        peer.path = PathRef::on(shared);
         if let Some(path) = paths.get_mut(shared) {
             path.waiting = path.waiting.saturating_add(peer.waiting.len());
         }
