@@ -165,7 +165,8 @@ impl Default for Transmission {
 /// is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Duplicates {
-    /// The reply that the first copy got is sent again, for EXCHANGE_LIFETIME after it; the application does not notice.
+    /// The reply that the first copy got is sent again, for EXCHANGE_LIFETIME after it; the application does not notice. A separate
+    /// response that is not under way any more is repeated in an acknowledgement, for who used a message ID twice.
     /// Copies of a non-confirmable request are dropped for NON_LIFETIME.
     Stored,
     /// Every copy is handed up as a request of its own and answered by itself, which RFC 7252 §4.5 allows for

@@ -161,6 +161,45 @@ fn copies_while_the_application_thinks() {
     assert_eq!(drained(500_001, Some(REQUEST)), (1, 0));
 }
 
+/// A device that starts anew, or a program that is run for each request, may draw a message ID that it used before. Its token is the same,
+/// too, and nothing tells the request from a duplicate: an empty acknowledgement alone has it wait for a response that never comes.
+#[test]
+fn a_duplicate_behind_a_separate_response_is_answered() {
+    for (code, kind) in [(1, Kind::Confirmable), (2, Kind::Confirmable), (1, Kind::NonConfirmable)] {
+        let mut server = endpoint(0, |_| {});
+        let request = [&[0x40, code], &REQUEST[2..]].concat();
+        let (mut sent, mut asked) = (Vec::new(), Vec::new());
+        let mut poll = |server: &mut Endpoint<u32>, second: u64, datagram: Option<&[u8]>| {
+            let now = Instant::from_micros(second * SECOND);
+            if let Some(datagram) = datagram {
+                server.receive(now, 1, datagram);
+            }
+            loop {
+                match server.poll(now) {
+                    Output::Transmit(transmit) => sent.push(transmit.bytes.to_vec()),
+                    Output::Event(Event::Request { id, .. }) => asked.push(id),
+                    Output::Event(_) => {}
+                    Output::Sleep(..) | Output::Idle => break,
+                }
+            }
+            (std::mem::take(&mut sent), asked.clone())
+        };
+        let (empty, asked) = (b"\x60\x00\x12\x34".to_vec(), poll(&mut server, 0, Some(&request)).1);
+        assert_eq!(poll(&mut server, 1, None).0, [&empty[..]]);
+        server.respond(Instant::from_micros(SECOND), asked[0], &content(kind)).unwrap();
+        let response = poll(&mut server, 1, None).0.remove(0);
+        if kind == Kind::Confirmable {
+            assert!(poll(&mut server, 2, Some(&request)).0.contains(&empty), "the response is under way");
+            poll(&mut server, 3, Some(&[0x60, 0, response[2], response[3]]));
+        }
+        let piggybacked = [&[0x60, response[1], 0x12, 0x34], &response[4..]].concat();
+        for second in [4, 100] {
+            assert_eq!(poll(&mut server, second, Some(&request)).0, [&piggybacked[..]], "{kind:?} after {second} s");
+        }
+        assert_eq!(server.counters().requests, 1);
+    }
+}
+
 /// A confirmable copy of a response to an earlier request must not pass for the response to the next one, even if both
 /// have the same token.
 #[test]

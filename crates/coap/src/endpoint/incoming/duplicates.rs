@@ -23,6 +23,9 @@ pub(in crate::endpoint) enum Reply {
     Reset,
     /// The response that was piggybacked for this request.
     Response(RequestId),
+    /// The empty acknowledgement, while the response to this request is under way in a message of its own. After that the response in
+    /// an acknowledgement: its sender has it, or asks for something else by a message ID that was used before.
+    Separate(RequestId),
 }
 
 /// What is known of a message that came in.

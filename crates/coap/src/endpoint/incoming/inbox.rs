@@ -113,6 +113,9 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
                 self.answer_separately(now, to, &request, response)
             }
         };
+        if answered.is_ok() && request.owed == Owed::Response && self.setup.config.duplicates.stores() {
+            self.store_separate(now, to, &request, response);
+        }
         // What is wrong with the response itself can be fixed; a request that lies for want of room keeps others out.
         if !answered.is_err_and(|why| why.is_of_message())
             && let Some(inbox) = self.inbox.as_deref_mut()
@@ -151,6 +154,22 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         self.queue.push_written(request.from, What::Reply { request: to, repeated: false }, start);
         self.counts.one_more(Count::Sent(Kind::NonConfirmable));
         Ok(())
+    }
+
+    /// Keeps a response that leaves in a message of its own for duplicates of its request that come when it is not under way any more.
+    /// An empty acknowledgement alone would have their sender wait for ever: a device that started anew, or a program that is run for
+    /// each request, may use a message ID again with the same token.
+    #[cold]
+    fn store_separate(&mut self, now: Instant, to: RequestId, request: &Request<A>, response: &Outgoing<'_>) {
+        let Ok(token) = spelled(self.inbox.as_deref(), request.from, request.token) else { return };
+        let (start, limit) = (self.queue.bytes.len(), usize::from(self.setup.config.limits.datagram));
+        if write(&mut self.queue.bytes, Kind::Acknowledgement, request.id, token, response, limit).is_ok() {
+            let stored = self.queue.bytes.len().saturating_sub(start);
+            let until = later(now, self.exchange_lifetime());
+            let key = Key::new(request.from, request.id, &self.setup.identities);
+            self.handled(now, &key, request.changes, (Reply::Separate(to), stored), until);
+        }
+        self.queue.bytes.truncate(start);
     }
 
     fn piggyback(

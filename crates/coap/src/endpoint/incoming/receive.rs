@@ -5,9 +5,9 @@ use core::{fmt::Debug, hash::Hash};
 use millpond_control::{Instant, ReplyKind};
 
 use crate::endpoint::{
-    Config, Endpoint, Failure, Ignored, Outgoing,
+    Config, Endpoint, Failure, Ignored, Outgoing, RequestId,
     counters::Count,
-    duplicates::{Key, Known, Reply},
+    duplicates::{Key, Known, Reply, Stored},
     exchanges::{Returns, Role, Stage},
     inbox::Inbox,
     message_ids::{earlier, later},
@@ -410,7 +410,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
                 Reply::Silence => {}
                 Reply::Acknowledgement => self.acknowledge_to(from, id),
                 Reply::Reset => self.reset(from, id),
-                Reply::Response(_) if !parts::SERVER => {}
+                Reply::Response(_) | Reply::Separate(_) if !parts::SERVER => {}
                 Reply::Response(request) => {
                     let Inbox { calm, duplicates, .. } = inbox;
                     if let Some(calm) = calm.as_mut().filter(|_| parts::CALM_SERVER) {
@@ -423,15 +423,30 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
                             return true;
                         }
                     }
-                    let Some(inbox) = self.inbox.as_deref() else { return true };
-                    let start = self.queue.bytes.len();
-                    inbox.duplicates.copy_response(stored, &mut self.queue.bytes);
-                    self.queue.push_written(from, What::Reply { request, repeated: true }, start);
-                    self.counts.one_more(Count::Sent(Kind::Acknowledgement));
+                    self.reply_again(from, request, stored);
                 }
+                Reply::Separate(request) if self.is_answering(from, request) => self.acknowledge_to(from, id),
+                Reply::Separate(request) => self.reply_again(from, request, stored),
             }
         }
         true
+    }
+
+    /// A stored response leaves once more.
+    fn reply_again(&mut self, to: A, request: RequestId, stored: Stored) {
+        let Some(inbox) = self.inbox.as_deref() else { return };
+        let start = self.queue.bytes.len();
+        inbox.duplicates.copy_response(stored, &mut self.queue.bytes);
+        self.queue.push_written(to, What::Reply { request, repeated: true }, start);
+        self.counts.one_more(Count::Sent(Kind::Acknowledgement));
+    }
+
+    /// The response to this request of a peer is under way in a message of its own, or waits to be.
+    #[cold]
+    fn is_answering(&self, peer: A, request: RequestId) -> bool {
+        let Some(peer) = self.peer_at(peer).and_then(|number| self.peers.get(number)) else { return false };
+        let mut exchanges = peer.open.iter(&self.exchanges.slots).chain(peer.waiting.iter(&self.exchanges.slots));
+        exchanges.any(|(_, exchange)| exchange.role == Role::Response && exchange.answers == Some(request))
     }
 
     /// Remembers for so many microseconds that a response of a peer was handled.
