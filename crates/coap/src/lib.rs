@@ -94,7 +94,7 @@ pub use endpoint::{
     ExchangeId, Failure, Identities, Ignored, Lifetimes, Limits, NamingOption, NamingOptions, Outgoing, Patience,
     Refused, Repeats, RequestId, Transmission, Transmit, leisure,
 };
-pub use memory::{Memory, MemoryError};
+pub use memory::{Backoff, Memory, MemoryError};
 pub use newest::Newest;
 pub use output::{Output, SleepReason};
 pub use protection::{ProtectError, ResponseFault};

@@ -13,9 +13,12 @@ pub(crate) fn check(bytes: &[u8]) {
         }
     };
     assert_eq!(memory.to_bytes(), bytes);
-    assert!(memory.len() <= Memory::MOST_PATHS);
+    assert!(memory.len() <= Memory::MOST_PATHS && bytes.len() <= Memory::MOST_BYTES);
     // Whatever it holds, it goes on.
     let now = bytes.iter().fold(0_u64, |now, byte| now.rotate_left(7) ^ u64::from(*byte));
+    for (_, backoff) in memory.backoffs(now) {
+        assert!(backoff.left(now) <= backoff.pause && backoff.pause <= Memory::LONGEST_PAUSE);
+    }
     for path in 0..3_u8 {
         assert!(memory.learn(&[path], Span::from_micros(1), now));
         assert_eq!(memory.base_rtt(&[path], now), Some(Span::from_micros(1)));

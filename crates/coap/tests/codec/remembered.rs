@@ -1,6 +1,8 @@
 //! What is remembered of paths: its bytes, its bounds and its age.
 
-use millpond_coap::Memory;
+use std::time::Duration;
+
+use millpond_coap::{Backoff, Memory};
 use millpond_control::Span;
 use proptest::prelude::*;
 
@@ -23,6 +25,71 @@ fn the_bytes_are_those_of_the_page() {
     assert_eq!(read.base_rtt(b"a", 7), Some(Span::from_millis(640)));
     assert_eq!(read.base_rtt(b"ab", 1 << 32), Some(Span::MAX));
     assert_eq!((read.len(), read.base_rtt(b"b", 7)), (2, None));
+}
+
+/// One backoff, worked out by hand: 5 failures, a pause of 16 s that began at 7.
+const BACKOFF: &[u8] = b"\x02\x00\x00\x00\x01\
+    \x01a\x00\x00\x00\x05\x00\x00\x3e\x80\x00\x00\x00\x00\x00\x00\x00\x07";
+
+fn backing_off(pause: Duration, since: u64) -> Memory {
+    let mut memory = Memory::new();
+    memory.set_backoffs([(b"a".to_vec(), Backoff { failures: 5, pause, since })]);
+    memory
+}
+
+#[test]
+fn a_backoff_is_remembered_beside_paths() {
+    let mut memory = backing_off(Duration::from_secs(16), 7);
+    assert_eq!(memory.to_bytes(), BACKOFF);
+    assert_eq!(Memory::from_bytes(BACKOFF), Ok(memory.clone()));
+    assert!(memory.learn(b"b", Span::from_secs(1), 7) && !memory.is_empty());
+    assert_eq!(Memory::from_bytes(&memory.to_bytes()), Ok(memory.clone()));
+    memory.set_backoffs([]);
+    assert_eq!((memory.backoffs(7).count(), memory.to_bytes()[0]), (0, 1), "as if there never were any");
+}
+
+/// Time goes on while a device is off, and what its clock says of that may be wrong.
+#[test]
+fn what_is_left_of_a_pause_is_at_most_all_of_it_whatever_the_clock_says() {
+    let left = |memory: &Memory, now| memory.backoffs(now).next().map(|(_, backoff)| backoff.left(now).as_secs());
+    let memory = backing_off(Duration::from_secs(16), 1_000_000);
+    assert_eq!([0, 1_000_000, 1_000_010, 1_000_016].map(|now| left(&memory, now)), [16, 16, 6, 0].map(Some));
+    // The failures count for a week.
+    assert_eq!([Memory::LIFE, Memory::LIFE + 1].map(|later| left(&memory, 1_000_000 + later)), [Some(0), None]);
+    let memory = backing_off(Duration::MAX, 1_000_000);
+    assert_eq!(left(&memory, 0), Some(5_400));
+}
+
+#[test]
+fn the_backoffs_that_began_first_make_room() {
+    let backoff = |since| Backoff { failures: 1, pause: Duration::from_secs(1), since };
+    let mut memory = Memory::new();
+    memory.set_backoffs((0..2_000_u64).map(|since| (since.to_be_bytes().to_vec(), backoff(since))));
+    assert_eq!(memory.backoffs(0).count(), Memory::MOST_PATHS);
+    assert!(memory.backoffs(0).all(|(_, backoff)| backoff.since >= 2_000 - Memory::MOST_PATHS as u64));
+    memory.set_backoffs([(vec![0; Memory::LONGEST_KEY + 1], backoff(0))]);
+    assert!(memory.is_empty());
+    // As many as may be, with the longest names.
+    let key = |number: u16| [&number.to_be_bytes()[..], &[0; Memory::LONGEST_KEY - 2]].concat();
+    (0..1_024).for_each(|number| assert!(memory.learn(&key(number), Span::MAX, 0)));
+    memory.set_backoffs((0..1_024).map(|number| (key(number), backoff(0))));
+    assert_eq!(memory.to_bytes().len(), Memory::MOST_BYTES);
+}
+
+#[test]
+fn what_is_no_backoff_is_refused() {
+    let long = [&BACKOFF[..11], &5_400_001_u32.to_be_bytes(), &BACKOFF[15..]].concat();
+    for (bytes, at, why) in [
+        (&BACKOFF[..3], 3, "ends too early"),
+        (b"\x02\x00\x00\x00\x00", 3, "no backoffs"),
+        (b"\x02\x00\x00\x04\x01", 3, "more paths"),
+        (&BACKOFF[..20], 20, "ends too early"),
+        (&long, 11, "more than 90 minutes"),
+        (&[BACKOFF, b"\0"].concat(), 23, "more than the paths"),
+    ] {
+        let error = Memory::from_bytes(bytes).expect_err(why);
+        assert!(error.to_string().contains(why) && error.at == at, "{error}, and not {why} at {at}");
+    }
 }
 
 #[test]
@@ -81,7 +148,8 @@ fn what_is_no_memory_is_refused_in_one_line() {
     for (bytes, at, why) in [
         (Vec::new(), 0, "ends too early"),
         (b"{}".to_vec(), 0, "version"),
-        (with(0, 2), 0, "version"),
+        (with(0, 3), 0, "version"),
+        (with(0, 2), TWO.len(), "ends too early"),
         (with(1, 3), TWO.len(), "ends too early"),
         (with(1, 4), 1, "more paths"),
         (with(2, 1), 17, "more than the paths"),
@@ -125,10 +193,12 @@ proptest! {
 
     /// Few other bytes come past the version.
     #[test]
-    fn any_change_of_a_byte_keeps_every_promise(at in 0..TWO.len(), byte in any::<u8>(), length in 0..=TWO.len()) {
-        let mut bytes = TWO.to_vec();
-        bytes[at] = byte;
-        super::memory::check(&bytes);
-        super::memory::check(&bytes[..length]);
+    fn any_change_of_a_byte_keeps_every_promise(at in 0..BACKOFF.len(), byte in any::<u8>(), length in 0..=TWO.len()) {
+        for bytes in [TWO, BACKOFF] {
+            let mut bytes = bytes.to_vec();
+            bytes[at] = byte;
+            super::memory::check(&bytes);
+            super::memory::check(&bytes[..length.min(bytes.len())]);
+        }
     }
 }
