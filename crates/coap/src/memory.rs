@@ -1,5 +1,5 @@
 //! What a host remembers of its paths over a restart: temporal sharing in the words of RFC 9040 §6, of the one figure that is
-//! worth it, the base round trip; and the backoff of whoever tries in vain to reach a peer.
+//! worth it, the base round trip; and the backoff after attempts to reach a peer that failed.
 //!
 //! Code that drives an [`Endpoint`](crate::Endpoint) keeps one of these, fills it from
 //! [`base_rtt`](crate::Endpoint::base_rtt), puts its bytes where they outlive a restart, and tells a new endpoint what it knows of a
