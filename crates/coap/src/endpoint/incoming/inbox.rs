@@ -113,7 +113,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
                 self.answer_separately(now, to, &request, response)
             }
         };
-        if answered.is_ok() && request.owed == Owed::Response && self.setup.config.duplicates.stores() {
+        if answered.is_ok() && request.mode == ResponseMode::Separate && self.setup.config.duplicates.stores() {
             self.store_separate(now, to, &request, response);
         }
         // What is wrong with the response itself can be fixed; a request that lies for want of room keeps others out.
