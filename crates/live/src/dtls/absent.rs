@@ -4,10 +4,10 @@ use std::{convert::Infallible, ops::Range, sync::Arc};
 
 use millpond_control::Instant;
 
-#[path = "news.rs"]
-mod news;
+#[path = "session_event.rs"]
+mod session_event;
 
-pub(crate) use news::{Link, News, Turn};
+pub(crate) use session_event::{Link, SessionChange, SessionEvent};
 
 use crate::{
     Error, PeerIdentity, Stats, Transport,
@@ -106,7 +106,7 @@ impl Sessions {
         match self.0 {}
     }
 
-    pub(crate) const fn take_news(&mut self) -> Vec<News> {
+    pub(crate) const fn take_events(&mut self) -> Vec<SessionEvent> {
         match self.0 {}
     }
 

@@ -155,7 +155,7 @@ pub fn check(bytes: &[u8]) {
     }
     for side in [&client.sessions, &server.sessions] {
         assert_eq!(
-            (side.standing(), side.handshakes(), side.next()),
+            (side.established(), side.handshakes(), side.next()),
             (0, 0, None),
             "hours after everybody fell silent"
         );

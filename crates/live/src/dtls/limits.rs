@@ -6,10 +6,10 @@ use super::Keys;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
     /// Sessions that stand. For one more, of the network that has the most the one that was silent longest is closed.
-    pub(super) standing: usize,
+    pub(super) established: usize,
     /// Handshakes under way, all with addresses that are proved. For one more, one of the network that has the most is
     /// given up, whichever chance says: nobody can wait until another's is the oldest.
-    pub(super) rising: usize,
+    pub(super) handshaking: usize,
     /// Bytes of the longest datagram that is looked at. A handshake keeps what came out of order, and a session the room for the
     /// longest that it was ever sent.
     pub(super) longest: usize,
@@ -27,6 +27,6 @@ impl Limits {
         const MINUTE: u64 = 60_000_000;
         let idle = if keys.is_client() { 30 * MINUTE } else { 60 * MINUTE };
         let longest = if keys.is_client() { 65_535 } else { 4_096 };
-        Self { standing: 16_384, rising: 1_024, longest, idle }
+        Self { established: 16_384, handshaking: 1_024, longest, idle }
     }
 }

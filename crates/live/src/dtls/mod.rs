@@ -12,9 +12,9 @@ mod hello;
 pub mod hostile;
 mod keys;
 mod limits;
-mod news;
 mod record;
 mod session;
+mod session_event;
 mod sessions;
 mod signing;
 #[cfg(test)]
@@ -25,7 +25,7 @@ use std::time::Duration;
 use millpond_control::Instant;
 
 pub(crate) use keys::{ClientKeys, Keys, ServerKeys};
-pub(crate) use news::{Link, News, Turn};
+pub(crate) use session_event::{Link, SessionChange, SessionEvent};
 pub(crate) use sessions::Sessions;
 
 /// Where the state machines' time begins, as `dimpl` counts it.

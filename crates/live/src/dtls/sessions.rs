@@ -21,9 +21,9 @@ use super::{
     fault::Fault,
     keys::Keys,
     limits::Limits,
-    news::{Link, News},
     record::Shape,
     session::{Out, Session, Stage},
+    session_event::{Link, SessionEvent},
 };
 use crate::{
     Error, Stats,
@@ -36,8 +36,8 @@ type Quick<K, V> = HashMap<K, V, BuildHasherDefault<FxHasher>>;
 
 /// Bytes of a handshake under way and of a session that stands, as a thousand of each were measured: 22,300 and 21,600 by
 /// certificates, 8,700 and 13,500 by pre-shared keys.
-const RISING: usize = 22_300;
-const STANDING: usize = 21_600;
+const HANDSHAKING: usize = 22_300;
+const ESTABLISHED: usize = 21_600;
 
 /// Microseconds after which a session that was spoken to and said nothing is doubted: the next request begins another.
 const DOUBT: u64 = 10_000_000;
@@ -56,8 +56,8 @@ const NONE_BEGUN: &str = "it has begun none with this server, which begins none 
 /// Sessions with one address.
 #[derive(Clone, Copy, Debug, Default)]
 struct Place {
-    standing: Option<u32>,
-    rising: Option<u32>,
+    established: Option<u32>,
+    handshaking: Option<u32>,
 }
 
 /// All sessions over one socket.
@@ -70,8 +70,8 @@ pub(crate) struct Sessions {
     /// When each wants to be woken.
     order: BTreeSet<(Instant, u32)>,
     /// Handshakes that a server has under way, and sessions that stand, by the networks of their peers.
-    rising: Holders<u32>,
-    standing: Holders<u32>,
+    handshaking: Holders<u32>,
+    established: Holders<u32>,
     last: u32,
     /// What chooses among handshakes.
     chance: u64,
@@ -79,7 +79,7 @@ pub(crate) struct Sessions {
     /// Messages that came in, until the stack has taken them.
     plain: Vec<u8>,
     arrived: Vec<(Address, Range<usize>)>,
-    pub(crate) news: Vec<News>,
+    pub(crate) events: Vec<SessionEvent>,
     /// Datagrams that belonged to no session, or could not be read.
     pub(crate) ignored: u64,
 }
@@ -88,7 +88,7 @@ impl std::fmt::Debug for Sessions {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Sessions")
             .field("keys", &self.keys)
-            .field("standing", &self.standing.len())
+            .field("established", &self.established.len())
             .finish_non_exhaustive()
     }
 }
@@ -109,14 +109,14 @@ impl Sessions {
             sessions: Quick::default(),
             places: HashMap::new(),
             order: BTreeSet::new(),
-            rising: Holders::default(),
-            standing: Holders::default(),
+            handshaking: Holders::default(),
+            established: Holders::default(),
             last: 0,
             chance: 0,
             room: vec![0; 2_048],
             plain: Vec::new(),
             arrived: Vec::new(),
-            news: Vec::new(),
+            events: Vec::new(),
             ignored: 0,
         }
     }
@@ -139,8 +139,8 @@ impl Sessions {
 
     /// Sessions that carry messages.
     #[cfg(any(fuzzing, test))]
-    pub(crate) const fn standing(&self) -> usize {
-        self.standing.len()
+    pub(crate) const fn established(&self) -> usize {
+        self.established.len()
     }
 
     /// Sessions that will be woken.
@@ -151,19 +151,19 @@ impl Sessions {
 
     /// Handshakes under way. Who has not brought a cookie back is none of them.
     pub(crate) fn handshakes(&self) -> usize {
-        self.sessions.len() - self.standing.len()
+        self.sessions.len() - self.established.len()
     }
 
     /// Bytes that they take, about, counted as if all were by certificates.
     pub(crate) fn memory(&self) -> usize {
         let room = self.room.capacity() + self.plain.capacity();
         let arrived = self.arrived.capacity() * size_of::<(Address, Range<usize>)>();
-        self.handshakes() * RISING + self.standing.len() * STANDING + room + arrived
+        self.handshakes() * HANDSHAKING + self.established.len() * ESTABLISHED + room + arrived
     }
 
     /// Adds what was counted.
     pub(crate) fn count(&self, stats: &mut Stats) {
-        stats.sessions += self.standing.len();
+        stats.sessions += self.established.len();
         stats.handshakes += self.handshakes();
         stats.ignored += self.ignored;
         stats.memory += self.memory();
@@ -176,7 +176,7 @@ impl Sessions {
 
     /// The peer of the session that stands with an address, as the stack knows it.
     pub(crate) fn inside(&self, peer: Address) -> Option<Address> {
-        self.places.get(&peer)?.standing.map(|number| peer.in_session(number))
+        self.places.get(&peer)?.established.map(|number| peer.in_session(number))
     }
 
     /// Sessions are begun here, not awaited.
@@ -190,17 +190,19 @@ impl Sessions {
         let place = self.places.get(&peer).copied().unwrap_or_default();
         if !self.begins() {
             let none = || Link::Unfit(NONE_BEGUN.into());
-            return place.standing.map_or_else(none, |number| Link::Standing(peer.in_session(number)));
+            return place.established.map_or_else(none, |number| Link::Established(peer.in_session(number)));
         }
-        if place.rising.is_some() {
-            return Link::Rising;
+        if place.handshaking.is_some() {
+            return Link::Handshaking;
         }
-        let Some(session) = place.standing.and_then(|number| self.sessions.get_mut(&number)) else { return Link::None };
+        let Some(session) = place.established.and_then(|number| self.sessions.get_mut(&number)) else {
+            return Link::None;
+        };
         if session.unanswered.is_some_and(|since| micros(since, now) > DOUBT) {
             return Link::None;
         }
         match session.is_for(&self.keys, name) {
-            Ok(()) => Link::Standing(session.inside()),
+            Ok(()) => Link::Established(session.inside()),
             Err(fault) => Link::Unfit(fault.why(&self.keys)),
         }
     }
@@ -220,16 +222,16 @@ impl Sessions {
             Shape::Other => (None, None),
             Shape::ClientHello if !self.keys.is_client() => return self.welcome(now, from, place, datagram, outbox),
             // The keys report which of the two it is for: the other one cannot read it.
-            Shape::Protected => (place.standing, place.rising),
+            Shape::Protected => (place.established, place.handshaking),
             // Anybody can have sent it.
             Shape::FatalAlert { description } => {
                 self.doubt_alerted(now, place, outbox);
                 // What is sent once more in the session that stands draws such an alert from a server that has lost it, which
                 // says nothing of the one that is begun beside it.
-                let is_of_rising = description != UNEXPECTED || place.standing.is_none();
-                (place.rising.filter(|_| is_of_rising), None)
+                let is_of_handshake = description != UNEXPECTED || place.established.is_none();
+                (place.handshaking.filter(|_| is_of_handshake), None)
             }
-            Shape::ClientHello | Shape::Handshake | Shape::Plain => (place.rising.or(place.standing), None),
+            Shape::ClientHello | Shape::Handshake | Shape::Plain => (place.handshaking.or(place.established), None),
         };
         if first.or(second).is_none() {
             self.ignored += 1;
@@ -269,8 +271,8 @@ impl Sessions {
     }
 
     /// What happened since this was asked last.
-    pub(crate) fn take_news(&mut self) -> Vec<News> {
-        std::mem::take(&mut self.news)
+    pub(crate) fn take_events(&mut self) -> Vec<SessionEvent> {
+        std::mem::take(&mut self.events)
     }
 
     /// Wakes those that are due.
@@ -297,7 +299,7 @@ impl Sessions {
 
     /// Gives up a handshake to which nothing was said yet. False if there is none.
     pub(crate) fn abandon(&mut self, peer: Address) -> bool {
-        let number = self.places.get(&peer).and_then(|place| place.rising);
+        let number = self.places.get(&peer).and_then(|place| place.handshaking);
         let unheard = number.filter(|number| self.sessions.get(number).is_some_and(Session::is_unheard));
         if let Some(number) = unheard {
             self.remove(number);

@@ -14,7 +14,7 @@ use millpond_control::Instant;
 use super::Events;
 use crate::{
     Happened,
-    dtls::{Link, News, Sessions, Turn},
+    dtls::{Link, SessionChange, SessionEvent, Sessions},
     security::{PeerIdentity, ServerName, ServerSecurity},
     transfer::CoapStack,
     udp::{Address, Inbox, Outbox, Port, PortError},
@@ -311,16 +311,19 @@ impl Lane {
 
     /// What happened to sessions since this was asked last. Before anybody hears of one that stands, its peer has the path of
     /// the identity that it has proved.
-    pub(crate) fn news(&mut self, now: Instant) -> Vec<News> {
+    pub(crate) fn session_events(&mut self, now: Instant) -> Vec<SessionEvent> {
         let Some(sessions) = &mut self.sessions else { return Vec::new() };
-        let news = sessions.take_news();
-        for news in news.iter().filter(|news| self.shares_by_identity && matches!(news.what, Turn::Stands { .. })) {
-            if let Some(identity) = sessions.identity(news.inside) {
+        let events = sessions.take_events();
+        for event in events
+            .iter()
+            .filter(|event| self.shares_by_identity && matches!(event.what, SessionChange::Established { .. }))
+        {
+            if let Some(identity) = sessions.identity(event.inside) {
                 // There are no more sessions than peers; one too many has the path of its address.
-                let _ = self.stack.endpoint_mut().share_path(now, news.inside, identity);
+                let _ = self.stack.endpoint_mut().share_path(now, event.inside, identity);
             }
         }
-        news
+        events
     }
 
     /// Further sessions are made with this.

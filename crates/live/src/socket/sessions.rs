@@ -8,7 +8,7 @@ use super::{Lane, SocketTask};
 use crate::{
     Error, Happened,
     client::{Later, chance},
-    dtls::{Link, Turn},
+    dtls::{Link, SessionChange},
     security::{PeerIdentity, ServerName},
     udp::Address,
 };
@@ -29,13 +29,13 @@ impl SocketTask {
     ) -> Result<Option<Address>, Error> {
         let Some(lane) = self.lanes.get_mut(at) else { return Ok(None) };
         match lane.link(now, peer, name) {
-            Link::Standing(inside)
+            Link::Established(inside)
                 if whom.is_none_or(|whom| lane.identity(inside).is_some_and(|known| **known == *whom)) =>
             {
                 Ok(Some(inside))
             }
-            Link::Standing(_) => Err(Error::insecure(peer, ANOTHER)),
-            Link::Rising => Ok(None),
+            Link::Established(_) => Err(Error::insecure(peer, ANOTHER)),
+            Link::Handshaking => Ok(None),
             Link::Unfit(why) => Err(Error::insecure(peer, why)),
             Link::None => {
                 let at = tokio::time::Instant::now();
@@ -69,25 +69,25 @@ impl SocketTask {
     pub(super) fn hear(&mut self, at: usize) {
         let Some(lane) = self.lanes.get_mut(at).filter(|lane| lane.sessions.is_some()) else { return };
         let now = self.clock.now();
-        let news = lane.news(now);
+        let events = lane.session_events(now);
         let begins = lane.sessions.as_ref().is_some_and(|sessions| sessions.begins());
         // The controller of the session that ended last, for the one that takes its place; and who is asked next, not before
         // that is forwarded.
         let (mut carried, mut next) = (None, Vec::new());
-        for news in news {
-            let peer = news.peer.peer();
-            match news.what {
-                Turn::Stands { before } => {
+        for event in events {
+            let peer = event.peer.peer();
+            match event.what {
+                SessionChange::Established { before } => {
                     self.settings.attempts.stands(peer);
                     self.watch.tell(now, peer, || Happened::Secured);
                     if let Some((_, controller)) = carried.take().filter(|(known, _)| Some(*known) == before) {
                         // Without room for the peer its requests are refused next.
-                        let _ = self.on_stack(at, now, |stack| stack.set_controller(now, news.inside, controller));
+                        let _ = self.on_stack(at, now, |stack| stack.set_controller(now, event.inside, controller));
                     }
                     next.push(peer);
                 }
-                Turn::Resumed => next.push(peer),
-                Turn::Failed { why, timed_out } => {
+                SessionChange::Resumed => next.push(peer),
+                SessionChange::Failed { why, timed_out } => {
                     #[cfg(feature = "server")]
                     self.handshake_failed(peer, &why.reason);
                     self.watch.tell(now, peer, || Happened::Insecure { reason: why.reason.clone() });
@@ -100,15 +100,15 @@ impl SocketTask {
                         self.end_held(peer, &error);
                     }
                 }
-                Turn::Ended { why, was_used, is_ours } => {
+                SessionChange::Ended { why, was_used, is_ours } => {
                     self.watch.tell(now, peer, || Happened::Insecure { reason: why.reason.clone() });
                     #[cfg(feature = "server")]
-                    self.end_observers_at(now, at, news.inside);
+                    self.end_observers_at(now, at, event.inside);
                     let error = match was_used {
                         true => Error::connection_lost(peer, why),
                         false => Error::insecure(peer, why),
                     };
-                    for ask in self.events.requests.end_session(at, news.inside, &error) {
+                    for ask in self.events.requests.end_session(at, event.inside, &error) {
                         self.on_stack(at, now, |stack| stack.forget(now, ask));
                     }
                     if begins {
@@ -116,14 +116,14 @@ impl SocketTask {
                             self.settings.attempts.lost(tokio::time::Instant::now(), peer, chance());
                         }
                         let endpoint = self.lanes.get(at).map(|lane| lane.stack.endpoint());
-                        let controller = endpoint.and_then(|endpoint| endpoint.controller(news.inside));
-                        carried = controller.map(|controller| (news.inside, controller));
+                        let controller = endpoint.and_then(|endpoint| endpoint.controller(event.inside));
+                        carried = controller.map(|controller| (event.inside, controller));
                         // What was to follow begins another one.
                         next.push(peer);
                     } else {
                         self.end_held(peer, &error);
                     }
-                    self.on_stack(at, now, |stack| stack.forget_peer(now, news.inside));
+                    self.on_stack(at, now, |stack| stack.forget_peer(now, event.inside));
                 }
             }
         }
@@ -258,7 +258,7 @@ mod tests {
         assert_eq!((worker.lanes[0].stack.requests(), worker.routes.held(peer)), (WINDOW as u32, 9));
         assert_eq!(worker.events.requests.pings.len(), 1);
         let closing = tokio::spawn(device.shutdown());
-        until(&mut worker, |worker| worker.lanes[0].sessions.as_ref().unwrap().standing() == 0).await;
+        until(&mut worker, |worker| worker.lanes[0].sessions.as_ref().unwrap().established() == 0).await;
         closing.await.unwrap();
         for told in told {
             assert!(matches!(told.await, Ok(Err(Error::ConnectionLost { .. }))));

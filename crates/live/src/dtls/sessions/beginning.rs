@@ -7,9 +7,9 @@ use super::{Place, Proof, Sessions, UNEXPECTED, Verdict};
 use crate::{
     dtls::{
         hello::Hello,
-        news::{News, Turn},
         record::{Shape, fatal_alert},
         session::{Session, Stage},
+        session_event::{SessionChange, SessionEvent},
     },
     udp::{Address, Outbox, network_of},
 };
@@ -26,12 +26,12 @@ impl Sessions {
             Some(Verdict::Ignore) | None => return self.ignored += 1,
         };
         let is_its = |number: &u32| self.sessions.get(number).is_some_and(|it| it.handshake == Some(proof.handshake));
-        if let Some(number) = [place.rising, place.standing].into_iter().flatten().find(is_its) {
+        if let Some(number) = [place.handshaking, place.established].into_iter().flatten().find(is_its) {
             // It came once more.
             self.on(now, number, outbox, |session, keys, room, out| session.receive(keys, now, datagram, room, out));
             return;
         }
-        if let Some(number) = place.rising {
+        if let Some(number) = place.handshaking {
             // The client has begun anew.
             self.remove(number);
         }
@@ -44,7 +44,7 @@ impl Sessions {
     }
 
     pub(super) fn raise(&mut self, now: Instant, peer: Address, name: Option<ServerName<'static>>) -> Option<u32> {
-        if self.places.get(&peer).is_some_and(|place| place.rising.is_some()) {
+        if self.places.get(&peer).is_some_and(|place| place.handshaking.is_some()) {
             return None;
         }
         loop {
@@ -55,7 +55,7 @@ impl Sessions {
         }
         let number = self.last;
         self.sessions.insert(number, Session::new(&self.keys, self.origin, now, (number, peer), name));
-        self.places.entry(peer).or_default().rising = Some(number);
+        self.places.entry(peer).or_default().handshaking = Some(number);
         Some(number)
     }
 
@@ -64,18 +64,20 @@ impl Sessions {
         let Some(session) = self.sessions.get_mut(&number).filter(|it| it.stage == Stage::Standing) else { return };
         session.doubted = Some(now);
         let (peer, name) = (session.peer, session.name().cloned());
-        if let Some(rising) = self.raise(now, peer, name) {
-            if let Some(session) = self.sessions.get_mut(&rising) {
+        if let Some(handshaking) = self.raise(now, peer, name) {
+            if let Some(session) = self.sessions.get_mut(&handshaking) {
                 session.beside = Some(number);
             }
-            self.on(now, rising, outbox, |session, keys, room, out| session.wake(keys, now, room, out));
+            self.on(now, handshaking, outbox, |session, keys, room, out| session.wake(keys, now, room, out));
         }
     }
 
     /// Somebody says at a client that there is no such session. Anybody can have said so: where an answer is awaited in it,
     /// that is found out, and not often.
     pub(super) fn doubt_alerted(&mut self, now: Instant, place: Place, outbox: &mut Outbox) {
-        let Some(number) = place.standing.filter(|_| self.keys.is_client() && place.rising.is_none()) else { return };
+        let Some(number) = place.established.filter(|_| self.keys.is_client() && place.handshaking.is_none()) else {
+            return;
+        };
         if self.sessions.get(&number).is_some_and(|session| session.may_be_doubted(now)) {
             self.doubt(now, number, outbox);
         }
@@ -91,11 +93,11 @@ impl Sessions {
 
     /// The other side has said something in a session: what was begun beside it is not needed.
     pub(super) fn trust(&mut self, peer: Address, number: u32) {
-        let rising = self.places.get(&peer).and_then(|place| place.rising);
-        let is_beside = |rising: &u32| self.sessions.get(rising).is_some_and(|it| it.beside == Some(number));
-        if let Some(rising) = rising.filter(is_beside) {
-            self.remove(rising);
-            self.news.push(News { peer, inside: peer.in_session(number), what: Turn::Resumed });
+        let handshaking = self.places.get(&peer).and_then(|place| place.handshaking);
+        let is_beside = |handshaking: &u32| self.sessions.get(handshaking).is_some_and(|it| it.beside == Some(number));
+        if let Some(handshaking) = handshaking.filter(is_beside) {
+            self.remove(handshaking);
+            self.events.push(SessionEvent { peer, inside: peer.in_session(number), what: SessionChange::Resumed });
         }
     }
 
@@ -104,14 +106,14 @@ impl Sessions {
         // A keyed hash: nobody knows it beforehand.
         let seed = proof.handshake.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
         self.chance = self.chance.rotate_left(23) ^ seed;
-        if self.rising.len() >= self.limits.rising {
-            let candidates: Vec<u32> = self.rising.of_largest().collect();
+        if self.handshaking.len() >= self.limits.handshaking {
+            let candidates: Vec<u32> = self.handshaking.of_largest().collect();
             let chosen = self.chance.checked_rem(candidates.len() as u64).and_then(|place| usize::try_from(place).ok());
             if let Some(number) = chosen.and_then(|place| candidates.get(place)).copied() {
                 self.remove(number);
             }
         }
-        self.rising.add(network_of(peer.peer()), number);
+        self.handshaking.add(network_of(peer.peer()), number);
     }
 
     /// A handshake is done.
@@ -119,11 +121,11 @@ impl Sessions {
         let Some(session) = self.sessions.get(&number) else { return };
         let (peer, inside) = (session.peer, session.inside());
         let place = self.places.entry(peer).or_default();
-        let before = place.standing.replace(number);
-        place.rising = None;
+        let before = place.established.replace(number);
+        place.handshaking = None;
         let network = network_of(peer.peer());
-        self.rising.remove(network, number);
-        self.standing.add(network, number);
+        self.handshaking.remove(network, number);
+        self.established.add(network, number);
         if let Some(before) = before {
             // The other side knows it no more.
             let was_used = self.sessions.get(&before).is_some_and(|session| session.is_used);
@@ -132,13 +134,13 @@ impl Sessions {
                 true => "the server knew its session no more, as after a restart; another one stands now",
                 false => "the peer began another session",
             };
-            let what = Turn::Ended { why: why.into(), was_used, is_ours: true };
-            self.news.push(News { peer, inside: peer.in_session(before), what });
+            let what = SessionChange::Ended { why: why.into(), was_used, is_ours: true };
+            self.events.push(SessionEvent { peer, inside: peer.in_session(before), what });
         }
-        let what = Turn::Stands { before: before.map(|before| peer.in_session(before)) };
-        self.news.push(News { peer, inside, what });
-        if self.standing.len() > self.limits.standing {
-            let of_largest = self.standing.of_largest().filter_map(|number| self.sessions.get(&number));
+        let what = SessionChange::Established { before: before.map(|before| peer.in_session(before)) };
+        self.events.push(SessionEvent { peer, inside, what });
+        if self.established.len() > self.limits.established {
+            let of_largest = self.established.of_largest().filter_map(|number| self.sessions.get(&number));
             let stands = |it: &&Session| it.stage == Stage::Standing && it.number != number;
             let most_silent = of_largest.filter(stands).min_by_key(|it| (it.heard, it.number));
             // The largest network may have this one alone.

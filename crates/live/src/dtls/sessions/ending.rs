@@ -6,8 +6,8 @@ use super::Sessions;
 use crate::{
     dtls::{
         fault::Fault,
-        news::{News, Turn},
         session::{Out, Stage},
+        session_event::{SessionChange, SessionEvent},
     },
     invariant::Sure,
     udp::{Outbox, network_of},
@@ -27,11 +27,11 @@ impl Sessions {
         self.remove(number);
         let why = why.into();
         let what = if was_standing {
-            Turn::Ended { why, was_used, is_ours: true }
+            SessionChange::Ended { why, was_used, is_ours: true }
         } else {
-            Turn::Failed { why, timed_out: false }
+            SessionChange::Failed { why, timed_out: false }
         };
-        self.news.push(News { peer, inside, what });
+        self.events.push(SessionEvent { peer, inside, what });
     }
 
     /// A session is over, because of this if it matters to anyone.
@@ -44,20 +44,24 @@ impl Sessions {
         // What was begun beside a session says nothing of that one if nobody answers.
         let is_last_hope = self.keys.is_client() && stage == Stage::Rising && session.beside.is_none();
         let doubted =
-            self.places.get(&peer).and_then(|place| place.standing).filter(|it| is_last_hope && *it != number);
+            self.places.get(&peer).and_then(|place| place.established).filter(|it| is_last_hope && *it != number);
         self.remove(number);
         let Some(fault) = why else { return };
         match stage {
             Stage::Rising => {
                 let why = fault.why(&self.keys);
                 let timed_out = matches!(fault, Fault::TimedOut { .. });
-                self.news.push(News { peer, inside, what: Turn::Failed { why: why.clone(), timed_out } });
+                self.events.push(SessionEvent {
+                    peer,
+                    inside,
+                    what: SessionChange::Failed { why: why.clone(), timed_out },
+                });
                 if let Some(doubted) = doubted {
                     self.remove(doubted);
-                    self.news.push(News {
+                    self.events.push(SessionEvent {
                         peer,
                         inside: peer.in_session(doubted),
-                        what: Turn::Ended { why, was_used: true, is_ours: false },
+                        what: SessionChange::Ended { why, was_used: true, is_ours: false },
                     });
                 }
             }
@@ -74,7 +78,11 @@ impl Sessions {
                     Fault::Alert(0) => "the peer closed the session".into(),
                     fault => fault.why(&self.keys),
                 };
-                self.news.push(News { peer, inside, what: Turn::Ended { why, was_used, is_ours: false } });
+                self.events.push(SessionEvent {
+                    peer,
+                    inside,
+                    what: SessionChange::Ended { why, was_used, is_ours: false },
+                });
             }
         }
     }
@@ -83,16 +91,16 @@ impl Sessions {
         let Some(session) = self.sessions.remove(&number).sure("session that ends") else { return };
         self.order.remove(&(session.listed, number));
         let Some(place) = self.places.get_mut(&session.peer).sure("place of a session") else { return };
-        if place.rising == Some(number) {
-            place.rising = None;
+        if place.handshaking == Some(number) {
+            place.handshaking = None;
         }
-        if place.standing == Some(number) {
-            place.standing = None;
+        if place.established == Some(number) {
+            place.established = None;
         }
         let network = network_of(session.peer.peer());
-        self.rising.remove(network, number);
-        self.standing.remove(network, number);
-        if place.rising.is_none() && place.standing.is_none() {
+        self.handshaking.remove(network, number);
+        self.established.remove(network, number);
+        if place.handshaking.is_none() && place.established.is_none() {
             self.places.remove(&session.peer);
         }
     }

@@ -35,7 +35,7 @@ fn no_bytes_break_a_session_or_its_table() {
                 trial.path.push((trial.now + 1, chance(2) == 0, datagram));
             }
             trial.path.clear();
-            if round % 2 == 0 && matches!(trial.link("here.example"), Link::Standing(_)) {
+            if round % 2 == 0 && matches!(trial.link("here.example"), Link::Established(_)) {
                 assert!(trial.talks("here.example"), "what stood stands");
             }
         }

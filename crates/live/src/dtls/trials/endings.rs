@@ -17,7 +17,7 @@ fn each_session_has_a_peer_of_its_own_and_the_new_one_counts() {
     assert!(trial.talks("x"));
     let after = trial.server.messages[1].0;
     assert!(after != before && after.peer() == before.peer());
-    assert_eq!(trial.server.sessions.standing(), 1);
+    assert_eq!(trial.server.sessions.established(), 1);
     assert!(!trial.server.sessions.send(trial.at(), before, b"late", &mut trial.server.outbox));
     assert_eq!(trial.server.ended(), ["the peer began another session"]);
 }
@@ -51,7 +51,7 @@ fn who_closes_tells_the_other_side() {
     assert!(trial.talks("x"));
     // The client closes before the server does.
     trial.run(31 * 60 * SECOND);
-    assert_eq!((trial.client.sessions.standing(), trial.server.sessions.standing()), (0, 0));
+    assert_eq!((trial.client.sessions.established(), trial.server.sessions.established()), (0, 0));
     assert_eq!(trial.client.ended()[1..], ["the session was idle"]);
 }
 
@@ -71,7 +71,7 @@ fn restart(trial: &mut Trial) {
 }
 
 fn ask(trial: &mut Trial) {
-    let Link::Standing(server) = trial.link("x") else { panic!("no session") };
+    let Link::Established(server) = trial.link("x") else { panic!("no session") };
     let now = trial.at();
     assert!(trial.client.sessions.send(now, server, QUESTION, &mut trial.client.outbox));
 }
@@ -85,13 +85,13 @@ fn a_server_that_lost_its_sessions_says_so_and_gets_another_one_at_once() {
     ask(&mut trial);
     // What is sent once more on the way to the new session does no harm.
     trial.run(SECOND / 5);
-    assert_eq!(trial.link("x"), Link::Rising);
+    assert_eq!(trial.link("x"), Link::Handshaking);
     let (now, server) = (trial.at(), trial.client.sessions.inside(trial.server.address).unwrap());
     assert!(trial.client.sessions.send(now, server, QUESTION, &mut trial.client.outbox));
     trial.run(SECOND);
     assert_eq!(trial.client.ended(), [LOST]);
     assert!(trial.talks("x"));
-    assert_eq!((trial.client.sessions.standing(), trial.server.sessions.standing()), (1, 1));
+    assert_eq!((trial.client.sessions.established(), trial.server.sessions.established()), (1, 1));
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn a_server_that_lost_its_sessions_and_is_silent_about_it_is_found_out_after_a_w
     trial.lost.push(trial.sent + 1);
     ask(&mut trial);
     trial.run(9 * SECOND);
-    assert!(matches!(trial.link("x"), Link::Standing(_)), "not yet");
+    assert!(matches!(trial.link("x"), Link::Established(_)), "not yet");
     trial.run(9 * SECOND);
     // The next request would begin another one, and without one nothing happens yet.
     assert_eq!((trial.link("x"), trial.client.ended()), (Link::None, vec![]));
@@ -130,7 +130,7 @@ fn a_forged_word_that_a_session_is_lost_ends_nothing_and_costs_little() {
     }
     assert_eq!((trial.client.ended(), trial.server.ended()), (vec![], vec![]));
     // Another one is begun once in 20 s at most, and who waited for it is told that the first stands.
-    let resumed = trial.client.news.iter().filter(|news| matches!(news.what, Turn::Resumed)).count();
+    let resumed = trial.client.events.iter().filter(|event| matches!(event.what, SessionChange::Resumed)).count();
     assert!((1..=2).contains(&resumed), "{resumed}");
     assert!(trial.talks("x"));
 }
@@ -138,12 +138,12 @@ fn a_forged_word_that_a_session_is_lost_ends_nothing_and_costs_little() {
 #[test]
 fn what_need_not_be_answered_and_was_not_says_nothing_of_a_session() {
     let mut trial = talking();
-    let Link::Standing(server) = trial.link("x") else { panic!("no session") };
+    let Link::Established(server) = trial.link("x") else { panic!("no session") };
     let now = trial.at();
     // An acknowledgement.
     assert!(trial.client.sessions.send(now, server, b"\x60\0\0\x01", &mut trial.client.outbox));
     trial.run(60 * SECOND);
-    assert!(matches!(trial.link("x"), Link::Standing(_)));
+    assert!(matches!(trial.link("x"), Link::Established(_)));
     assert_eq!(trial.client.sessions.handshakes(), 0);
 }
 
@@ -155,6 +155,6 @@ fn where_nobody_answers_handshakes_end_with_what_was_asked() {
     trial.lost.extend(trial.sent..trial.sent + 1_000);
     let began = trial.sent;
     trial.run(600 * SECOND);
-    assert_eq!(trial.client.sessions.standing(), 1, "it may be well still");
+    assert_eq!(trial.client.sessions.established(), 1, "it may be well still");
     assert!(trial.sent - began <= 1 + 6, "{} datagrams: the question, and one handshake", trial.sent - began);
 }

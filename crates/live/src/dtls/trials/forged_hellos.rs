@@ -19,7 +19,7 @@ fn a_forged_client_hello_does_not_end_what_stands() {
     }
     trial.run(SECOND);
     assert!(trial.talks("x"));
-    assert_eq!(trial.server.sessions.standing(), 1);
+    assert_eq!(trial.server.sessions.established(), 1);
     trial.run(60 * SECOND);
     assert!(trial.talks("x") && trial.server.sessions.handshakes() == 0);
 }
@@ -53,7 +53,7 @@ fn forged_hellos_beside_honest_handshakes_stop_none_of_them() {
             forged
         });
         assert!(count > 15_000);
-        assert_eq!((crowd.standing(), crowd.server.sessions.standing()), (10, 10));
+        assert_eq!((crowd.established(), crowd.server.sessions.established()), (10, 10));
         assert_eq!(crowd.server.sessions.handshakes(), 0);
     }
 }
@@ -74,7 +74,7 @@ fn hellos_forged_in_the_name_of_a_client_stop_not_its_handshake() {
             1..=1_000 => vec![(clients[0].address, with_random(&hello, now))],
             _ => Vec::new(),
         });
-        assert_eq!((crowd.standing(), crowd.server.sessions.standing()), (1, 1));
+        assert_eq!((crowd.established(), crowd.server.sessions.established()), (1, 1));
     }
 }
 

@@ -6,7 +6,7 @@ use super::*;
 fn a_network_that_fills_the_table_of_handshakes_takes_from_itself() {
     let key = shared("a", "b");
     let server = serving(&[("a", "b")]);
-    let limits = Limits { rising: 8, ..Limits::of(&Keys::Server(ServerKeys::new(&server).unwrap())) };
+    let limits = Limits { handshaking: 8, ..Limits::of(&Keys::Server(ServerKeys::new(&server).unwrap())) };
     // They are where they say, and say nothing more once their cookie came back; the last one is honest.
     let greedy = (0..40).map(|n| (shared("a", "wrong"), format!("203.0.113.{n}:1")));
     let mut crowd = Crowd::new(greedy.chain([(key, "198.51.100.1:40000".into())]), &server, limits);
@@ -20,13 +20,13 @@ fn a_network_that_fills_the_table_of_handshakes_takes_from_itself() {
         most = most.max(crowd.server.sessions.handshakes());
     }
     assert_eq!(most, 8);
-    assert_eq!(crowd.clients[40].sessions.standing(), 1);
+    assert_eq!(crowd.clients[40].sessions.established(), 1);
 }
 
 #[test]
 fn what_is_longest_silent_goes_when_there_is_no_room() {
     let server = Keys::Server(ServerKeys::new(&serving(&[("a", "b")])).unwrap());
-    let limits = Limits { standing: 2, ..Limits::of(&server) };
+    let limits = Limits { established: 2, ..Limits::of(&server) };
     let mut trial = Trial::new(&shared("a", "b"), &serving(&[("a", "b")]));
     trial.server = Side::new(server, Some(limits), "192.0.2.2:5684");
     let mut peers = Vec::new();
@@ -38,7 +38,7 @@ fn what_is_longest_silent_goes_when_there_is_no_room() {
         assert!(trial.talks("x"));
         peers.push(trial.client.address);
     }
-    assert_eq!(trial.server.sessions.standing(), 2);
+    assert_eq!(trial.server.sessions.established(), 2);
     assert_eq!(trial.server.sessions.inside(peers[0]), None);
     assert_eq!(trial.server.ended(), ["the session made room for others"]);
 }
@@ -47,7 +47,7 @@ fn what_is_longest_silent_goes_when_there_is_no_room() {
 #[test]
 fn of_networks_that_have_as_many_sessions_the_most_silent_goes_whatever_their_numbers() {
     let server = Keys::Server(ServerKeys::new(&serving(&[("a", "b")])).unwrap());
-    let limits = Limits { standing: 3, ..Limits::of(&server) };
+    let limits = Limits { established: 3, ..Limits::of(&server) };
     let mut trial = Trial::new(&shared("a", "b"), &serving(&[("a", "b")]));
     trial.server = Side::new(server, Some(limits), "192.0.2.2:5684");
     let mut peers = Vec::new();
@@ -70,12 +70,12 @@ fn sessions_and_handshakes_are_counted_in_memory() {
     // Hello, cookie, hello: the server's flight is under way.
     trial.run(3 * UNDER_WAY + 1_000);
     assert_eq!(trial.server.sessions.handshakes(), 1);
-    let rising = trial.server.sessions.memory();
+    let handshaking = trial.server.sessions.memory();
     trial.run(SECOND);
-    assert_eq!(trial.server.sessions.standing(), 1);
+    assert_eq!(trial.server.sessions.established(), 1);
     let mut stats = crate::Stats::default();
     trial.server.sessions.count(&mut stats);
-    assert!(rising >= alone + 8_000 && stats.memory >= alone + 8_000, "{alone} {rising} {}", stats.memory);
+    assert!(handshaking >= alone + 8_000 && stats.memory >= alone + 8_000, "{alone} {handshaking} {}", stats.memory);
     trial.server.sessions.close_all(trial.at(), &mut trial.server.outbox);
     assert!(trial.server.sessions.memory() < alone + 8_000);
 }

@@ -7,7 +7,7 @@ fn messages_go_both_ways_under_a_pre_shared_key() {
     let mut trial = Trial::new(&shared("sensor", "secret"), &serving(&[("other", "x"), ("sensor", "secret")]));
     assert_eq!(trial.link("here.example"), Link::None);
     trial.connect("here.example");
-    assert_eq!(trial.link("here.example"), Link::Rising);
+    assert_eq!(trial.link("here.example"), Link::Handshaking);
     trial.run(SECOND);
     assert!(trial.talks("here.example"));
     let from = trial.server.messages[0].0;
@@ -15,7 +15,7 @@ fn messages_go_both_ways_under_a_pre_shared_key() {
     assert_eq!(named, Some(PeerIdentity::PreSharedKey("sensor".into())));
     // Cookie, its answer, the server's flight, the client's, the last one: six datagrams, and two messages.
     assert_eq!(trial.sent, 8);
-    assert_eq!((trial.client.sessions.standing(), trial.server.sessions.standing()), (1, 1));
+    assert_eq!((trial.client.sessions.established(), trial.server.sessions.established()), (1, 1));
 }
 
 #[test]
@@ -59,7 +59,7 @@ fn certificates_are_checked_by_issuer_name_and_time() {
             }
             Some(told) => {
                 assert!(trial.client.ended()[0].contains(told), "{:?}", trial.client.ended());
-                assert_eq!((trial.client.ended().len(), trial.server.sessions.standing()), (1, 0));
+                assert_eq!((trial.client.ended().len(), trial.server.sessions.established()), (1, 0));
             }
         }
     }
@@ -79,7 +79,7 @@ fn a_server_can_demand_certificates_of_clients() {
         let mut trial = Trial::new(&security, &server);
         trial.connect("here.example");
         trial.run(45 * SECOND);
-        assert_eq!(trial.server.sessions.standing(), usize::from(is_good));
+        assert_eq!(trial.server.sessions.established(), usize::from(is_good));
         if is_good {
             assert!(trial.talks("here.example"));
             let from = trial.server.messages[0].0;
@@ -117,7 +117,7 @@ fn nobody_there_is_told_after_the_last_copy() {
     trial.run(41 * SECOND);
     assert!(trial.client.ended()[0].starts_with("no answer to the handshake"), "{:?}", trial.client.ended());
     // No answer is a matter of time, a refusal is not.
-    assert!(matches!(trial.client.news[0].what, Turn::Failed { timed_out: true, .. }));
+    assert!(matches!(trial.client.events[0].what, SessionChange::Failed { timed_out: true, .. }));
     assert_eq!(trial.sent, 5);
 }
 

@@ -2,17 +2,17 @@
 
 mod any_bytes;
 mod endings;
+mod established;
 mod forged_hellos;
 mod full_tables;
 mod handshakes;
-mod standing;
 
 use std::net::SocketAddr;
 
 use millpond_control::Instant;
 use rustls::pki_types::ServerName;
 
-use super::{ClientKeys, Keys, Link, News, ServerKeys, Sessions, Turn, limits::Limits};
+use super::{ClientKeys, Keys, Link, ServerKeys, SessionChange, SessionEvent, Sessions, limits::Limits};
 use crate::{
     ClientSecurity, KeyedCertificate, PreSharedKey, PreSharedKeys, ServerSecurity, TrustAnchors,
     security::PeerIdentity,
@@ -33,7 +33,7 @@ struct Side {
     address: Address,
     /// What came in: from whom, as a stack would know it, and the message.
     messages: Vec<(Address, Vec<u8>)>,
-    news: Vec<News>,
+    events: Vec<SessionEvent>,
 }
 
 impl Side {
@@ -41,7 +41,7 @@ impl Side {
         let limits = limits.unwrap_or_else(|| Limits::of(&keys));
         let address = Address::of(address.parse::<SocketAddr>().unwrap());
         let sessions = Sessions::new(keys, limits, crate::clock::Clock::start().origin());
-        Self { sessions, outbox: Outbox::default(), address, messages: Vec::new(), news: Vec::new() }
+        Self { sessions, outbox: Outbox::default(), address, messages: Vec::new(), events: Vec::new() }
     }
 
     fn receive(&mut self, now: Instant, from: Address, datagram: &[u8]) {
@@ -52,11 +52,11 @@ impl Side {
     }
 
     fn ended(&self) -> Vec<String> {
-        let why = |news: &'_ Turn| match news {
-            Turn::Ended { why, .. } | Turn::Failed { why, .. } => Some(why.reason.clone()),
-            Turn::Stands { .. } | Turn::Resumed => None,
+        let why = |change: &'_ SessionChange| match change {
+            SessionChange::Ended { why, .. } | SessionChange::Failed { why, .. } => Some(why.reason.clone()),
+            SessionChange::Established { .. } | SessionChange::Resumed => None,
         };
-        self.news.iter().filter_map(|news| why(&news.what)).collect()
+        self.events.iter().filter_map(|event| why(&event.what)).collect()
     }
 }
 
@@ -111,7 +111,7 @@ impl Trial {
                         self.path.push((self.now + UNDER_WAY, to_server, datagram));
                     }
                 }
-                side.news.append(&mut side.sessions.news);
+                side.events.append(&mut side.sessions.events);
             }
             let arrives = self.path.iter().map(|(at, ..)| *at).min();
             let wakes = [&self.client, &self.server].into_iter().filter_map(|side| side.sessions.next());
@@ -136,7 +136,7 @@ impl Trial {
 
     /// A message to the server and one back; true if both arrive.
     fn talks(&mut self, name: &str) -> bool {
-        let Link::Standing(server) = self.link(name) else { return false };
+        let Link::Established(server) = self.link(name) else { return false };
         let (now, known) = (self.at(), self.server.messages.len());
         assert!(self.client.sessions.send(now, server, QUESTION, &mut self.client.outbox));
         self.run(SECOND);
@@ -257,7 +257,7 @@ impl Crowd {
         }
     }
 
-    fn standing(&self) -> usize {
-        self.clients.iter().map(|client| client.sessions.standing()).sum()
+    fn established(&self) -> usize {
+        self.clients.iter().map(|client| client.sessions.established()).sum()
     }
 }

@@ -98,7 +98,7 @@ fn nothing_forged_ends_a_session_that_stands_or_is_answered_at_length() {
         assert!(went <= came, "{went} for {came}");
         assert!(trial.server.sessions.memory() <= held + 4_096, "{} {held}", trial.server.sessions.memory());
         assert_eq!((trial.client.ended(), trial.server.ended()), (vec![], vec![]));
-        assert_eq!((trial.client.sessions.standing(), trial.server.sessions.standing()), (1, 1));
+        assert_eq!((trial.client.sessions.established(), trial.server.sessions.established()), (1, 1));
     }
 }
 
@@ -112,7 +112,7 @@ fn copies_of_all_that_was_said_are_not_heard_again() {
             trial.run(10_000);
             seen.extend(trial.path.iter().map(|(_, to_server, datagram)| (*to_server, datagram.clone())));
             if step == 150 {
-                let Link::Standing(server) = trial.link("x") else { panic!("no session") };
+                let Link::Established(server) = trial.link("x") else { panic!("no session") };
                 let now = trial.at();
                 for _ in 0..5 {
                     assert!(trial.client.sessions.send(now, server, QUESTION, &mut trial.client.outbox));
@@ -138,6 +138,6 @@ fn copies_of_all_that_was_said_are_not_heard_again() {
         }
         assert_eq!(trial.server.messages.len(), 5 + 11, "each is heard once");
         assert_eq!((trial.client.ended(), trial.server.ended()), (vec![], vec![]));
-        assert_eq!((trial.client.sessions.standing(), trial.server.sessions.standing()), (1, 1));
+        assert_eq!((trial.client.sessions.established(), trial.server.sessions.established()), (1, 1));
     }
 }

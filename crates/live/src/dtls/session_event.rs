@@ -1,22 +1,22 @@
-//! What sessions tell the client through them.
+//! What happens to sessions, for the client in them.
 
 use crate::{Why, udp::Address};
 
 /// Something happened to a session.
 #[derive(Debug)]
-pub(crate) struct News {
+pub(crate) struct SessionEvent {
     /// The peer.
     pub(crate) peer: Address,
     /// The peer as the stack knows it.
     pub(crate) inside: Address,
-    pub(crate) what: Turn,
+    pub(crate) what: SessionChange,
 }
 
 /// What happened to a session.
 #[derive(Debug)]
-pub(crate) enum Turn {
+pub(crate) enum SessionChange {
     /// It carries messages from now on; before it there was this one with the same peer.
-    Stands { before: Option<Address> },
+    Established { before: Option<Address> },
     /// It stood, and is over. Whether it carried any message of the peer, and whether this side ended it.
     Ended { why: Why, was_used: bool, is_ours: bool },
     /// It stands still, and was doubted: what waited for another one goes on in it.
@@ -29,9 +29,9 @@ pub(crate) enum Turn {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Link {
     /// A session that stands and is for the name that is asked for; the peer as the stack knows it.
-    Standing(Address),
+    Established(Address),
     /// A handshake is under way.
-    Rising,
+    Handshaking,
     /// Nothing, or nothing that can be relied upon.
     None,
     /// A session that stands and is not for this name, and why.
