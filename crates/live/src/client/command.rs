@@ -10,7 +10,7 @@ use millpond_coap::{
 };
 use tokio::sync::oneshot;
 
-use super::{groups::WantedOfGroup, observation::Newest, progress::OnProgress, unanswered::Outcome};
+use super::{groups::GroupRequestSpec, observation::Newest, progress::OnProgress, unanswered::Outcome};
 use crate::{
     ControllerChoice, Error, Options, Stats,
     security::{PeerIdentity, ServerName},
@@ -23,15 +23,15 @@ pub(crate) type RequestNumber = u64;
 /// One command.
 #[derive(Debug)]
 pub(crate) enum Command {
-    Ask(Box<Wanted>),
+    Request(Box<RequestSpec>),
     /// A group is to be asked.
-    Gather(Box<WantedOfGroup>),
+    Gather(Box<GroupRequestSpec>),
     /// The answers of a group are no longer wanted.
     StopGathering(RequestNumber),
     /// The answer, or the observation, is no longer wanted.
     Cancel(RequestNumber),
     /// Of a request that does not want all responses none is awaited any more: if nothing else is, it has not failed.
-    LetGo(RequestNumber),
+    EndUnanswered(RequestNumber),
     /// The observation is forgotten without a word to the server.
     Forget(RequestNumber),
     /// How much of a body a message of a connection may hold, beside so many bytes of options, is to be told once it is known.
@@ -56,7 +56,7 @@ pub(crate) struct Room {
 
 /// A request as the driver gets it.
 #[derive(Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct RequestSpec {
     pub(crate) number: RequestNumber,
     pub(crate) peer: SocketAddr,
     pub(crate) kind: Kind,
@@ -85,9 +85,9 @@ pub(crate) struct Wanted {
     pub(crate) reply: Reply,
 }
 
-impl Wanted {
-    /// What a stack is to be asked, with these of its options.
-    pub(crate) fn ask<'a>(&'a self, options: &'a [(u16, &'a [u8])]) -> ClientRequest<'a> {
+impl RequestSpec {
+    /// The request as a stack takes it, with these of its options.
+    pub(crate) fn to_request<'a>(&'a self, options: &'a [(u16, &'a [u8])]) -> ClientRequest<'a> {
         ClientRequest {
             kind: self.kind,
             body: &self.payload,
@@ -146,8 +146,8 @@ impl Reply {
 
 /// A GET request of nothing else, for trials.
 #[cfg(test)]
-pub(crate) fn asked_for_trial(peer: SocketAddr, reply: Reply) -> Wanted {
-    Wanted {
+pub(crate) fn request_for_test(peer: SocketAddr, reply: Reply) -> RequestSpec {
+    RequestSpec {
         number: 1,
         peer,
         kind: Kind::Confirmable,

@@ -17,7 +17,7 @@ use millpond_coap::{
 
 use super::{
     Client, Command, Commands, IntoUri, RequestNumber, block_size,
-    heard::{self, Listener, Teller},
+    group_responses::{self, GroupReceiver, GroupSender},
     peer::resolve,
 };
 use crate::{ContentFormat, Error, NotSent, Options, Response, Transport, Uri, UriError, udp::is_group};
@@ -121,8 +121,8 @@ impl GroupRequest {
             options.add(number, value.clone());
         }
         let number = self.client.number();
-        let (answers, told) = heard::answers();
-        let wanted = WantedOfGroup {
+        let (answers, responses) = group_responses::channel();
+        let spec = GroupRequestSpec {
             number,
             group,
             method: self.method,
@@ -134,14 +134,14 @@ impl GroupRequest {
             answers,
         };
         let commands = self.client.commands.clone()?;
-        commands.send(Command::Gather(Box::new(wanted))).map_err(|_| Error::Closed)?;
-        Ok(GroupAnswers { told, commands, number })
+        commands.send(Command::Gather(Box::new(spec))).map_err(|_| Error::Closed)?;
+        Ok(GroupAnswers { responses, commands, number })
     }
 }
 
 /// A request to a group as the driver gets it.
 #[derive(Debug)]
-pub(crate) struct WantedOfGroup {
+pub(crate) struct GroupRequestSpec {
     pub(crate) number: RequestNumber,
     pub(crate) group: SocketAddr,
     pub(crate) method: Code,
@@ -150,7 +150,7 @@ pub(crate) struct WantedOfGroup {
     pub(crate) block: Option<BlockSize>,
     pub(crate) longest: usize,
     pub(crate) period: Duration,
-    pub(crate) answers: Teller,
+    pub(crate) answers: GroupSender,
 }
 
 /// The answers of a group as they come, one of each member; [`Response::exchange`] says who it is. An error is reported of a
@@ -160,7 +160,7 @@ pub(crate) struct WantedOfGroup {
 /// 16 MiB of answers wait to be taken. Those beyond are dropped, and [`Error::NotTaken`] before the end says how many.
 #[derive(Debug)]
 pub struct GroupAnswers {
-    told: Listener,
+    responses: GroupReceiver,
     commands: Commands,
     number: RequestNumber,
 }
@@ -168,7 +168,7 @@ pub struct GroupAnswers {
 impl GroupAnswers {
     /// The next answer; `None` at the end.
     pub async fn next(&mut self) -> Option<Result<Response, Error>> {
-        poll_fn(|cx| self.told.poll(cx)).await
+        poll_fn(|cx| self.responses.poll(cx)).await
     }
 }
 
@@ -176,7 +176,7 @@ impl Stream for GroupAnswers {
     type Item = Result<Response, Error>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        self.told.poll(cx)
+        self.responses.poll(cx)
     }
 }
 

@@ -1,19 +1,19 @@
 //! The client: handles that ask.
 
-mod asks;
 mod builder;
 mod cache;
 mod command;
 #[cfg(feature = "tcp")]
 mod connections;
 mod deadline;
+mod group_responses;
 mod groups;
-mod heard;
 mod lasting;
 mod memory;
 mod names;
 mod observation;
 mod peer;
+mod pending_requests;
 mod progress;
 mod reconnect;
 mod request;
@@ -34,17 +34,17 @@ use std::{
 use millpond_coap::message::Code;
 use tokio::sync::{mpsc, oneshot};
 
-#[cfg(any(feature = "server", feature = "tcp"))]
-pub(crate) use asks::options;
-pub(crate) use asks::{Asks, EarlyPing, Ping, Queue, failure};
 pub use builder::ClientBuilder;
 pub use cache::{Cache, CacheKey, Kept, cache_key, cache_key_of};
-pub(crate) use groups::WantedOfGroup;
+pub(crate) use group_responses::GroupSender;
+pub(crate) use groups::GroupRequestSpec;
 pub use groups::{GroupAnswers, GroupRequest};
-pub(crate) use heard::Teller;
 pub(crate) use memory::path;
 pub use observation::{Interruption, Observation, Observed};
 pub use peer::{IntoPeer, IntoUri};
+#[cfg(any(feature = "server", feature = "tcp"))]
+pub(crate) use pending_requests::options;
+pub(crate) use pending_requests::{EarlyPing, PendingRequests, Ping, Queue, failure};
 pub use progress::Progress;
 pub(crate) use progress::{OnProgress, Watched};
 pub use reconnect::Reconnect;
@@ -57,8 +57,8 @@ use names::Names;
 
 pub(crate) use builder::{Settings, datagram_with};
 #[cfg(test)]
-pub(crate) use command::asked_for_trial;
-pub(crate) use command::{Command, Reply, RequestNumber, Room, Wanted};
+pub(crate) use command::request_for_test;
+pub(crate) use command::{Command, Reply, RequestNumber, RequestSpec, Room};
 #[cfg(feature = "tcp")]
 pub(crate) use connections::Line;
 

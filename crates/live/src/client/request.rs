@@ -19,7 +19,7 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use super::{
     Client, Commands,
     cache::{CacheKey, Kept, cache_key},
-    command::{Command, Reply, RequestNumber, Wanted},
+    command::{Command, Reply, RequestNumber, RequestSpec},
     deadline::{Until, by, within},
     lasting::{Lasting, Registration},
     observation::{Newest, Observation},
@@ -191,7 +191,7 @@ impl RequestBuilder {
         self
     }
 
-    /// Asks for all blocks of the answer with the token of the first one, for servers that know a transfer by its token and answer the
+    /// PendingRequests for all blocks of the answer with the token of the first one, for servers that know a transfer by its token and answer the
     /// second block of another as if it were the first. Not for observations.
     pub const fn one_token(mut self) -> Self {
         self.one_token = true;
@@ -440,7 +440,7 @@ impl RequestBuilder {
         let peer = peers.left().first().copied().ok_or(Error::Closed)?;
         let place = Arc::clone(&self.client.room).acquire_owned().await.map_err(|_| Error::Closed)?;
         let number = self.client.number();
-        let wanted = Wanted {
+        let wanted = RequestSpec {
             number,
             peer,
             kind: self.kind,
@@ -462,7 +462,7 @@ impl RequestBuilder {
             piece,
             reply,
         };
-        let command = Command::Ask(Box::new(wanted));
+        let command = Command::Request(Box::new(wanted));
         let commands = peers.order(self, command, piece.is_some()).await?;
         Ok(Guard { number, commands, is_over: false, place: Some(place) })
     }

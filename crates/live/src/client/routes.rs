@@ -8,7 +8,7 @@ use std::{collections::HashMap, hash::BuildHasherDefault, net::SocketAddr};
 
 use rustc_hash::FxHasher;
 
-use super::{Asks, Queue, RequestNumber, Wanted};
+use super::{PendingRequests, Queue, RequestNumber, RequestSpec};
 
 type Quick<K, V> = HashMap<K, V, BuildHasherDefault<FxHasher>>;
 
@@ -47,31 +47,31 @@ impl Routes {
     }
 
     /// Holds a request back.
-    pub(crate) fn hold(&mut self, all: &mut Asks, home: usize, wanted: Box<Wanted>) {
-        self.of(wanted.peer, home).held.push_back(all, wanted);
+    pub(crate) fn hold(&mut self, all: &mut PendingRequests, home: usize, spec: Box<RequestSpec>) {
+        self.of(spec.peer, home).held.push_back(all, spec);
     }
 
     /// Takes out what was held back longest for a peer.
-    pub(crate) fn next_held(&mut self, all: &mut Asks, peer: SocketAddr) -> Option<Box<Wanted>> {
+    pub(crate) fn next_held(&mut self, all: &mut PendingRequests, peer: SocketAddr) -> Option<Box<RequestSpec>> {
         self.routes.get_mut(&peer)?.held.pop_front(all)
     }
 
     /// A request that is held back is no longer wanted.
-    pub(crate) fn cancel_held(&mut self, all: &mut Asks, number: RequestNumber) {
+    pub(crate) fn cancel_held(&mut self, all: &mut PendingRequests, number: RequestNumber) {
         if let Some(route) = all.peer_of_held(number).and_then(|peer| self.routes.get_mut(&peer)) {
             route.held.remove(all, number);
         }
     }
 
     /// Takes everything out that is held back.
-    pub(crate) fn take_all_held(&mut self, all: &mut Asks) -> Vec<Wanted> {
+    pub(crate) fn take_all_held(&mut self, all: &mut PendingRequests) -> Vec<RequestSpec> {
         let mut take = |route: &mut Route| std::iter::from_fn(|| route.held.pop_front(all)).collect::<Vec<_>>();
-        self.routes.values_mut().flat_map(&mut take).map(|wanted| *wanted).collect()
+        self.routes.values_mut().flat_map(&mut take).map(|spec| *spec).collect()
     }
 
     /// Takes out what is held back for a peer.
-    pub(crate) fn take_held_for(&mut self, all: &mut Asks, peer: SocketAddr) -> Vec<Wanted> {
-        std::iter::from_fn(|| self.next_held(all, peer)).map(|wanted| *wanted).collect()
+    pub(crate) fn take_held_for(&mut self, all: &mut PendingRequests, peer: SocketAddr) -> Vec<RequestSpec> {
+        std::iter::from_fn(|| self.next_held(all, peer)).map(|spec| *spec).collect()
     }
 
     /// Nobody is being asked.
@@ -112,18 +112,18 @@ impl Routes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::client::{Reply, asked_for_trial};
+    use crate::client::{Reply, request_for_test};
 
     #[test]
     fn what_is_cancelled_while_it_waits_leaves_no_trace_and_costs_no_search() {
-        let (mut routes, mut all) = (Routes::default(), Asks::default());
+        let (mut routes, mut all) = (Routes::default(), PendingRequests::default());
         let peer = "192.0.2.1:5683".parse().unwrap();
-        let wanted = |number| {
+        let spec = |number| {
             let reply = Reply::Once(tokio::sync::oneshot::channel().0);
-            Box::new(Wanted { number, ..asked_for_trial(peer, reply) })
+            Box::new(RequestSpec { number, ..request_for_test(peer, reply) })
         };
         for number in 0..10_000 {
-            routes.hold(&mut all, 0, wanted(number));
+            routes.hold(&mut all, 0, spec(number));
         }
         let mut cancelled = (0..10_000).filter(|number| number % 100 != 7);
         cancelled.by_ref().take(5_000).for_each(|number| routes.cancel_held(&mut all, number));
@@ -132,9 +132,8 @@ mod tests {
         cancelled.for_each(|number| routes.cancel_held(&mut all, number));
         assert_eq!(routes.held(peer), 100);
         assert!(routes.routes[&peer].held.numbers() <= 200);
-        assert_eq!(routes.routes[&peer].held.front(&all).map(|wanted| wanted.number), Some(7));
-        let left: Vec<_> =
-            std::iter::from_fn(|| routes.next_held(&mut all, peer)).map(|wanted| wanted.number).collect();
+        assert_eq!(routes.routes[&peer].held.front(&all).map(|spec| spec.number), Some(7));
+        let left: Vec<_> = std::iter::from_fn(|| routes.next_held(&mut all, peer)).map(|spec| spec.number).collect();
         assert!(left.iter().copied().eq((0..100).map(|hundred| hundred * 100 + 7)));
         assert!(routes.routes[&peer].held.is_empty() && all.is_idle());
     }

@@ -72,7 +72,7 @@ impl Guard {
             return outcome.unwrap_or(Err(Error::Closed));
         }
         // The driver may have ended, which is told as well.
-        let _ = self.commands.send(Command::LetGo(self.number));
+        let _ = self.commands.send(Command::EndUnanswered(self.number));
         match told.await {
             Ok(Ok(outcome)) => Ok(outcome),
             _ => Err(Error::Deadline { after }),

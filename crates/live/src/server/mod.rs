@@ -259,7 +259,7 @@ impl Server {
         let (commands, asked) = mpsc::unbounded_channel();
         // With one worker there is one task for each address, those of datagrams first.
         let order = self.running.orders.get(place).ok_or(Error::Closed)?;
-        order.send(Order::Ask(asked)).map_err(|_| Error::Closed)?;
+        order.send(Order::Requests(asked)).map_err(|_| Error::Closed)?;
         let settings = Arc::clone(&self.settings);
         Ok(match self.addresses.get(place) {
             Some((Transport::Dtls, _)) => Client::over_sessions(settings, commands),

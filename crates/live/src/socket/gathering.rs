@@ -7,7 +7,7 @@ use millpond_control::Instant;
 use super::SocketTask;
 use crate::{
     Error, NotSent, Response,
-    client::{RequestNumber, Teller, WantedOfGroup},
+    client::{GroupRequestSpec, GroupSender, RequestNumber},
     clock::span,
     transfer::{ClientRequest, GroupId},
     udp::Address,
@@ -20,7 +20,7 @@ struct Gathering {
     lane: usize,
     id: GroupId,
     group: SocketAddr,
-    answers: Teller,
+    answers: GroupSender,
 }
 
 /// All of them.
@@ -33,7 +33,7 @@ impl Gatherings {
     /// A member has answered, or its answer could not be fetched.
     pub(crate) fn tell(&self, lane: usize, id: GroupId, answer: Result<Response, Error>) {
         if let Some(gathering) = self.all.iter().find(|gathering| gathering.lane == lane && gathering.id == id) {
-            gathering.answers.tell(answer);
+            gathering.answers.send(answer);
         }
     }
 
@@ -50,19 +50,19 @@ impl Gatherings {
 
 impl SocketTask {
     /// A group is to be asked.
-    pub(super) fn gather(&mut self, now: Instant, wanted: WantedOfGroup) {
-        let answers = wanted.answers.clone();
-        if let Err(error) = self.request_group(now, wanted) {
-            answers.tell(Err(error));
+    pub(super) fn gather(&mut self, now: Instant, spec: GroupRequestSpec) {
+        let answers = spec.answers.clone();
+        if let Err(error) = self.request_group(now, spec) {
+            answers.send(Err(error));
         }
     }
 
-    fn request_group(&mut self, now: Instant, wanted: WantedOfGroup) -> Result<(), Error> {
+    fn request_group(&mut self, now: Instant, spec: GroupRequestSpec) -> Result<(), Error> {
         if self.ports.is_none() {
             let reason = "a client on a server's socket asks no groups; use a client of its own";
             return Err(Error::refused(NotSent::Combination, reason));
         }
-        let WantedOfGroup { number, group, method, options, payload, block, longest, period, answers } = wanted;
+        let GroupRequestSpec { number, group, method, options, payload, block, longest, period, answers } = spec;
         let at = self.lane_for(group)?;
         if let Some(lane) = self.lanes.get(at) {
             lane.port().send_to_groups(self.settings.multicast_interface.as_ref(), self.settings.multicast_hops)?;
@@ -98,7 +98,7 @@ impl SocketTask {
         while let Some(place) = self.events.requests.gatherings.all.iter().position(|gathering| !reached(gathering)) {
             let Gathering { lane, id, answers, .. } = self.events.requests.gatherings.all.swap_remove(place);
             let reason = format!("{group} was not asked: {reason}; name the interface by which it is reached");
-            answers.tell(Err(Error::refused(NotSent::Destination, reason)));
+            answers.send(Err(Error::refused(NotSent::Destination, reason)));
             self.on_stack(lane, now, |stack| stack.forget_group(now, id));
         }
     }

@@ -180,7 +180,7 @@ impl Lane {
         });
     }
 
-    /// Asks the stack for all its output, and hands over what leaves.
+    /// PendingRequests the stack for all its output, and hands over what leaves.
     pub(crate) fn poll(&mut self, now: Instant, watch: &mut Watch, events: &mut Events) {
         if let Some(sessions) = &mut self.sessions {
             sessions.wake(now, &mut self.outbox);
@@ -242,9 +242,9 @@ impl Lane {
                 watch.sample(now, from, &sample, stack.endpoint().view(from));
             }
             if let Some((exchange, is)) = acknowledged
-                && let Some(ask) = stack.request_of(exchange)
+                && let Some(id) = stack.request_of(exchange)
             {
-                events.requests.acknowledged((*at, ask), is);
+                events.requests.acknowledged((*at, id), is);
             }
         }
     }

@@ -25,7 +25,7 @@ pub(crate) use sessions::ANOTHER;
 
 use crate::{
     ControllerChoice, Error, Happened, Stats,
-    client::{Asks, Command, Later, Routes, Settings, Watched, chance},
+    client::{Command, Later, PendingRequests, Routes, Settings, Watched, chance},
     clock::Clock,
     dtls::Keys,
     transfer::{ClientRequestId, Event},
@@ -95,7 +95,7 @@ pub(crate) struct SocketTask {
 #[derive(Debug, Default)]
 pub(crate) struct Events {
     /// Requests of ours.
-    pub(crate) requests: Asks,
+    pub(crate) requests: PendingRequests,
     /// What is asked here.
     #[cfg(feature = "server")]
     incoming: Option<serving::Incoming>,
@@ -275,8 +275,8 @@ impl SocketTask {
         self.settle();
         self.flush();
         let lanes = &self.lanes;
-        self.watched.retain_mut(|((at, ask), watched)| {
-            let progress = lanes.get(*at).and_then(|lane| lane.stack.progress(*ask));
+        self.watched.retain_mut(|((at, id), watched)| {
+            let progress = lanes.get(*at).and_then(|lane| lane.stack.progress(*id));
             progress.inspect(|progress| watched.tell((*progress).into())).is_some()
         });
     }
@@ -323,13 +323,13 @@ impl SocketTask {
             self.settings.attempts.failed(tokio::time::Instant::now(), *to, chance());
             self.end_held(*to, &unreachable());
         }
-        for (at, ask) in self.events.requests.unheard(*to) {
-            let progress = self.lanes.get(at).and_then(|lane| lane.stack.progress(ask));
+        for (at, id) in self.events.requests.unheard(*to) {
+            let progress = self.lanes.get(at).and_then(|lane| lane.stack.progress(id));
             if progress.is_some_and(|progress| progress.sent + progress.received > 0) {
                 continue;
             }
-            self.events.requests.end((at, ask), Err(unreachable()));
-            self.on_stack(at, now, |stack| stack.cancel(now, ask));
+            self.events.requests.end((at, id), Err(unreachable()));
+            self.on_stack(at, now, |stack| stack.cancel(now, id));
         }
     }
 

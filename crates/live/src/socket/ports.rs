@@ -174,7 +174,7 @@ mod tests {
     use std::{sync::Arc, time::Duration};
 
     use super::*;
-    use crate::client::{Reply, asked_for_trial};
+    use crate::client::{Reply, request_for_test};
 
     #[tokio::test(start_paused = true)]
     async fn further_ports_are_closed_when_nobody_is_asked_from_them_any_more() {
@@ -189,7 +189,7 @@ mod tests {
         assert_eq!(task.next_closing(), None, "so does that of the other");
         task.lanes.pop();
         let reply = Reply::Once(tokio::sync::oneshot::channel().0);
-        task.routes.hold(&mut task.events.requests, 3, Box::new(asked_for_trial(peer, reply)));
+        task.routes.hold(&mut task.events.requests, 3, Box::new(request_for_test(peer, reply)));
         tokio::time::advance(Duration::from_secs(301)).await;
         task.close_idle(task.clock.now());
         assert_eq!(task.lanes.len(), 4, "somebody waits to be asked from there");

@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 use super::{CLIENT_GRACE, DatagramStack, SocketTask, ports::RESERVE};
 use crate::{
     ControllerChoice, Error, NotSent,
-    client::{Command, EarlyPing, Ping, Wanted, Watched, path},
+    client::{Command, EarlyPing, Ping, RequestSpec, Watched, path},
     clock::seconds,
     transfer::ClientRequestId,
     udp::Address,
@@ -19,26 +19,26 @@ impl SocketTask {
     pub(super) fn command(&mut self, command: Command) {
         let now = self.clock.now();
         match command {
-            Command::Ask(wanted) => self.accept(wanted),
-            Command::Gather(wanted) => self.gather(now, *wanted),
+            Command::Request(spec) => self.accept(spec),
+            Command::Gather(spec) => self.gather(now, *spec),
             Command::StopGathering(number) => self.stop_gathering(now, number),
             Command::Cancel(number) => match self.events.requests.find(number) {
                 Some(place) => self.cancel(now, place),
                 None => self.routes.cancel_held(&mut self.events.requests, number),
             },
-            Command::LetGo(number) => match self.events.requests.find(number) {
-                Some((at, ask)) => {
-                    if self.on_stack(at, now, |stack| stack.let_go(now, ask)) != Some(true) {
-                        self.cancel(now, (at, ask));
+            Command::EndUnanswered(number) => match self.events.requests.find(number) {
+                Some((at, id)) => {
+                    if self.on_stack(at, now, |stack| stack.let_go(now, id)) != Some(true) {
+                        self.cancel(now, (at, id));
                     }
                     self.settle();
                 }
                 None => self.routes.cancel_held(&mut self.events.requests, number),
             },
             Command::Forget(number) => {
-                if let Some((at, ask)) = self.events.requests.find(number) {
-                    self.on_stack(at, now, |stack| stack.forget(now, ask));
-                    self.events.requests.drop_silently((at, ask));
+                if let Some((at, id)) = self.events.requests.find(number) {
+                    self.on_stack(at, now, |stack| stack.forget(now, id));
+                    self.events.requests.drop_silently((at, id));
                 }
             }
             Command::SetController(peer, controller, reply) => {
@@ -56,7 +56,7 @@ impl SocketTask {
                 let early = self.events.requests.early_pings.drain(..);
                 early.for_each(|ping| drop(ping.reply.send(Err(Error::Closed))));
                 let held = self.routes.take_all_held(&mut self.events.requests);
-                held.into_iter().for_each(|wanted| wanted.reply.end(Err(Error::Closed)));
+                held.into_iter().for_each(|spec| spec.reply.end(Err(Error::Closed)));
                 self.events.requests.all().into_iter().for_each(|place| self.cancel(now, place));
                 self.stop_all_gathering(now);
                 // A server goes on without its client.
@@ -69,14 +69,14 @@ impl SocketTask {
     }
 
     /// A request came from a handle.
-    fn accept(&mut self, wanted: Box<Wanted>) {
-        let peer = wanted.peer;
-        match self.lane_for(peer).and_then(|home| self.check_security(home, wanted.name.is_some())) {
+    fn accept(&mut self, spec: Box<RequestSpec>) {
+        let peer = spec.peer;
+        match self.lane_for(peer).and_then(|home| self.check_security(home, spec.name.is_some())) {
             Ok(home) => {
-                self.routes.hold(&mut self.events.requests, home, wanted);
+                self.routes.hold(&mut self.events.requests, home, spec);
                 self.launch(peer);
             }
-            Err(error) => wanted.reply.end(Err(error)),
+            Err(error) => spec.reply.end(Err(error)),
         }
     }
 
@@ -92,9 +92,9 @@ impl SocketTask {
         }
     }
 
-    fn cancel(&mut self, now: Instant, (at, ask): (usize, ClientRequestId)) {
-        self.events.requests.drop_silently((at, ask));
-        self.on_stack(at, now, |stack| stack.cancel(now, ask));
+    fn cancel(&mut self, now: Instant, (at, id): (usize, ClientRequestId)) {
+        self.events.requests.drop_silently((at, id));
+        self.on_stack(at, now, |stack| stack.cancel(now, id));
     }
 
     /// From which socket a peer is asked, and as whom its stack knows it.
@@ -177,7 +177,7 @@ impl SocketTask {
             let sought = route
                 .held
                 .front(&self.events.requests)
-                .and_then(|wanted| Some((wanted.name.clone()?, wanted.identity.clone())));
+                .and_then(|spec| Some((spec.name.clone()?, spec.identity.clone())));
             let to = match sought {
                 None => Ok(self.known_as(at, peer)),
                 Some((name, whom)) => match self.session(now, at, peer, (&name, whom.as_deref())) {
@@ -186,25 +186,25 @@ impl SocketTask {
                     Err(error) => Err(error),
                 },
             };
-            let Some(wanted) = self.routes.next_held(&mut self.events.requests, peer) else { return };
+            let Some(spec) = self.routes.next_held(&mut self.events.requests, peer) else { return };
             match to {
-                Ok(to) => self.ask(now, at, (peer, to), *wanted),
-                Err(error) => wanted.reply.end(Err(error)),
+                Ok(to) => self.send_request(now, at, (peer, to), *spec),
+                Err(error) => spec.reply.end(Err(error)),
             }
         }
     }
 
-    fn ask(&mut self, now: Instant, at: usize, (peer, to): (SocketAddr, Address), wanted: Wanted) {
+    fn send_request(&mut self, now: Instant, at: usize, (peer, to): (SocketAddr, Address), spec: RequestSpec) {
         self.choose_controller(now, at, to);
         let Some(lane) = self.lanes.get_mut(at) else { return };
         lane.used = now;
-        let asked = wanted.options.lend(|options| lane.stack.request(now, to, &wanted.ask(options)));
-        let Wanted { number, progress, reply, .. } = wanted;
-        match asked {
-            Ok(ask) => {
+        let sent = spec.options.lend(|options| lane.stack.request(now, to, &spec.to_request(options)));
+        let RequestSpec { number, progress, reply, .. } = spec;
+        match sent {
+            Ok(id) => {
                 reply.asked_of(lane.identity(to));
-                self.events.requests.add(at, ask, number, (peer, to), reply, now);
-                self.watched.extend(progress.map(|hook| ((at, ask), Watched::new(hook))));
+                self.events.requests.add(at, id, number, (peer, to), reply, now);
+                self.watched.extend(progress.map(|hook| ((at, id), Watched::new(hook))));
                 if let Some(route) = self.routes.get_mut(peer) {
                     route.open += 1;
                 }
@@ -214,7 +214,7 @@ impl SocketTask {
         lane.poll(now, &mut self.watch, &mut self.events);
     }
 
-    /// Asks a peer for a sign of life.
+    /// PendingRequests a peer for a sign of life.
     pub(super) fn ping(&mut self, now: Instant, peer: SocketAddr, reply: oneshot::Sender<Result<Duration, Error>>) {
         let (at, to) =
             match self.way_to(peer).and_then(|(at, to)| Ok((self.check_security(at, to.session().is_some())?, to))) {

@@ -35,8 +35,8 @@ pub(crate) enum Order {
     Policy,
     /// Answer what was asked, tell observers, end.
     Shutdown,
-    /// Ask what is wanted here, from the same socket.
-    Ask(mpsc::UnboundedReceiver<Command>),
+    /// Requests of a client are to leave from the same socket.
+    Requests(mpsc::UnboundedReceiver<Command>),
     /// Make further sessions with this, and say when that is so.
     Secure(Box<ServerSecurity>, oneshot::Sender<()>),
 }
@@ -191,7 +191,7 @@ impl SocketTask {
         for order in std::mem::take(&mut server.orders) {
             let Some(server) = &mut self.server else { break };
             match order {
-                Order::Ask(asked) => from.commands = Some(asked),
+                Order::Requests(asked) => from.commands = Some(asked),
                 Order::Stats(reply) => drop(reply.send(self.stats())),
                 Order::Policy => server.desk.end_forbidden(),
                 Order::Secure(security, done) => {

@@ -108,8 +108,8 @@ impl SocketTask {
                         true => Error::connection_lost(peer, why),
                         false => Error::insecure(peer, why),
                     };
-                    for ask in self.events.requests.end_session(at, event.inside, &error) {
-                        self.on_stack(at, now, |stack| stack.forget(now, ask));
+                    for id in self.events.requests.end_session(at, event.inside, &error) {
+                        self.on_stack(at, now, |stack| stack.forget(now, id));
                     }
                     if begins {
                         if !is_ours {
@@ -161,8 +161,8 @@ impl SocketTask {
 
     /// What waits for a session with a peer gets none.
     pub(super) fn end_held(&mut self, peer: SocketAddr, error: &Error) {
-        for wanted in self.routes.take_held_for(&mut self.events.requests, peer) {
-            wanted.reply.end(Err(error.clone()));
+        for spec in self.routes.take_held_for(&mut self.events.requests, peer) {
+            spec.reply.end(Err(error.clone()));
         }
         for ping in self.events.requests.take_early_pings(peer) {
             let _ = ping.reply.send(Err(error.clone()));
@@ -185,7 +185,7 @@ mod tests {
     use super::*;
     use crate::{
         ClientSecurity, PreSharedKey, PreSharedKeys, ServerSecurity,
-        client::{Client, Command, OnProgress, Progress, Reply, Settings, Wanted, asked_for_trial},
+        client::{Client, Command, OnProgress, Progress, Reply, RequestSpec, Settings, request_for_test},
         clock::Clock,
         dtls::{Keys, ServerKeys, Sessions},
         server::{AccessHook, AddressRule, Admission, AdmissionLimits, Desk, DeskLimits, Reachability},
@@ -248,9 +248,9 @@ mod tests {
             let (reply, outcome) = oneshot::channel();
             told.push(outcome);
             let progress = Some(OnProgress(Arc::new(|_: &Progress| ())));
-            let wanted = asked_for_trial(peer, Reply::Once(reply));
-            let wanted = Wanted { number, name: Some(name.clone()), progress, ..wanted };
-            worker.command(Command::Ask(Box::new(wanted)));
+            let spec = request_for_test(peer, Reply::Once(reply));
+            let spec = RequestSpec { number, name: Some(name.clone()), progress, ..spec };
+            worker.command(Command::Request(Box::new(spec)));
         }
         let (reply, pinged) = oneshot::channel();
         worker.command(Command::Ping(peer, Some(name), reply));

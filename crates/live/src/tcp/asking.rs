@@ -24,7 +24,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::link::{self, Heard, Link, Stream};
 use crate::{
     Error, ExchangeReport, NotSent, PeerIdentity, Response, Stats, Transport, Why,
-    client::{Asks, Command, Outcome, Queue, Room, Wanted, failure, options},
+    client::{Command, Outcome, PendingRequests, Queue, RequestSpec, Room, failure, options},
     clock::Clock,
     error::Unsent,
     socket::ANOTHER,
@@ -55,7 +55,7 @@ pub(super) struct Whom {
 pub(super) struct Asking {
     whom: Whom,
     clock: Clock,
-    asks: Asks,
+    requests: PendingRequests,
     /// Requests that the stack is handed at a time, and how many it has; observations that have begun are none.
     window: usize,
     open: usize,
@@ -93,7 +93,7 @@ pub(super) struct Asking {
 pub(super) fn refuse_all(orders: impl IntoIterator<Item = Command>, why: &Error) {
     for order in orders {
         match order {
-            Command::Ask(wanted) => wanted.reply.end(Err(why.clone())),
+            Command::Request(spec) => spec.reply.end(Err(why.clone())),
             Command::Ping(.., reply) => drop(reply.send(Err(why.clone()))),
             Command::Room(_, reply) => drop(reply.send(Err(why.clone()))),
             _ => {}
@@ -110,8 +110,8 @@ pub(super) async fn refuse_rest(mut orders: mpsc::UnboundedReceiver<Command>, wh
 }
 
 /// What a request is among those of a connection, whose stack is the only one.
-const fn place(ask: ClientRequestId) -> (usize, ClientRequestId) {
-    (0, ask)
+const fn place(id: ClientRequestId) -> (usize, ClientRequestId) {
+    (0, id)
 }
 
 impl Asking {
@@ -119,7 +119,7 @@ impl Asking {
         Self {
             whom,
             clock,
-            asks: Asks::default(),
+            requests: PendingRequests::default(),
             window,
             open: 0,
             held: Queue::default(),
@@ -143,7 +143,7 @@ impl Asking {
 
     /// Whether no answer is awaited, and nothing observed.
     pub(super) fn is_idle(&self) -> bool {
-        self.asks.is_empty() && self.held.is_empty() && self.rooms.is_empty()
+        self.requests.is_empty() && self.held.is_empty() && self.rooms.is_empty()
     }
 
     /// When it is to be looked whether the other side is there, and when requests have waited too long.
@@ -151,10 +151,11 @@ impl Asking {
         if self.is_idle() && !self.is_kept {
             return None;
         }
-        let is_awaited = self.asks.awaited().next().is_some() || !self.held.is_empty() || !self.rooms.is_empty();
+        let is_awaited = self.requests.awaited().next().is_some() || !self.held.is_empty() || !self.rooms.is_empty();
         let since = |last: Option<Instant>| self.clock.at(last.map_or(self.asked, |last| last.max(self.asked)));
-        let fresh =
-            || self.asks.shortest_freshness().map_or(LONGEST_SILENCE, |fresh| fresh.clamp(SILENCE, LONGEST_SILENCE));
+        let fresh = || {
+            self.requests.shortest_freshness().map_or(LONGEST_SILENCE, |fresh| fresh.clamp(SILENCE, LONGEST_SILENCE))
+        };
         let silence = if is_awaited { SILENCE } else { fresh() };
         let late = is_awaited.then(|| since(link.moved) + PATIENCE);
         Some((since(link.heard.max(self.doubted)) + silence, late))
@@ -167,7 +168,7 @@ impl Asking {
         [patience, settings].into_iter().flatten().min()
     }
 
-    /// Asks a silent peer for a sign of life, and ends what has waited too long.
+    /// PendingRequests a silent peer for a sign of life, and ends what has waited too long.
     pub(super) fn doubt<S: Stream>(&mut self, link: &mut Link<S>) {
         let now = tokio::time::Instant::now();
         if self.settings_due <= now && link.stack.blocks(0).is_none() && !self.lacks_settings {
@@ -180,12 +181,12 @@ impl Asking {
             self.tell_rooms(&link.stack, Some(&silent));
             self.end_held(&silent);
             // Observations wait for as long as they like.
-            for (lane, ask) in self.asks.awaited().collect::<Vec<_>>() {
-                if link.stack.let_go(self.clock.now(), ask) {
+            for (lane, id) in self.requests.awaited().collect::<Vec<_>>() {
+                if link.stack.let_go(self.clock.now(), id) {
                     continue;
                 }
-                link.stack.cancel(self.clock.now(), ask);
-                self.asks.end((lane, ask), Err(silent.clone()));
+                link.stack.cancel(self.clock.now(), id);
+                self.requests.end((lane, id), Err(silent.clone()));
             }
         } else if silent <= now {
             self.doubted = Some(self.clock.now());
@@ -200,23 +201,23 @@ impl Asking {
     pub(super) fn command<S: Stream>(&mut self, link: &mut Link<S>, command: Command) {
         let now = self.clock.now();
         match command {
-            Command::Ask(wanted) => {
+            Command::Request(spec) => {
                 self.asked = now;
                 if self.held.is_empty() && self.has_room(link) {
-                    self.ask(link, *wanted);
+                    self.send_request(link, *spec);
                 } else {
-                    self.held.push_back(&mut self.asks, wanted);
+                    self.held.push_back(&mut self.requests, spec);
                 }
             }
-            Command::LetGo(number) => match self.asks.find(number) {
-                Some((_, ask)) if link.stack.let_go(now, ask) => {}
+            Command::EndUnanswered(number) => match self.requests.find(number) {
+                Some((_, id)) if link.stack.let_go(now, id) => {}
                 Some(place) => self.cancel(link, place),
-                None => self.held.remove(&mut self.asks, number),
+                None => self.held.remove(&mut self.requests, number),
             },
             // Over a connection nothing is forgotten without a word: its end says the same.
-            Command::Cancel(number) | Command::Forget(number) => match self.asks.find(number) {
+            Command::Cancel(number) | Command::Forget(number) => match self.requests.find(number) {
                 Some(place) => self.cancel(link, place),
-                None => self.held.remove(&mut self.asks, number),
+                None => self.held.remove(&mut self.requests, number),
             },
             Command::Ping(.., reply) => match link.stack.ping(now, false) {
                 Ok(()) => self.pings.push_back((tokio::time::Instant::now(), reply)),
@@ -239,10 +240,10 @@ impl Asking {
 
     /// Hands the stack the request that has waited longest, if there is room for it. False if there is none.
     pub(super) fn launch<S: Stream>(&mut self, link: &mut Link<S>) -> bool {
-        let next = if self.has_room(link) { self.held.pop_front(&mut self.asks) } else { None };
+        let next = if self.has_room(link) { self.held.pop_front(&mut self.requests) } else { None };
         let is_any = next.is_some();
-        if let Some(wanted) = next {
-            self.ask(link, *wanted);
+        if let Some(spec) = next {
+            self.send_request(link, *spec);
         }
         is_any
     }
@@ -251,22 +252,22 @@ impl Asking {
         self.open < self.window && link.takes_more()
     }
 
-    fn ask<S: Stream>(&mut self, link: &mut Link<S>, wanted: Wanted) {
+    fn send_request<S: Stream>(&mut self, link: &mut Link<S>, spec: RequestSpec) {
         let (now, peer) = (self.clock.now(), self.whom.peer);
-        if wanted.identity.is_some() && wanted.identity != self.whom.identity {
-            return wanted.reply.end(Err(Error::insecure(peer, ANOTHER)));
+        if spec.identity.is_some() && spec.identity != self.whom.identity {
+            return spec.reply.end(Err(Error::insecure(peer, ANOTHER)));
         }
-        let asked = wanted.options.lend(|options| link.stack.request(now, (), &wanted.ask(options)));
-        match asked {
+        let sent = spec.options.lend(|options| link.stack.request(now, (), &spec.to_request(options)));
+        match sent {
             Ok(id) => {
                 self.stats.sent += 1;
                 self.open += 1;
-                wanted.reply.asked_of(self.whom.identity.as_ref());
-                self.asks.add(0, id, wanted.number, (peer, Address::of(peer)), wanted.reply, now);
+                spec.reply.asked_of(self.whom.identity.as_ref());
+                self.requests.add(0, id, spec.number, (peer, Address::of(peer)), spec.reply, now);
             }
             // Asked in the moment in which it was released.
-            Err(Refused::Connection(StreamRefused::Releasing)) => wanted.reply.end(Err(self.unsent(&self.released()))),
-            Err(error) => wanted.reply.end(Err(Error::not_sent(error))),
+            Err(Refused::Connection(StreamRefused::Releasing)) => spec.reply.end(Err(self.unsent(&self.released()))),
+            Err(error) => spec.reply.end(Err(Error::not_sent(error))),
         }
     }
 
@@ -327,20 +328,20 @@ impl Asking {
 
     fn cancel<S: Stream>(&mut self, link: &mut Link<S>, place: (usize, ClientRequestId)) {
         link.stack.cancel(self.clock.now(), place.1);
-        self.asks.drop_silently(place);
+        self.requests.drop_silently(place);
     }
 
     /// Nothing that was asked is wanted any more.
     pub(super) fn cancel_all<S: Stream>(&mut self, link: &mut Link<S>) {
         self.end_held(&Error::Closed);
-        for place in self.asks.all() {
+        for place in self.requests.all() {
             self.cancel(link, place);
         }
     }
 
     fn end_held(&mut self, why: &Error) {
-        while let Some(wanted) = self.held.pop_front(&mut self.asks) {
-            wanted.reply.end(Err(why.clone()));
+        while let Some(spec) = self.held.pop_front(&mut self.requests) {
+            spec.reply.end(Err(why.clone()));
         }
     }
 
@@ -348,7 +349,7 @@ impl Asking {
     pub(super) fn heard<'h>(&mut self, heard: Heard<'h>, heard_at: Option<Instant>) -> Option<Heard<'h>> {
         let peer = self.whom.peer;
         match heard {
-            Heard::Event(Event::Answer { request: ask, message, body, goes_on, .. }) => {
+            Heard::Event(Event::Answer { request: id, message, body, goes_on, .. }) => {
                 self.stats.received += 1;
                 let report = ExchangeReport { peer, copies: 1, round_trip: None, grade: None };
                 let mut options = options(&message);
@@ -359,14 +360,14 @@ impl Asking {
                 }
                 let response = Response::received(message.code, options, body.into_owned().into(), report);
                 self.stats.answered += u64::from(!goes_on);
-                self.asks.answered(place(ask), response, goes_on);
+                self.requests.answered(place(id), response, goes_on);
                 None
             }
-            Heard::Event(Event::Unanswered { request: ask, .. }) => {
-                self.unwritten.push(ask);
+            Heard::Event(Event::Unanswered { request: id, .. }) => {
+                self.unwritten.push(id);
                 None
             }
-            Heard::Event(Event::Failed { request: ask, why, copies, .. }) => {
+            Heard::Event(Event::Failed { request: id, why, copies, .. }) => {
                 self.stats.failed += 1;
                 let is_released = matches!(why, RequestFailure::Connection(StreamRefused::Releasing));
                 // Of a connection that ends it is known only then why: what is left ends with it.
@@ -376,7 +377,7 @@ impl Asking {
                         true => self.released(),
                         false => failure(peer, why, copies, Duration::ZERO),
                     };
-                    self.asks.end(place(ask), Err(ended));
+                    self.requests.end(place(id), Err(ended));
                 }
                 None
             }
@@ -417,9 +418,9 @@ impl Asking {
     pub(super) fn settle<S: Stream>(&mut self, link: &Link<S>) {
         // What wants no response is over once the stream has taken it.
         if link.is_written() {
-            self.unwritten.drain(..).for_each(|ask| self.asks.end(place(ask), Ok(Outcome::Sent)));
+            self.unwritten.drain(..).for_each(|id| self.requests.end(place(id), Ok(Outcome::Sent)));
         }
-        self.open = self.open.saturating_sub(self.asks.ended.drain(..).len());
+        self.open = self.open.saturating_sub(self.requests.ended.drain(..).len());
         self.tell_rooms(&link.stack, None);
     }
 
@@ -440,8 +441,8 @@ impl Asking {
     /// The connection has ended, and with it all that was asked in it.
     pub(super) fn end<S: Stream>(&mut self, link: &Link<S>, lost: &Error) {
         self.end_held(&self.unsent(lost));
-        for place in self.asks.all() {
-            self.asks.end(place, Err(lost.clone()));
+        for place in self.requests.all() {
+            self.requests.end(place, Err(lost.clone()));
         }
         for (_, reply) in self.pings.drain(..) {
             let _ = reply.send(Err(lost.clone()));

@@ -127,7 +127,7 @@ mod tests {
     use super::{super::asking::PATIENCE, *};
     use crate::{
         Error, Transport,
-        client::{Outcome, Reply, Wanted, asked_for_trial},
+        client::{Outcome, Reply, RequestSpec, request_for_test},
     };
 
     /// A request over a stream whose other end does as `peer` says, in paused time: how it ends, and after how long.
@@ -136,7 +136,7 @@ mod tests {
         let (commands, orders) = mpsc::unbounded_channel();
         let (reply, answer) = oneshot::channel();
         let to = "192.0.2.1:5683".parse().unwrap();
-        commands.send(Command::Ask(Box::new(asked_for_trial(to, Reply::Once(reply))))).unwrap();
+        commands.send(Command::Request(Box::new(request_for_test(to, Reply::Once(reply))))).unwrap();
         let started = tokio::time::Instant::now();
         let outcome = async {
             let outcome = answer.await.unwrap();
@@ -211,15 +211,15 @@ mod tests {
         let outcome = async {
             // It is answered by nobody, and keeps the connection open.
             let (first, _waits) = oneshot::channel();
-            let first = Wanted { number: 2, ..asked_for_trial(to, Reply::Once(first)) };
-            commands.send(Command::Ask(Box::new(first))).unwrap();
+            let first = RequestSpec { number: 2, ..request_for_test(to, Reply::Once(first)) };
+            commands.send(Command::Request(Box::new(first))).unwrap();
             while far.read_u8().await.unwrap() != u8::from(millpond_coap::message::Code::GET) {}
             far.write_all(&[0, 0xe1, 0x20, 0xe4, 0x41, hold_off]).await.unwrap();
             while !is_released.load(std::sync::atomic::Ordering::Relaxed) {
                 tokio::task::yield_now().await;
             }
             let (reply, answer) = oneshot::channel();
-            commands.send(Command::Ask(Box::new(asked_for_trial(to, Reply::Once(reply))))).unwrap();
+            commands.send(Command::Request(Box::new(request_for_test(to, Reply::Once(reply))))).unwrap();
             answer.await.unwrap().unwrap_err()
         };
         tokio::select! {

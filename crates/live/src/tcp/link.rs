@@ -175,7 +175,7 @@ impl<S: Stream> Link<S> {
         Ok(has_written)
     }
 
-    /// Asks the stack for all its output, unless the stream has not taken what came before: notifications wait inside,
+    /// PendingRequests the stack for all its output, unless the stream has not taken what came before: notifications wait inside,
     /// and of each observer the newest only. Stops at what `hear` gives something for, so that what is done about it comes
     /// before what is read next: requests whose answers have no room stay unread.
     pub(crate) fn drain<T>(&mut self, now: Instant, mut hear: impl FnMut(Heard<'_>) -> Option<T>) -> Option<T> {

@@ -208,7 +208,7 @@ impl Port {
                         let _ = done.send(());
                     }
                     // A client finds the connection in which it asks by itself.
-                    Some(Order::Ask(_)) => {}
+                    Some(Order::Requests(_)) => {}
                     Some(Order::Shutdown) => {
                         drop(source);
                         telling.send_modify(|tidings| tidings.is_ending = true);

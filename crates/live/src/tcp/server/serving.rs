@@ -285,7 +285,7 @@ impl<S: Stream> Serving<S> {
             }
             Some(order) => {
                 // Whom the application asks it knows.
-                if matches!(order, Command::Ask(_)) && self.stage == Stage::Settled {
+                if matches!(order, Command::Request(_)) && self.stage == Stage::Settled {
                     self.stage = Stage::Asked;
                     self.seat.has_asked();
                 }

@@ -17,7 +17,7 @@ use millpond_control::Instant;
 use rustc_hash::FxHasher;
 use tokio::sync::oneshot;
 
-use super::{Outcome, Reply, RequestNumber, Wanted};
+use super::{Outcome, Reply, RequestNumber, RequestSpec};
 use crate::{
     Error, ExchangeReport, Grade, NotSent, Options, Response, Why,
     clock::duration,
@@ -68,14 +68,14 @@ pub(crate) struct Ping {
 #[derive(Debug)]
 enum Known {
     /// It waits for room at its stack.
-    Held(Box<Wanted>),
+    Held(Box<RequestSpec>),
     /// The stack has it.
     UnderWay(usize, ClientRequestId),
 }
 
 /// All requests, by number; those under way also by what they are at their stacks.
 #[derive(Debug, Default)]
-pub(crate) struct Asks {
+pub(crate) struct PendingRequests {
     pending: Quick<(usize, ClientRequestId), Pending>,
     numbers: Quick<RequestNumber, Known>,
     pub(crate) pings: Vec<Ping>,
@@ -89,52 +89,52 @@ pub(crate) struct Asks {
     pub(crate) ended: Vec<SocketAddr>,
 }
 
-impl Asks {
+impl PendingRequests {
     pub(crate) fn add(
         &mut self,
         lane: usize,
-        ask: ClientRequestId,
+        id: ClientRequestId,
         number: RequestNumber,
         (peer, to): (SocketAddr, Address),
         reply: Reply,
         started: Instant,
     ) {
-        self.numbers.insert(number, Known::UnderWay(lane, ask));
+        self.numbers.insert(number, Known::UnderWay(lane, id));
         let pending = Pending { number, peer, to, reply, started, observing: None, is_acknowledged: false };
-        self.pending.insert((lane, ask), pending);
+        self.pending.insert((lane, id), pending);
     }
 
     /// A request that waits for room, by whom it is for.
     pub(crate) fn peer_of_held(&self, number: RequestNumber) -> Option<SocketAddr> {
-        self.held(number).map(|wanted| wanted.peer)
+        self.held(number).map(|spec| spec.peer)
     }
 
     /// Where the stack knows a request.
     pub(crate) fn find(&self, number: RequestNumber) -> Option<(usize, ClientRequestId)> {
         match self.numbers.get(&number) {
-            Some(Known::UnderWay(lane, ask)) => Some((*lane, *ask)),
+            Some(Known::UnderWay(lane, id)) => Some((*lane, *id)),
             _ => None,
         }
     }
 
     /// A request waits for room at its stack.
-    fn hold(&mut self, wanted: Box<Wanted>) {
-        self.numbers.insert(wanted.number, Known::Held(wanted));
+    fn hold(&mut self, spec: Box<RequestSpec>) {
+        self.numbers.insert(spec.number, Known::Held(spec));
     }
 
     /// A request that waits.
-    fn held(&self, number: RequestNumber) -> Option<&Wanted> {
+    fn held(&self, number: RequestNumber) -> Option<&RequestSpec> {
         match self.numbers.get(&number) {
-            Some(Known::Held(wanted)) => Some(wanted),
+            Some(Known::Held(spec)) => Some(spec),
             _ => None,
         }
     }
 
     /// Takes out a request that waits.
-    fn take_held(&mut self, number: RequestNumber) -> Option<Box<Wanted>> {
+    fn take_held(&mut self, number: RequestNumber) -> Option<Box<RequestSpec>> {
         self.held(number)?;
         match self.numbers.remove(&number) {
-            Some(Known::Held(wanted)) => Some(wanted),
+            Some(Known::Held(spec)) => Some(spec),
             _ => None,
         }
     }
@@ -183,7 +183,7 @@ impl Asks {
             self.pending.iter().filter(|(place, it)| is_of_it(place, it)).map(|(place, _)| *place).collect();
         of_it.iter().for_each(|place| self.end(*place, Err(error.clone())));
         self.end_pings(|ping| ping.lane == lane && ping.to == session, error);
-        of_it.into_iter().map(|(_, ask)| ask).collect()
+        of_it.into_iter().map(|(_, id)| id).collect()
     }
 
     /// Who waits for these signs of life waits for nothing. Their exchanges give up by themselves.
@@ -244,7 +244,7 @@ impl Asks {
     /// The stack of a socket told something of requests.
     pub(crate) fn event(&mut self, lane: usize, now: Instant, event: Event<'_, Address>) {
         match event {
-            Event::Answer { request: ask, from, message, body, goes_on, sample, copies } => {
+            Event::Answer { request: id, from, message, body, goes_on, sample, copies } => {
                 let report = ExchangeReport {
                     peer: from.peer(),
                     copies,
@@ -253,14 +253,14 @@ impl Asks {
                 };
                 let response =
                     Response::received(message.code, options(&message), Bytes::copy_from_slice(&body), report);
-                self.answered((lane, ask), response, goes_on);
+                self.answered((lane, id), response, goes_on);
             }
-            Event::Unanswered { request: ask, is_acknowledged, .. } => {
+            Event::Unanswered { request: id, is_acknowledged, .. } => {
                 let outcome = if is_acknowledged { Outcome::Acknowledged } else { Outcome::Sent };
-                self.end((lane, ask), Ok(outcome));
+                self.end((lane, id), Ok(outcome));
             }
-            Event::Failed { request: ask, to, why, copies } => {
-                let place = (lane, ask);
+            Event::Failed { request: id, to, why, copies } => {
+                let place = (lane, id);
                 let started = self.pending.get(&place).map_or(now, |pending| pending.started);
                 self.end(place, Err(failure(to.peer(), why, copies, since(started, now))));
             }
@@ -322,24 +322,24 @@ pub(crate) struct Queue {
 }
 
 impl Queue {
-    pub(crate) fn push_back(&mut self, all: &mut Asks, wanted: Box<Wanted>) {
-        self.numbers.push_back(wanted.number);
+    pub(crate) fn push_back(&mut self, all: &mut PendingRequests, spec: Box<RequestSpec>) {
+        self.numbers.push_back(spec.number);
         self.len += 1;
-        all.hold(wanted);
+        all.hold(spec);
     }
 
-    pub(crate) fn pop_front(&mut self, all: &mut Asks) -> Option<Box<Wanted>> {
+    pub(crate) fn pop_front(&mut self, all: &mut PendingRequests) -> Option<Box<RequestSpec>> {
         while let Some(number) = self.numbers.pop_front() {
-            if let Some(wanted) = all.take_held(number) {
+            if let Some(spec) = all.take_held(number) {
                 self.len -= 1;
-                return Some(wanted);
+                return Some(spec);
             }
         }
         None
     }
 
     /// Takes one out that is no longer wanted, if it is here.
-    pub(crate) fn remove(&mut self, all: &mut Asks, number: RequestNumber) {
+    pub(crate) fn remove(&mut self, all: &mut PendingRequests, number: RequestNumber) {
         if all.take_held(number).is_none() {
             return;
         }
@@ -350,7 +350,7 @@ impl Queue {
         }
     }
 
-    pub(crate) fn front<'r>(&self, all: &'r Asks) -> Option<&'r Wanted> {
+    pub(crate) fn front<'r>(&self, all: &'r PendingRequests) -> Option<&'r RequestSpec> {
         self.numbers.iter().find_map(|number| all.held(*number))
     }
 
