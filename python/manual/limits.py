@@ -15,7 +15,7 @@ _SERVER = "live/src/server/builder.rs"
 _KNOWN = "live/src/server/reachability.rs"
 _STREAMS = "live/src/server/desk/streams.rs"
 _SERVED = "live/src/server/metrics.rs"
-_PORTS = "live/src/socket/ports.rs"
+_PORTS = "live/src/socket/socket_factory.rs"
 _TCP = "live/src/tcp/server/serving.rs"
 
 #: Under which name pages refer to each, the file that sets it, and what it is called there.

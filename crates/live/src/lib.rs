@@ -7,13 +7,12 @@
 //!
 //! # Words
 //!
-//! Those of RFC 7252, 7641 and 7959 mean what they mean there: peer, exchange, token, block, observation. Words of `millpond-coap`: host, ask,
-//! path, unvalidated peer. Beside them:
+//! Those of RFC 7252, 7641 and 7959 mean what they mean there: peer, exchange, token, block, observation. Words of `millpond-coap`: stack, path,
+//! unvalidated peer. Beside them:
 //!
 //! | word | is |
 //! |---|---|
-//! | port | a UDP socket with batches of datagrams; an inbox and an outbox are those |
-//! | lane | a port with its stack, and with sessions if it is one of DTLS |
+//! | inbox, outbox | batches of datagrams that a UDP socket received, or is to send |
 //! | desk | what becomes of requests: routes, handlers, answers |
 //! | place | what a handler takes that waits; admission gives it |
 //! | proof | a client has shown that it is where it says (Echo, RFC 9175) |

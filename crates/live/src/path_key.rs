@@ -88,7 +88,7 @@ impl PathKey {
         }
     }
 
-    /// Whether the lanes are to tell their endpoints of identities.
+    /// Whether the sockets are to tell their endpoints of identities.
     pub(crate) const fn is_by_identity(&self) -> bool {
         self.by_identity
     }

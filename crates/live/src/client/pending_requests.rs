@@ -55,7 +55,7 @@ pub(crate) struct EarlyPing {
 /// Somebody waits for a sign of life.
 #[derive(Debug)]
 pub(crate) struct Ping {
-    pub(crate) lane: usize,
+    pub(crate) socket: usize,
     pub(crate) exchange: ExchangeId,
     pub(crate) peer: SocketAddr,
     /// The peer as the stack knows it.
@@ -92,16 +92,16 @@ pub(crate) struct PendingRequests {
 impl PendingRequests {
     pub(crate) fn add(
         &mut self,
-        lane: usize,
+        socket: usize,
         id: ClientRequestId,
         number: RequestNumber,
         (peer, to): (SocketAddr, Address),
         reply: Reply,
         started: Instant,
     ) {
-        self.numbers.insert(number, Known::UnderWay(lane, id));
+        self.numbers.insert(number, Known::UnderWay(socket, id));
         let pending = Pending { number, peer, to, reply, started, observing: None, is_acknowledged: false };
-        self.pending.insert((lane, id), pending);
+        self.pending.insert((socket, id), pending);
     }
 
     /// A request that waits for room, by whom it is for.
@@ -112,7 +112,7 @@ impl PendingRequests {
     /// Where the stack knows a request.
     pub(crate) fn find(&self, number: RequestNumber) -> Option<(usize, ClientRequestId)> {
         match self.numbers.get(&number) {
-            Some(Known::UnderWay(lane, id)) => Some((*lane, *id)),
+            Some(Known::UnderWay(socket, id)) => Some((*socket, *id)),
             _ => None,
         }
     }
@@ -176,13 +176,13 @@ impl PendingRequests {
         self.pending.iter().filter(|(_, pending)| is_meant(pending)).map(|(place, _)| *place).collect()
     }
 
-    /// A session over a lane is over, and with it what was asked in it. Returns what the stack is to forget.
-    pub(crate) fn end_session(&mut self, lane: usize, session: Address, error: &Error) -> Vec<ClientRequestId> {
-        let is_of_it = |place: &(usize, ClientRequestId), pending: &Pending| place.0 == lane && pending.to == session;
+    /// A session over a socket is over, and with it what was asked in it. Returns what the stack is to forget.
+    pub(crate) fn end_session(&mut self, socket: usize, session: Address, error: &Error) -> Vec<ClientRequestId> {
+        let is_of_it = |place: &(usize, ClientRequestId), pending: &Pending| place.0 == socket && pending.to == session;
         let of_it: Vec<_> =
             self.pending.iter().filter(|(place, it)| is_of_it(place, it)).map(|(place, _)| *place).collect();
         of_it.iter().for_each(|place| self.end(*place, Err(error.clone())));
-        self.end_pings(|ping| ping.lane == lane && ping.to == session, error);
+        self.end_pings(|ping| ping.socket == socket && ping.to == session, error);
         of_it.into_iter().map(|(_, id)| id).collect()
     }
 
@@ -242,7 +242,7 @@ impl PendingRequests {
     }
 
     /// The stack of a socket told something of requests.
-    pub(crate) fn event(&mut self, lane: usize, now: Instant, event: Event<'_, Address>) {
+    pub(crate) fn event(&mut self, socket: usize, now: Instant, event: Event<'_, Address>) {
         match event {
             Event::Answer { request: id, from, message, body, goes_on, sample, copies } => {
                 let report = ExchangeReport {
@@ -253,14 +253,14 @@ impl PendingRequests {
                 };
                 let response =
                     Response::received(message.code, options(&message), Bytes::copy_from_slice(&body), report);
-                self.answered((lane, id), response, goes_on);
+                self.answered((socket, id), response, goes_on);
             }
             Event::Unanswered { request: id, is_acknowledged, .. } => {
                 let outcome = if is_acknowledged { Outcome::Acknowledged } else { Outcome::Sent };
-                self.end((lane, id), Ok(outcome));
+                self.end((socket, id), Ok(outcome));
             }
             Event::Failed { request: id, to, why, copies } => {
-                let place = (lane, id);
+                let place = (socket, id);
                 let started = self.pending.get(&place).map_or(now, |pending| pending.started);
                 self.end(place, Err(failure(to.peer(), why, copies, since(started, now))));
             }
@@ -268,20 +268,20 @@ impl PendingRequests {
                 let report = ExchangeReport { peer: from.peer(), copies: 1, round_trip: None, grade: None };
                 let body = Bytes::copy_from_slice(&body);
                 let response = Response::received(message.code, options(&message), body, report);
-                self.gatherings.tell(lane, group, Ok(response));
+                self.gatherings.tell(socket, group, Ok(response));
             }
             Event::GroupAnswerLost { group, from, why } => {
                 let lost = Error::transfer(from.peer(), Why::said_by(why));
-                self.gatherings.tell(lane, group, Err(lost));
+                self.gatherings.tell(socket, group, Err(lost));
             }
-            Event::GroupOver { group } => self.gatherings.end(lane, group),
+            Event::GroupOver { group } => self.gatherings.end(socket, group),
             // A client has no resources; its stack answers nothing by itself.
             _ => {}
         }
     }
 
     /// It told something of a single exchange.
-    pub(crate) fn trace(&mut self, lane: usize, now: Instant, event: &Below<'_, Address>) {
+    pub(crate) fn trace(&mut self, socket: usize, now: Instant, event: &Below<'_, Address>) {
         if self.pings.is_empty() {
             return;
         }
@@ -290,7 +290,7 @@ impl PendingRequests {
             Below::Failed { exchange, to, why, copies } => (*exchange, *to, Err((*why, *copies))),
             _ => return,
         };
-        let is_it = |ping: &Ping| ping.lane == lane && ping.exchange == exchange;
+        let is_it = |ping: &Ping| ping.socket == socket && ping.exchange == exchange;
         let Some(place) = self.pings.iter().position(is_it) else { return };
         let ping = self.pings.swap_remove(place);
         let after = since(ping.started, now);

@@ -15,13 +15,13 @@ type Quick<K, V> = HashMap<K, V, BuildHasherDefault<FxHasher>>;
 /// What is under way to one peer.
 #[derive(Debug, Default)]
 pub(crate) struct Route {
-    /// The lane that it is asked from now.
-    pub(crate) lane: usize,
+    /// The socket that it is asked from now.
+    pub(crate) socket: usize,
     /// Requests that the host was handed; observations that have begun are none.
     pub(crate) open: usize,
     /// Requests for which there is no room.
     pub(crate) held: Queue,
-    /// The lane has next to no message IDs left: what is held goes on from another one.
+    /// The socket has next to no message IDs left: what is held goes on from another one.
     pub(crate) is_moving: bool,
 }
 
@@ -38,7 +38,7 @@ impl Routes {
 
     /// The route of a peer; one that was not asked lately is asked from `home`.
     pub(crate) fn of(&mut self, peer: SocketAddr, home: usize) -> &mut Route {
-        self.routes.entry(peer).or_insert_with(|| Route { lane: home, ..Route::default() })
+        self.routes.entry(peer).or_insert_with(|| Route { socket: home, ..Route::default() })
     }
 
     /// Requests that are held back for a peer.
@@ -80,18 +80,18 @@ impl Routes {
         self.routes.is_empty()
     }
 
-    /// Whether a peer is being asked, or will be, from a lane.
-    pub(crate) fn is_used(&self, lane: usize) -> bool {
+    /// Whether a peer is being asked, or will be, from a socket.
+    pub(crate) fn is_used(&self, socket: usize) -> bool {
         let is_used =
-            |route: &Route| route.lane == lane && (route.open > 0 || !route.held.is_empty() || route.is_moving);
+            |route: &Route| route.socket == socket && (route.open > 0 || !route.held.is_empty() || route.is_moving);
         self.routes.values().any(is_used)
     }
 
-    /// Forgets the routes from a lane that is not used. Returns to whom they led.
-    pub(crate) fn leave(&mut self, lane: usize) -> Vec<SocketAddr> {
+    /// Forgets the routes from a socket that is not used. Returns to whom they led.
+    pub(crate) fn leave(&mut self, socket: usize) -> Vec<SocketAddr> {
         let mut left: Vec<SocketAddr> = Vec::new();
         self.routes.retain(|peer, route| {
-            let leaves = route.lane == lane;
+            let leaves = route.socket == socket;
             if leaves {
                 left.push(*peer);
             }
@@ -103,7 +103,7 @@ impl Routes {
     /// Forgets a route that says nothing any more.
     pub(crate) fn settle(&mut self, peer: SocketAddr, is_home: impl FnOnce(usize) -> bool) {
         let is_over = |route: &Route| route.open == 0 && route.held.is_empty() && !route.is_moving;
-        if self.routes.get(&peer).is_some_and(|route| is_over(route) && is_home(route.lane)) {
+        if self.routes.get(&peer).is_some_and(|route| is_over(route) && is_home(route.socket)) {
             self.routes.remove(&peer);
         }
     }

@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use crate::{
     Error,
-    udp::{Interface, Port},
+    udp::{BoundSocket, Interface},
 };
 
 /// A group that is to be joined.
@@ -30,13 +30,13 @@ pub(crate) struct Joined {
 ///
 /// # Errors
 /// A group that was asked for by name and cannot be joined.
-pub(crate) fn join_all(groups: &[Membership], ports: &[&Port]) -> Result<Joined, Error> {
-    for port in ports {
-        port.take_own_groups_only();
+pub(crate) fn join_all(groups: &[Membership], sockets: &[&BoundSocket]) -> Result<Joined, Error> {
+    for socket in sockets {
+        socket.take_own_groups_only();
     }
     let Joined { at: mut joined, mut missed } = Joined::default();
     for Membership { group, interface, must_be } in groups {
-        match join(*group, interface.as_ref(), ports) {
+        match join(*group, interface.as_ref(), sockets) {
             Ok(at) if joined.contains(&at) => {}
             Ok(at) => joined.push(at),
             Err(error) if *must_be => return Err(error),
@@ -46,16 +46,17 @@ pub(crate) fn join_all(groups: &[Membership], ports: &[&Port]) -> Result<Joined,
     Ok(Joined { at: joined, missed })
 }
 
-fn join(group: IpAddr, interface: Option<&Interface>, ports: &[&Port]) -> Result<SocketAddr, Error> {
+fn join(group: IpAddr, interface: Option<&Interface>, sockets: &[&BoundSocket]) -> Result<SocketAddr, Error> {
     let refused = |reason: String| Err(Error::Setting { name: "join", reason });
     if !group.is_multicast() {
         return refused(format!("{group} is no group; one begins with 224 to 239, or with ff"));
     }
-    let takes = |port: &&&Port| port.local().is_ipv4() == group.is_ipv4() && port.local().ip().is_unspecified();
-    let Some(port) = ports.iter().find(takes) else {
+    let takes =
+        |socket: &&&BoundSocket| socket.local().is_ipv4() == group.is_ipv4() && socket.local().ip().is_unspecified();
+    let Some(socket) = sockets.iter().find(takes) else {
         let all = if group.is_ipv4() { "0.0.0.0" } else { "::" };
         return refused(format!("{group} reaches only who listens on all addresses; listen on {all}"));
     };
-    port.join(group, interface)?;
-    Ok(SocketAddr::new(group, port.local().port()))
+    socket.join(group, interface)?;
+    Ok(SocketAddr::new(group, socket.local().port()))
 }

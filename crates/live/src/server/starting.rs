@@ -30,9 +30,9 @@ use crate::{
     dtls::{ClientKeys, Keys, ServerKeys, Sessions},
     secrets,
     security::{ClientSecurity, Other, ServerSecurity},
-    socket::{DatagramStack, Lane, Order, Serving, SocketTask, keep_running},
+    socket::{DatagramStack, Order, Serving, SocketStack, SocketTask, keep_running},
     transfer,
-    udp::{Address, Port, Role},
+    udp::{Address, BoundSocket, Role},
 };
 
 /// Bytes of answers that handlers have made and that have not been taken over; more if bodies may be longer than a
@@ -161,7 +161,7 @@ impl ServerBuilder {
     ) -> Result<(), Error> {
         let pattern = self.stack()?;
         let mut node = 0;
-        let mut ports = Vec::new();
+        let mut sockets = Vec::new();
         let plain = self.udp.iter().map(|address| (None, address));
         let awaits = self.dtls.iter().map(|address| (Some(Other::Client), address));
         let begins = self.dtls_clients.iter().map(|address| (Some(Other::Server), address));
@@ -170,24 +170,25 @@ impl ServerBuilder {
             let role = if self.workers > 1 { Role::Worker } else { Role::Server };
             let mut address = *address;
             for _ in 0..self.workers {
-                let port = match bound.udp(address) {
-                    Some(socket) => Port::bound(socket, address, role)?,
-                    None => Port::bind(address, role)?,
+                let socket = match bound.udp(address) {
+                    Some(socket) => BoundSocket::bound(socket, address, role)?,
+                    None => BoundSocket::bind(address, role)?,
                 };
-                if address != port.local() || !server.addresses.contains(&(transport, address)) {
-                    address = port.local();
+                if address != socket.local() || !server.addresses.contains(&(transport, address)) {
+                    address = socket.local();
                     server.addresses.push((transport, address));
                 }
                 // Each worker has keys of its own: who named which identity is kept in them.
-                ports.push((port, other, keys(other, &self.security, &self.client_security)?));
+                sockets.push((socket, other, keys(other, &self.security, &self.client_security)?));
             }
         }
-        let plain: Vec<&Port> = ports.iter().filter(|(_, other, _)| other.is_none()).map(|(port, ..)| port).collect();
+        let plain: Vec<&BoundSocket> =
+            sockets.iter().filter(|(_, other, _)| other.is_none()).map(|(socket, ..)| socket).collect();
         Joined { at: server.groups, missed: server.missed_groups } = join_all(&self.groups, &plain)?;
-        let sockets = u32::try_from(ports.len()).unwrap_or(u32::MAX);
-        for (port, other, first_keys) in ports {
+        let count = u32::try_from(sockets.len()).unwrap_or(u32::MAX);
+        for (socket, other, first_keys) in sockets {
             let (orders, ordered) = mpsc::unbounded_channel::<Order>();
-            let (port, client_security) = (Arc::new(port), self.client_security.clone());
+            let (socket, client_security) = (Arc::new(socket), self.client_security.clone());
             let (router, admission) = (Arc::clone(router), Arc::clone(&server.running.admission));
             let policing = Arc::clone(&server.running.policing);
             let (limits, rule, security) = (self.limits()?, self.rule, Arc::clone(&server.running.security));
@@ -216,12 +217,12 @@ impl ServerBuilder {
                 if is_plain {
                     stack.validate_by(validation);
                 }
-                let mut lane = Lane::new(0, Arc::clone(&port), stack, sessions);
-                lane.vet_complaints();
-                lane.shares_by_identity = is_by_identity;
-                number = number.wrapping_add(sockets);
+                let mut socket = SocketStack::new(0, Arc::clone(&socket), stack, sessions);
+                socket.vet_complaints();
+                socket.shares_by_identity = is_by_identity;
+                number = number.wrapping_add(count);
                 let serving = Serving::new(desk, told);
-                Ok(SocketTask::of_server(Arc::clone(&settings), clock, lane, serving, unasked.clone()))
+                Ok(SocketTask::of_server(Arc::clone(&settings), clock, socket, serving, unasked.clone()))
             };
             let first = make(first_keys)?;
             let another = move || {

@@ -17,7 +17,7 @@ use crate::{
 #[derive(Debug)]
 struct Gathering {
     number: RequestNumber,
-    lane: usize,
+    socket: usize,
     id: GroupId,
     group: SocketAddr,
     answers: GroupSender,
@@ -31,8 +31,8 @@ pub(crate) struct Gatherings {
 
 impl Gatherings {
     /// A member has answered, or its answer could not be fetched.
-    pub(crate) fn tell(&self, lane: usize, id: GroupId, answer: Result<Response, Error>) {
-        if let Some(gathering) = self.all.iter().find(|gathering| gathering.lane == lane && gathering.id == id) {
+    pub(crate) fn tell(&self, socket: usize, id: GroupId, answer: Result<Response, Error>) {
+        if let Some(gathering) = self.all.iter().find(|gathering| gathering.socket == socket && gathering.id == id) {
             gathering.answers.send(answer);
         }
     }
@@ -43,8 +43,8 @@ impl Gatherings {
     }
 
     /// All answers were told: the stream ends.
-    pub(crate) fn end(&mut self, lane: usize, id: GroupId) {
-        self.all.retain(|gathering| gathering.lane != lane || gathering.id != id);
+    pub(crate) fn end(&mut self, socket: usize, id: GroupId) {
+        self.all.retain(|gathering| gathering.socket != socket || gathering.id != id);
     }
 }
 
@@ -58,14 +58,14 @@ impl SocketTask {
     }
 
     fn request_group(&mut self, now: Instant, spec: GroupRequestSpec) -> Result<(), Error> {
-        if self.ports.is_none() {
+        if self.factory.is_none() {
             let reason = "a client on a server's socket asks no groups; use a client of its own";
             return Err(Error::refused(NotSent::Combination, reason));
         }
         let GroupRequestSpec { number, group, method, options, payload, block, longest, period, answers } = spec;
-        let at = self.lane_for(group)?;
-        if let Some(lane) = self.lanes.get(at) {
-            lane.port().send_to_groups(self.settings.multicast_interface.as_ref(), self.settings.multicast_hops)?;
+        let at = self.socket_for(group)?;
+        if let Some(socket) = self.sockets.get(at) {
+            socket.udp().send_to_groups(self.settings.multicast_interface.as_ref(), self.settings.multicast_hops)?;
         }
         let asked = options.lend(|options| {
             let ask = ClientRequest { body: &payload, early: block, longest, ..ClientRequest::new(method, options) };
@@ -73,7 +73,7 @@ impl SocketTask {
             self.on_stack(at, now, |stack| stack.request_group(now, Address::of(group), &ask, span(period)))
         });
         let id = asked.ok_or(Error::Closed)?.map_err(Error::not_sent)?;
-        self.events.requests.gatherings.all.push(Gathering { number, lane: at, id, group, answers });
+        self.events.requests.gatherings.all.push(Gathering { number, socket: at, id, group, answers });
         Ok(())
     }
 
@@ -81,14 +81,14 @@ impl SocketTask {
     pub(super) fn stop_gathering(&mut self, now: Instant, number: RequestNumber) {
         let all = &mut self.events.requests.gatherings.all;
         let Some(place) = all.iter().position(|gathering| gathering.number == number) else { return };
-        let Gathering { lane, id, .. } = all.swap_remove(place);
-        self.on_stack(lane, now, |stack| stack.forget_group(now, id));
+        let Gathering { socket, id, .. } = all.swap_remove(place);
+        self.on_stack(socket, now, |stack| stack.forget_group(now, id));
     }
 
     /// Everything is cancelled.
     pub(super) fn stop_all_gathering(&mut self, now: Instant) {
         while let Some(gathering) = self.events.requests.gatherings.all.pop() {
-            self.on_stack(gathering.lane, now, |stack| stack.forget_group(now, gathering.id));
+            self.on_stack(gathering.socket, now, |stack| stack.forget_group(now, gathering.id));
         }
     }
 
@@ -96,10 +96,10 @@ impl SocketTask {
     pub(super) fn group_is_out_of_reach(&mut self, now: Instant, group: SocketAddr, reason: &str) {
         let reached = |gathering: &Gathering| gathering.group != group;
         while let Some(place) = self.events.requests.gatherings.all.iter().position(|gathering| !reached(gathering)) {
-            let Gathering { lane, id, answers, .. } = self.events.requests.gatherings.all.swap_remove(place);
+            let Gathering { socket, id, answers, .. } = self.events.requests.gatherings.all.swap_remove(place);
             let reason = format!("{group} was not asked: {reason}; name the interface by which it is reached");
             answers.send(Err(Error::refused(NotSent::Destination, reason)));
-            self.on_stack(lane, now, |stack| stack.forget_group(now, id));
+            self.on_stack(socket, now, |stack| stack.forget_group(now, id));
         }
     }
 }

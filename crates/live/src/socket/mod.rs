@@ -2,13 +2,13 @@
 //! by itself. NATs let the answers to that through, and both are one peer to the other side.
 
 mod gathering;
-mod lane;
-mod ports;
 mod requests;
 #[cfg(feature = "server")]
 mod serving;
 #[cfg_attr(not(feature = "dtls"), allow(unreachable_code, reason = "there are none"))]
 mod sessions;
+mod socket_factory;
+mod socket_stack;
 
 use std::{collections::BTreeMap, future::Future, net::SocketAddr, pin::Pin, sync::Arc, task::Poll, time::Duration};
 
@@ -17,11 +17,11 @@ use millpond_control::Instant;
 use tokio::sync::{mpsc, oneshot};
 
 pub(crate) use gathering::Gatherings;
-pub(crate) use lane::{DatagramStack, Lane};
-use ports::Ports;
 #[cfg(feature = "server")]
 pub(crate) use serving::{GRACE, HANDLERS_GRACE, Order, Serving, keep_running};
 pub(crate) use sessions::ANOTHER;
+use socket_factory::SocketFactory;
+pub(crate) use socket_stack::{DatagramStack, SocketStack};
 
 use crate::{
     ControllerChoice, Error, Happened, Stats,
@@ -29,7 +29,7 @@ use crate::{
     clock::Clock,
     dtls::Keys,
     transfer::{ClientRequestId, Event},
-    udp::{Address, Inbox, PortError},
+    udp::{Address, Inbox, SocketError},
     watch::{Known, Watch},
 };
 
@@ -69,7 +69,7 @@ impl Inputs {
 pub(crate) struct SocketTask {
     settings: Arc<Settings>,
     clock: Clock,
-    pub(crate) lanes: Vec<Lane>,
+    pub(crate) sockets: Vec<SocketStack>,
     inbox: Inbox,
     watch: Watch,
     events: Events,
@@ -81,7 +81,7 @@ pub(crate) struct SocketTask {
     /// Peers with whom sessions are begun later.
     later: BTreeMap<SocketAddr, Later>,
     /// How further sockets are opened. A server has one alone.
-    ports: Option<Ports>,
+    factory: Option<SocketFactory>,
     /// Who answers what is asked here.
     #[cfg(feature = "server")]
     server: Option<Serving>,
@@ -132,27 +132,27 @@ impl SocketTask {
             // The port itself is that of requests without security.
             (bind, true) => settings.bind_dtls.or(bind.map(|local| SocketAddr::new(local.ip(), 0))),
         };
-        let ports = Ports::new(&settings, keys)?;
-        let mut task = Self::new(settings, Clock::start(), Some(ports));
+        let factory = SocketFactory::new(&settings, keys)?;
+        let mut task = Self::new(settings, Clock::start(), Some(factory));
         if let Some(local) = local {
             task.open(local)?;
         }
         Ok(task)
     }
 
-    fn new(settings: Arc<Settings>, clock: Clock, ports: Option<Ports>) -> Self {
+    fn new(settings: Arc<Settings>, clock: Clock, factory: Option<SocketFactory>) -> Self {
         Self {
             controllers: settings.controllers.clone(),
             watch: Watch::new(settings.hook.clone()),
             settings,
             clock,
-            lanes: Vec::new(),
+            sockets: Vec::new(),
             inbox: Inbox::new(),
             events: Events::default(),
             routes: Routes::default(),
             watched: Vec::new(),
             later: BTreeMap::new(),
-            ports,
+            factory,
             #[cfg(feature = "server")]
             server: None,
             end: None,
@@ -172,7 +172,8 @@ impl SocketTask {
                 (none, Some(at)) => *none = Some(Box::pin(tokio::time::sleep_until(at))),
                 (_, None) => {}
             }
-            let takes_commands = (self.end.is_none() || self.serves()) && !self.lanes.iter().any(Lane::is_full);
+            let takes_commands =
+                (self.end.is_none() || self.serves()) && !self.sockets.iter().any(SocketStack::is_full);
             std::future::poll_fn(|cx| {
                 let mut is_ready = false;
                 if let Some(asked) = from.commands.as_mut().filter(|_| takes_commands)
@@ -187,8 +188,8 @@ impl SocketTask {
                 {
                     is_ready |= self.poll_server(cx, from);
                 }
-                for lane in &mut self.lanes {
-                    is_ready |= lane.poll_ready(cx).is_ready();
+                for socket in &mut self.sockets {
+                    is_ready |= socket.poll_ready(cx).is_ready();
                 }
                 if next.is_some()
                     && let Some(sleep) = &mut sleep
@@ -205,7 +206,7 @@ impl SocketTask {
             if from.commands.is_none() && !self.serves() && self.end.is_none() {
                 self.end = Some(tokio::time::Instant::now() + CLIENT_GRACE);
             }
-            if !commands.is_empty() && self.lanes.iter().any(|lane| lane.sessions.is_some()) {
+            if !commands.is_empty() && self.sockets.iter().any(|socket| socket.sessions.is_some()) {
                 // Whose session was closed meanwhile is asked in another one.
                 self.turn();
             }
@@ -215,8 +216,8 @@ impl SocketTask {
             self.turn();
         }
         let now = self.clock.now();
-        for lane in &mut self.lanes {
-            lane.close_sessions(now, &mut self.watch);
+        for socket in &mut self.sockets {
+            socket.close_sessions(now, &mut self.watch);
         }
     }
 
@@ -234,7 +235,7 @@ impl SocketTask {
 
     /// When there is something to do at the latest.
     fn wakes(&self) -> Option<tokio::time::Instant> {
-        let wakes = self.lanes.iter().filter_map(|lane| lane.next).map(|at| self.clock.at(at));
+        let wakes = self.sockets.iter().filter_map(|socket| socket.next).map(|at| self.clock.at(at));
         let wakes = wakes.chain(self.end).chain(self.next_closing()).chain(self.next_later());
         #[cfg(feature = "server")]
         let wakes = wakes.chain(self.server.as_ref().and_then(Serving::gives_up_at));
@@ -242,8 +243,8 @@ impl SocketTask {
     }
 
     fn is_over(&self) -> bool {
-        let is_quiet = |lane: &Lane| lane.stack.endpoint().exchanges() == 0 && !lane.is_full();
-        let is_done = || self.lanes.iter().all(is_quiet);
+        let is_quiet = |socket: &SocketStack| socket.stack.endpoint().exchanges() == 0 && !socket.is_full();
+        let is_done = || self.sockets.iter().all(is_quiet);
         #[cfg(feature = "server")]
         let is_done = || is_done() && self.server.as_ref().is_none_or(|server| server.desk.running() == 0);
         self.end.is_some_and(|end| tokio::time::Instant::now() >= end || is_done())
@@ -254,19 +255,19 @@ impl SocketTask {
         let clock = self.clock;
         self.close_idle(clock.now());
         let mut complaints = Vec::new();
-        for lane in &mut self.lanes {
+        for socket in &mut self.sockets {
             let Self { inbox, watch, events, .. } = self;
-            lane.flush(clock.now(), watch);
-            lane.receive(|| clock.now(), inbox, watch, events, |error| complaints.push(error));
+            socket.flush(clock.now(), watch);
+            socket.receive(|| clock.now(), inbox, watch, events, |error| complaints.push(error));
             let now = clock.now();
-            if lane.next.is_some_and(|next| next <= now) {
-                lane.poll(now, watch, events);
+            if socket.next.is_some_and(|next| next <= now) {
+                socket.poll(now, watch, events);
             }
         }
         for complaint in complaints {
             self.complain(&complaint);
         }
-        for at in 0..self.lanes.len() {
+        for at in 0..self.sockets.len() {
             self.hear(at);
         }
         self.begin_later();
@@ -274,9 +275,9 @@ impl SocketTask {
         self.serve();
         self.settle();
         self.flush();
-        let lanes = &self.lanes;
+        let sockets = &self.sockets;
         self.watched.retain_mut(|((at, id), watched)| {
-            let progress = lanes.get(*at).and_then(|lane| lane.stack.progress(*id));
+            let progress = sockets.get(*at).and_then(|socket| socket.stack.progress(*id));
             progress.inspect(|progress| watched.tell((*progress).into())).is_some()
         });
     }
@@ -286,9 +287,9 @@ impl SocketTask {
         loop {
             let now = self.clock.now();
             let mut refused = Vec::new();
-            for lane in &mut self.lanes {
-                lane.flush(now, &mut self.watch);
-                refused.append(&mut lane.take_refused());
+            for socket in &mut self.sockets {
+                socket.flush(now, &mut self.watch);
+                refused.append(&mut socket.take_refused());
             }
             if refused.is_empty() {
                 return;
@@ -303,7 +304,7 @@ impl SocketTask {
 
     /// The network says that a peer cannot be reached. Requests to which nothing came back yet end with that; what is half done goes
     /// on, because peers come back. Of answers that concerns nobody: their retransmission gives up by itself.
-    fn complain(&mut self, error: &PortError) {
+    fn complain(&mut self, error: &SocketError) {
         self.watch.tell(self.clock.now(), error.to, || Happened::Complaint { reason: error.reason.clone() });
         #[cfg(feature = "server")]
         self.end_observers_beyond(error);
@@ -311,20 +312,20 @@ impl SocketTask {
     }
 
     /// A peer cannot be reached: what was asked of it, and not acknowledged, ends with that.
-    fn cut_off(&mut self, PortError { to, reason, .. }: &PortError) {
+    fn cut_off(&mut self, SocketError { to, reason, .. }: &SocketError) {
         let now = self.clock.now();
         let unreachable = || Error::Unreachable { peer: *to, reason: reason.clone(), source: None };
         self.events.requests.end_pings(|ping| ping.peer == *to, &unreachable());
         let mut had_begun = false;
-        for lane in &mut self.lanes {
-            had_begun |= lane.abandon(*to);
+        for socket in &mut self.sockets {
+            had_begun |= socket.abandon(*to);
         }
         if had_begun {
             self.settings.attempts.failed(tokio::time::Instant::now(), *to, chance());
             self.end_held(*to, &unreachable());
         }
         for (at, id) in self.events.requests.unheard(*to) {
-            let progress = self.lanes.get(at).and_then(|lane| lane.stack.progress(id));
+            let progress = self.sockets.get(at).and_then(|socket| socket.stack.progress(id));
             if progress.is_some_and(|progress| progress.sent + progress.received > 0) {
                 continue;
             }
@@ -335,21 +336,21 @@ impl SocketTask {
 
     /// Gives the stack of a socket an input and drains it.
     fn on_stack<T>(&mut self, at: usize, now: Instant, input: impl FnOnce(&mut DatagramStack) -> T) -> Option<T> {
-        let lane = self.lanes.get_mut(at)?;
-        let done = input(&mut lane.stack);
-        lane.poll(now, &mut self.watch, &mut self.events);
+        let socket = self.sockets.get_mut(at)?;
+        let done = input(&mut socket.stack);
+        socket.poll(now, &mut self.watch, &mut self.events);
         Some(done)
     }
 
     fn stats(&self) -> Stats {
         let now = self.clock.now();
         let memory = self.events.requests.gatherings.memory();
-        let mut stats = Stats { sockets: self.lanes.len(), memory, ..Stats::default() };
-        for lane in &self.lanes {
-            stats.add(&lane.stack.endpoint().counters());
-            stats.memory += lane.stack.memory();
-            stats.exchanges += u64::from(lane.stack.endpoint().exchanges());
-            if let Some(sessions) = &lane.sessions {
+        let mut stats = Stats { sockets: self.sockets.len(), memory, ..Stats::default() };
+        for socket in &self.sockets {
+            stats.add(&socket.stack.endpoint().counters());
+            stats.memory += socket.stack.memory();
+            stats.exchanges += u64::from(socket.stack.endpoint().exchanges());
+            if let Some(sessions) = &socket.sessions {
                 sessions.count(&mut stats);
             }
         }
@@ -357,7 +358,8 @@ impl SocketTask {
         stats.unnecessary_retransmissions = self.watch.unnecessary;
         stats.peers = self.watch.peers(now, |peer| {
             // The socket that knows it last knows it best.
-            let known = self.lanes.iter().rev().find_map(|lane| Some((lane.stack.endpoint(), lane.viewed_as(peer)?)));
+            let known =
+                self.sockets.iter().rev().find_map(|socket| Some((socket.stack.endpoint(), socket.viewed_as(peer)?)));
             let view = known.and_then(|(endpoint, peer)| endpoint.view(peer)).unwrap_or_default();
             let base_rtt = known.and_then(|(endpoint, peer)| endpoint.base_rtt(peer));
             Known { is_validated: self.is_validated(now, peer), view, base_rtt, waiting: self.routes.held(peer) }

@@ -5,7 +5,7 @@ use std::{net::SocketAddr, time::Duration};
 use millpond_control::Instant;
 use tokio::sync::oneshot;
 
-use super::{CLIENT_GRACE, DatagramStack, SocketTask, ports::RESERVE};
+use super::{CLIENT_GRACE, DatagramStack, SocketTask, socket_factory::RESERVE};
 use crate::{
     ControllerChoice, Error, NotSent,
     client::{Command, EarlyPing, Ping, RequestSpec, Watched, path},
@@ -71,7 +71,7 @@ impl SocketTask {
     /// A request came from a handle.
     fn accept(&mut self, spec: Box<RequestSpec>) {
         let peer = spec.peer;
-        match self.lane_for(peer).and_then(|home| self.check_security(home, spec.name.is_some())) {
+        match self.socket_for(peer).and_then(|home| self.check_security(home, spec.name.is_some())) {
             Ok(home) => {
                 self.routes.hold(&mut self.events.requests, home, spec);
                 self.launch(peer);
@@ -82,9 +82,9 @@ impl SocketTask {
 
     /// Nobody is asked in the clear from a port of DTLS.
     fn check_security(&self, at: usize, is_secure: bool) -> Result<usize, Error> {
-        match self.lanes.get(at) {
-            Some(lane) if lane.sessions.is_some() && !is_secure => {
-                let local = lane.local();
+        match self.sockets.get(at) {
+            Some(socket) if socket.sessions.is_some() && !is_secure => {
+                let local = socket.local();
                 let reason = format!("{local} is a port of DTLS; ask by coaps, or by a client on a port of UDP");
                 Err(Error::refused(NotSent::Destination, reason))
             }
@@ -99,24 +99,24 @@ impl SocketTask {
 
     /// From which socket a peer is asked, and as whom its stack knows it.
     pub(super) fn way_to(&mut self, peer: SocketAddr) -> Result<(usize, Address), Error> {
-        let home = self.lane_for(peer)?;
-        let at = self.routes.get_mut(peer).map_or(home, |route| route.lane);
+        let home = self.socket_for(peer)?;
+        let at = self.routes.get_mut(peer).map_or(home, |route| route.socket);
         Ok((at, self.known_as(at, peer)))
     }
 
     pub(super) fn known_as(&self, at: usize, peer: SocketAddr) -> Address {
-        self.lanes.get(at).map_or_else(|| Address::of(peer), |lane| lane.known_as(peer))
+        self.sockets.get(at).map_or_else(|| Address::of(peer), |socket| socket.known_as(peer))
     }
 
     /// Whether the stack of a socket can be informed of a peer: where there are sessions, in one that stands.
     pub(super) fn is_known(&self, at: usize, to: Address) -> bool {
-        to.session().is_some() || self.lanes.get(at).is_some_and(|lane| lane.sessions.is_none())
+        to.session().is_some() || self.sockets.get(at).is_some_and(|socket| socket.sessions.is_none())
     }
 
     fn set_controller(&mut self, now: Instant, peer: SocketAddr, choice: ControllerChoice) -> Result<(), Error> {
         let (at, to) = self.way_to(peer)?;
         let controller = choice.build(self.settings.least_wait);
-        if self.lanes.get(at).is_some_and(|lane| lane.sessions.is_some()) {
+        if self.sockets.get(at).is_some_and(|socket| socket.sessions.is_some()) {
             // Each session gets it.
             self.controllers.insert(peer, choice);
         }
@@ -133,7 +133,7 @@ impl SocketTask {
         if self.controllers.is_empty() && settings.chooser.is_none() && settings.memory.is_empty() {
             return;
         }
-        if self.lanes.get(at).is_none_or(|lane| lane.stack.endpoint().view(to).is_some()) {
+        if self.sockets.get(at).is_none_or(|socket| socket.stack.endpoint().view(to).is_some()) {
             return;
         }
         let peer = to.peer();
@@ -164,9 +164,9 @@ impl SocketTask {
             if route.held.is_empty() || (route.open >= window && !route.is_moving) {
                 return;
             }
-            let at = route.lane;
-            if let Some(lane) = self.lanes.get(at)
-                && lane.stack.endpoint().message_ids_left(now, lane.known_as(peer)) < RESERVE
+            let at = route.socket;
+            if let Some(socket) = self.sockets.get(at)
+                && socket.stack.endpoint().message_ids_left(now, socket.known_as(peer)) < RESERVE
             {
                 route.is_moving = true;
                 if self.events.requests.outstanding(peer) > 0 || !self.move_on(now, peer, at) {
@@ -196,13 +196,13 @@ impl SocketTask {
 
     fn send_request(&mut self, now: Instant, at: usize, (peer, to): (SocketAddr, Address), spec: RequestSpec) {
         self.choose_controller(now, at, to);
-        let Some(lane) = self.lanes.get_mut(at) else { return };
-        lane.used = now;
-        let sent = spec.options.lend(|options| lane.stack.request(now, to, &spec.to_request(options)));
+        let Some(socket) = self.sockets.get_mut(at) else { return };
+        socket.used = now;
+        let sent = spec.options.lend(|options| socket.stack.request(now, to, &spec.to_request(options)));
         let RequestSpec { number, progress, reply, .. } = spec;
         match sent {
             Ok(id) => {
-                reply.asked_of(lane.identity(to));
+                reply.asked_of(socket.identity(to));
                 self.events.requests.add(at, id, number, (peer, to), reply, now);
                 self.watched.extend(progress.map(|hook| ((at, id), Watched::new(hook))));
                 if let Some(route) = self.routes.get_mut(peer) {
@@ -211,7 +211,7 @@ impl SocketTask {
             }
             Err(error) => reply.end(Err(Error::not_sent(error))),
         }
-        lane.poll(now, &mut self.watch, &mut self.events);
+        socket.poll(now, &mut self.watch, &mut self.events);
     }
 
     /// PendingRequests a peer for a sign of life.
@@ -223,7 +223,7 @@ impl SocketTask {
             };
         match self.on_stack(at, now, |stack| stack.ping(now, to)) {
             Some(Ok(exchange)) => {
-                self.events.requests.pings.push(Ping { lane: at, exchange, peer, to, started: now, reply });
+                self.events.requests.pings.push(Ping { socket: at, exchange, peer, to, started: now, reply });
             }
             Some(Err(error)) => drop(reply.send(Err(Error::not_sent(error)))),
             None => drop(reply.send(Err(Error::Closed))),
@@ -247,8 +247,9 @@ impl SocketTask {
     }
 
     pub(super) fn settle_route(&mut self, peer: SocketAddr) {
-        let lanes = &self.lanes;
-        let is_home = |at: usize| lanes.iter().position(|lane| lane.local().is_ipv4() == peer.is_ipv4()) == Some(at);
+        let sockets = &self.sockets;
+        let is_home =
+            |at: usize| sockets.iter().position(|socket| socket.local().is_ipv4() == peer.is_ipv4()) == Some(at);
         self.routes.settle(peer, is_home);
     }
 }

@@ -16,7 +16,7 @@ use millpond_coap::{Event as Below, Ignored, message::Code};
 use millpond_control::Instant;
 use tokio::sync::{mpsc, oneshot};
 
-use super::{AT_ONCE, Inputs, Lane, SocketTask};
+use super::{AT_ONCE, Inputs, SocketStack, SocketTask};
 use crate::{
     Error, Response, Stats, Transport,
     client::{Command, Settings},
@@ -24,7 +24,7 @@ use crate::{
     security::ServerSecurity,
     server::{ASK_AGAIN, AccessOutcome, AccessRecord, Arrived, Caught, Desk, Told, UnaskedHook},
     transfer::{Event, ObserverId},
-    udp::{Address, PortError},
+    udp::{Address, SocketError},
 };
 
 /// What the server's handle asks of a task.
@@ -152,13 +152,13 @@ impl SocketTask {
     pub(crate) fn of_server(
         settings: Arc<Settings>,
         clock: Clock,
-        lane: Lane,
+        socket: SocketStack,
         server: Serving,
         unasked: Option<UnaskedHook>,
     ) -> Self {
         let is_logged = server.desk.accesses.hook.is_set();
         let mut task = Self::new(settings, clock, None);
-        task.lanes.push(lane);
+        task.sockets.push(socket);
         task.events.incoming = Some(Incoming { is_logged, unasked, ..Incoming::default() });
         task.server = Some(server);
         task
@@ -195,7 +195,7 @@ impl SocketTask {
                 Order::Stats(reply) => drop(reply.send(self.stats())),
                 Order::Policy => server.desk.end_forbidden(),
                 Order::Secure(security, done) => {
-                    self.lanes.iter_mut().for_each(|lane| lane.secure(&security));
+                    self.sockets.iter_mut().for_each(|socket| socket.secure(&security));
                     let _ = done.send(());
                 }
                 Order::Shutdown => {
@@ -250,8 +250,8 @@ impl SocketTask {
 
     fn request_came(&mut self, now: Instant, from: Address, mut arrived: Arrived) {
         self.choose_controller(now, 0, from);
-        let (Some(server), [lane, ..]) = (&mut self.server, &mut self.lanes[..]) else { return };
-        if let Some(sessions) = &lane.sessions {
+        let (Some(server), [socket, ..]) = (&mut self.server, &mut self.sockets[..]) else { return };
+        if let Some(sessions) = &socket.sessions {
             arrived.request.identify(Transport::Dtls, sessions.identity(from).cloned());
         }
         server.desk.arrived(now, arrived);
@@ -259,11 +259,11 @@ impl SocketTask {
 
     /// Does what the desk wants done.
     fn act(&mut self, now: Instant) {
-        let Self { server, lanes, watch, events, .. } = self;
-        let (Some(Serving { desk, .. }), [lane, ..]) = (server, &mut lanes[..]) else { return };
+        let Self { server, sockets, watch, events, .. } = self;
+        let (Some(Serving { desk, .. }), [socket, ..]) = (server, &mut sockets[..]) else { return };
         while let Some(action) = desk.action() {
-            desk.carry_out(now, &mut lane.stack, action);
-            lane.poll(now, watch, events);
+            desk.carry_out(now, &mut socket.stack, action);
+            socket.poll(now, watch, events);
         }
     }
 
@@ -271,7 +271,7 @@ impl SocketTask {
     fn tell_refusals(&mut self) {
         let (Some(server), Some(incoming)) = (&self.server, &mut self.events.incoming) else { return };
         for (from, mut record) in incoming.refusals.drain(..) {
-            if let Some(sessions) = self.lanes.first().and_then(|lane| lane.sessions.as_ref()) {
+            if let Some(sessions) = self.sockets.first().and_then(|socket| socket.sessions.as_ref()) {
                 (record.transport, record.identity) = (Transport::Dtls, sessions.identity(from).cloned());
             }
             server.desk.accesses.hook.tell(|| record);
@@ -287,13 +287,13 @@ impl SocketTask {
     }
 
     /// Who observes from where nobody listens any more does so no more.
-    pub(super) fn end_observers_beyond(&mut self, error: &PortError) {
+    pub(super) fn end_observers_beyond(&mut self, error: &SocketError) {
         if !error.is_refused || self.server.is_none() {
             return;
         }
         let now = self.clock.now();
-        for at in 0..self.lanes.len() {
-            let addresses = self.lanes.get(at).map(|lane| lane.all_known_as(error.to).collect::<Vec<_>>());
+        for at in 0..self.sockets.len() {
+            let addresses = self.sockets.get(at).map(|socket| socket.all_known_as(error.to).collect::<Vec<_>>());
             for address in addresses.into_iter().flatten() {
                 self.end_observers_at(now, at, address);
             }
@@ -302,7 +302,7 @@ impl SocketTask {
 
     /// Who observed at this address does so no more.
     pub(super) fn end_observers_at(&mut self, now: Instant, at: usize, address: Address) {
-        let observers = self.lanes.get(at).map(|lane| lane.stack.observers_of(address).collect::<Vec<_>>());
+        let observers = self.sockets.get(at).map(|socket| socket.stack.observers_of(address).collect::<Vec<_>>());
         for observer in observers.into_iter().flatten() {
             if let Some(server) = &mut self.server {
                 server.desk.observers.remove(observer);
@@ -314,7 +314,7 @@ impl SocketTask {
     /// Adds a server's figures.
     pub(super) fn count_for_server(&self, stats: &mut Stats) {
         let Some(Serving { desk, insecure, .. }) = &self.server else { return };
-        let limited: u64 = self.lanes.iter().map(|lane| lane.stack.counters().limited).sum();
+        let limited: u64 = self.sockets.iter().map(|socket| socket.stack.counters().limited).sum();
         stats.memory += desk.memory();
         stats.observers = desk.observers.len();
         stats.overloaded = desk.overloaded;
@@ -326,11 +326,11 @@ impl SocketTask {
     /// Whether a peer is known to be where it says. All that a client knows were asked.
     pub(super) fn is_validated(&self, now: Instant, peer: SocketAddr) -> bool {
         let Some(server) = &self.server else { return true };
-        let has_answered = |lane: &Lane| {
-            let endpoint = lane.stack.endpoint();
-            lane.sessions.is_some() || lane.all_known_as(peer).any(|known| endpoint.is_validated(known))
+        let has_answered = |socket: &SocketStack| {
+            let endpoint = socket.stack.endpoint();
+            socket.sessions.is_some() || socket.all_known_as(peer).any(|known| endpoint.is_validated(known))
         };
-        server.desk.reachability.is_validated(now, peer) || self.lanes.iter().any(has_answered)
+        server.desk.reachability.is_validated(now, peer) || self.sockets.iter().any(has_answered)
     }
 }
 

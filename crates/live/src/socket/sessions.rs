@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use millpond_control::Instant;
 
-use super::{Lane, SocketTask};
+use super::{SocketStack, SocketTask};
 use crate::{
     Error, Happened,
     client::{Later, chance},
@@ -27,10 +27,10 @@ impl SocketTask {
         peer: SocketAddr,
         (name, whom): (&ServerName, Option<&PeerIdentity>),
     ) -> Result<Option<Address>, Error> {
-        let Some(lane) = self.lanes.get_mut(at) else { return Ok(None) };
-        match lane.link(now, peer, name) {
+        let Some(socket) = self.sockets.get_mut(at) else { return Ok(None) };
+        match socket.link(now, peer, name) {
             Link::Established(inside)
-                if whom.is_none_or(|whom| lane.identity(inside).is_some_and(|known| **known == *whom)) =>
+                if whom.is_none_or(|whom| socket.identity(inside).is_some_and(|known| **known == *whom)) =>
             {
                 Ok(Some(inside))
             }
@@ -39,13 +39,13 @@ impl SocketTask {
             Link::Unfit(why) => Err(Error::insecure(peer, why)),
             Link::None => {
                 let at = tokio::time::Instant::now();
-                let others = lane.sessions.as_ref().map_or(0, |sessions| sessions.handshakes());
+                let others = socket.sessions.as_ref().map_or(0, |sessions| sessions.handshakes());
                 if let Err(later) = self.settings.attempts.may(at, peer, others) {
                     self.later.insert(peer, later);
                     return Ok(None);
                 }
-                lane.connect(now, peer, name.clone());
-                lane.flush(now, &mut self.watch);
+                socket.connect(now, peer, name.clone());
+                socket.flush(now, &mut self.watch);
                 Ok(None)
             }
         }
@@ -67,10 +67,10 @@ impl SocketTask {
     /// Takes in what happened to the sessions of a socket: of one that is over nothing is kept, or who begins one after the other
     /// would soon have all places of peers. What was asked in it is not asked in the next one, which may be another's.
     pub(super) fn hear(&mut self, at: usize) {
-        let Some(lane) = self.lanes.get_mut(at).filter(|lane| lane.sessions.is_some()) else { return };
+        let Some(socket) = self.sockets.get_mut(at).filter(|socket| socket.sessions.is_some()) else { return };
         let now = self.clock.now();
-        let events = lane.session_events(now);
-        let begins = lane.sessions.as_ref().is_some_and(|sessions| sessions.begins());
+        let events = socket.session_events(now);
+        let begins = socket.sessions.as_ref().is_some_and(|sessions| sessions.begins());
         // The controller of the session that ended last, for the one that takes its place; and who is asked next, not before
         // that is forwarded.
         let (mut carried, mut next) = (None, Vec::new());
@@ -115,7 +115,7 @@ impl SocketTask {
                         if !is_ours {
                             self.settings.attempts.lost(tokio::time::Instant::now(), peer, chance());
                         }
-                        let endpoint = self.lanes.get(at).map(|lane| lane.stack.endpoint());
+                        let endpoint = self.sockets.get(at).map(|socket| socket.stack.endpoint());
                         let controller = endpoint.and_then(|endpoint| endpoint.controller(event.inside));
                         carried = controller.map(|controller| (event.inside, controller));
                         // What was to follow begins another one.
@@ -138,8 +138,8 @@ impl SocketTask {
             return;
         }
         let now = tokio::time::Instant::now();
-        let handshakes = |lane: &Lane| lane.sessions.as_ref().map_or(0, |sessions| sessions.handshakes());
-        let others = self.lanes.iter().map(handshakes).max().unwrap_or(0);
+        let handshakes = |socket: &SocketStack| socket.sessions.as_ref().map_or(0, |sessions| sessions.handshakes());
+        let others = self.sockets.iter().map(handshakes).max().unwrap_or(0);
         let may = |peer: &SocketAddr| self.settings.attempts.may(now, *peer, others).is_ok();
         let ready: Vec<SocketAddr> = self.later.keys().copied().filter(may).collect();
         for peer in ready {
@@ -189,10 +189,10 @@ mod tests {
         clock::Clock,
         dtls::{Keys, ServerKeys, Sessions},
         server::{AccessHook, AddressRule, Admission, AdmissionLimits, Desk, DeskLimits, Reachability},
-        socket::{Lane, Serving},
+        socket::{Serving, SocketStack},
         trace::Hook,
         transfer::CoapStack,
-        udp::{Port, Role},
+        udp::{BoundSocket, Role},
     };
 
     /// Requests that the stack is handed for one peer at a time.
@@ -205,7 +205,7 @@ mod tests {
         let endpoint =
             Endpoint::new(Config::DEFAULT, Preset::RFC7252.build(), chance, 0, Identities::counted()).unwrap();
         let stack = CoapStack::new(endpoint, Default::default(), chance).unwrap();
-        let port = Port::bind("127.0.0.1:0".parse().unwrap(), Role::Server).unwrap();
+        let udp = BoundSocket::bind("127.0.0.1:0".parse().unwrap(), Role::Server).unwrap();
         let (telling, told) = mpsc::unbounded_channel();
         let limits = DeskLimits { handling: Duration::from_secs(9), changes_by_group: false, block: 1_024 };
         let admission = Admission::new(AdmissionLimits { running: 9, running_per_peer: 9, held: 9_999 });
@@ -213,16 +213,16 @@ mod tests {
         let accesses = AccessHook::default();
         let desk = Desk::new(Arc::default(), limits, reachability, admission, Arc::default(), telling, accesses);
         let clock = Clock::start();
-        let lane = Lane::new(0, port, stack, Some(Sessions::standard(keys, clock.origin())));
+        let socket = SocketStack::new(0, udp, stack, Some(Sessions::standard(keys, clock.origin())));
         let settings = Settings { hook: Some(hook), ..Settings::default() };
-        SocketTask::of_server(Arc::new(settings), clock, lane, Serving::new(desk, told), None)
+        SocketTask::of_server(Arc::new(settings), clock, socket, Serving::new(desk, told), None)
     }
 
     async fn until(worker: &mut SocketTask, is: impl Fn(&SocketTask) -> bool) {
         while !is(worker) {
             tokio::time::sleep(Duration::from_millis(1)).await;
             // Whether something came.
-            let _ = std::future::poll_fn(|cx| Poll::Ready(worker.lanes[0].poll_ready(cx))).await;
+            let _ = std::future::poll_fn(|cx| Poll::Ready(worker.sockets[0].poll_ready(cx))).await;
             worker.turn();
         }
     }
@@ -238,7 +238,7 @@ mod tests {
         }));
         let security = ClientSecurity::new().pre_shared_key(PreSharedKey::new("a", "secret").unwrap());
         let device = Client::builder().security(security).build().await.unwrap();
-        let asked = tokio::spawn(device.get(format!("coaps://{}/", worker.lanes[0].local())).send());
+        let asked = tokio::spawn(device.get(format!("coaps://{}/", worker.sockets[0].local())).send());
         until(&mut worker, |_| asked.is_finished()).await;
         let peer = *peer.get().unwrap();
         let name = ServerName::try_from("127.0.0.1").unwrap();
@@ -255,20 +255,20 @@ mod tests {
         let (reply, pinged) = oneshot::channel();
         worker.command(Command::Ping(peer, Some(name), reply));
         worker.turn();
-        assert_eq!((worker.lanes[0].stack.requests(), worker.routes.held(peer)), (WINDOW as u32, 9));
+        assert_eq!((worker.sockets[0].stack.requests(), worker.routes.held(peer)), (WINDOW as u32, 9));
         assert_eq!(worker.events.requests.pings.len(), 1);
         let closing = tokio::spawn(device.shutdown());
-        until(&mut worker, |worker| worker.lanes[0].sessions.as_ref().unwrap().established() == 0).await;
+        until(&mut worker, |worker| worker.sockets[0].sessions.as_ref().unwrap().established() == 0).await;
         closing.await.unwrap();
         for told in told {
             assert!(matches!(told.await, Ok(Err(Error::ConnectionLost { .. }))));
         }
         assert!(matches!(pinged.await, Ok(Err(Error::ConnectionLost { .. }))));
-        let SocketTask { events: super::super::Events { requests, .. }, routes, watched, lanes, .. } = &worker;
+        let SocketTask { events: super::super::Events { requests, .. }, routes, watched, sockets, .. } = &worker;
         assert!(requests.is_empty() && requests.pings.is_empty() && requests.early_pings.is_empty());
         assert!(routes.is_empty() && watched.is_empty());
-        let lane = &lanes[0];
-        let endpoint = lane.stack.endpoint();
-        assert_eq!((lane.stack.requests(), endpoint.exchanges(), endpoint.peers()), (0, 0, 0));
+        let socket = &sockets[0];
+        let endpoint = socket.stack.endpoint();
+        assert_eq!((socket.stack.requests(), endpoint.exchanges(), endpoint.peers()), (0, 0, 0));
     }
 }

@@ -181,12 +181,12 @@ impl Asking {
             self.tell_rooms(&link.stack, Some(&silent));
             self.end_held(&silent);
             // Observations wait for as long as they like.
-            for (lane, id) in self.requests.awaited().collect::<Vec<_>>() {
+            for (socket, id) in self.requests.awaited().collect::<Vec<_>>() {
                 if link.stack.let_go(self.clock.now(), id) {
                     continue;
                 }
                 link.stack.cancel(self.clock.now(), id);
-                self.requests.end((lane, id), Err(silent.clone()));
+                self.requests.end((socket, id), Err(silent.clone()));
             }
         } else if silent <= now {
             self.doubted = Some(self.clock.now());

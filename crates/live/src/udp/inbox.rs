@@ -4,7 +4,7 @@ use std::io::{self, IoSliceMut};
 
 use quinn_udp::{BATCH_SIZE, RecvMeta};
 
-use super::{Address, Port};
+use super::{Address, BoundSocket};
 
 /// Room for one batch. The kernel joins datagrams of one sender, so each place holds the longest that it can make.
 pub(crate) struct Inbox {
@@ -32,13 +32,13 @@ impl Inbox {
     ///
     /// # Errors
     /// What the socket says; the inbox is empty then.
-    pub(crate) fn fill(&mut self, port: &Port) -> io::Result<bool> {
+    pub(crate) fn fill(&mut self, socket: &BoundSocket) -> io::Result<bool> {
         self.filled = 0;
         let mut places: [IoSliceMut<'_>; BATCH_SIZE] = std::array::from_fn(|_| IoSliceMut::new(&mut []));
         for (place, bytes) in places.iter_mut().zip(self.room.chunks_exact_mut(PLACE)) {
             *place = IoSliceMut::new(bytes);
         }
-        let (filled, is_all) = port.receive(&mut places, &mut self.metas)?;
+        let (filled, is_all) = socket.receive(&mut places, &mut self.metas)?;
         self.filled = filled;
         Ok(is_all)
     }
@@ -49,10 +49,10 @@ impl Inbox {
     }
 
     /// The datagrams of the batch, in order, each with its sender and whether it came to a group.
-    pub(crate) fn each<'i>(&'i self, port: &'i Port) -> impl Iterator<Item = (Address, bool, &'i [u8])> {
+    pub(crate) fn each<'i>(&'i self, socket: &'i BoundSocket) -> impl Iterator<Item = (Address, bool, &'i [u8])> {
         let places = self.room.chunks_exact(PLACE);
         self.metas.iter().take(self.filled).zip(places).flat_map(move |(meta, bytes)| {
-            let (from, by_group) = port.sender(meta);
+            let (from, by_group) = socket.sender(meta);
             let joined = bytes.get(..meta.len).unwrap_or_default();
             joined.chunks(meta.stride.max(1)).map(move |datagram| (from, by_group, datagram))
         })

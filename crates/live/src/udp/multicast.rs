@@ -7,7 +7,7 @@ use std::{
 
 use socket2::{InterfaceIndexOrAddress, SockRef};
 
-use super::{Interface, Port};
+use super::{BoundSocket, Interface};
 use crate::Error;
 
 /// The all-CoAP-nodes groups (RFC 7252 §12.8): of IPv4, of a link and of a site of IPv6.
@@ -22,7 +22,7 @@ pub(crate) fn is_group(ip: IpAddr) -> bool {
     ip.is_multicast() || ip == IpAddr::V4(Ipv4Addr::BROADCAST)
 }
 
-impl Port {
+impl BoundSocket {
     /// Datagrams to groups leave by this interface, or by the one that routes give, and pass so many routers less one.
     /// This machine gets them, too.
     pub(crate) fn send_to_groups(&self, interface: Option<&Interface>, hops: u8) -> Result<(), Error> {

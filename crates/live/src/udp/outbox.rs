@@ -6,7 +6,7 @@ use quinn_udp::Transmit;
 
 use millpond_control::Instant;
 
-use super::{Address, Port, choices::Choices};
+use super::{Address, BoundSocket, choices::Choices};
 
 /// Datagrams that wait to be handed to the kernel, in order.
 #[derive(Debug, Default)]
@@ -129,16 +129,16 @@ impl Outbox {
     }
 
     /// Hands over as many as the kernel takes. What it refuses for good is told; what it has no room for stays.
-    pub(crate) fn flush(&mut self, now: Instant, port: &Port, mut unsent: impl FnMut(Unsent)) {
+    pub(crate) fn flush(&mut self, now: Instant, socket: &BoundSocket, mut unsent: impl FnMut(Unsent)) {
         // Of a run that was refused: what is too long for a link is cut by the network only where it comes alone.
         let mut alone = 0_usize;
         while let Some((to, range)) = self.waiting.front().cloned() {
-            let most = if alone > 0 { 1 } else { port.most_segments() };
+            let most = if alone > 0 { 1 } else { socket.most_segments() };
             alone = alone.saturating_sub(1);
             let (segments, range) = self.run(range, to, most);
-            let together = if segments == 1 && Port::sends_many() { self.together(now, port) } else { 0 };
+            let together = if segments == 1 && BoundSocket::sends_many() { self.together(now, socket) } else { 0 };
             let sent = if together > 1 {
-                self.send_many(port, together)
+                self.send_many(socket, together)
             } else {
                 let length = range.len();
                 let contents = self.bytes.get(range).unwrap_or_default();
@@ -147,9 +147,9 @@ impl Outbox {
                     ecn: None,
                     contents,
                     segment_size: (segments > 1).then(|| length / segments),
-                    src_ip: port.source(to),
+                    src_ip: socket.source(to),
                 };
-                port.send(&transmit).map(|()| segments)
+                socket.send(&transmit).map(|()| segments)
             };
             match sent {
                 Ok(sent) => drop(self.waiting.drain(..sent)),
@@ -166,27 +166,27 @@ impl Outbox {
     }
 
     /// How many of those at the front leave from the right address without a word about it.
-    fn together(&mut self, now: Instant, port: &Port) -> usize {
+    fn together(&mut self, now: Instant, socket: &BoundSocket) -> usize {
         /// Datagrams in one call.
         const AT_ONCE: usize = 64;
         let most = self.waiting.len().min(AT_ONCE);
-        if !port.names_source() || most < 2 {
+        if !socket.names_source() || most < 2 {
             return most;
         }
         let choices = &mut self.choices;
         let is_free = |(to, _): &&(Address, Range<usize>)| {
-            port.source(*to).is_none_or(|source| choices.is(now, to.peer(), source, |peer| port.choice_for(peer)))
+            socket.source(*to).is_none_or(|source| choices.is(now, to.peer(), source, |peer| socket.choice_for(peer)))
         };
         self.waiting.iter().take(most).take_while(is_free).count()
     }
 
     /// Hands over so many of those at the front in one call, each to a peer of its own. Returns how many were taken, at least one.
-    fn send_many(&self, port: &Port, count: usize) -> io::Result<usize> {
+    fn send_many(&self, socket: &BoundSocket, count: usize) -> io::Result<usize> {
         let datagrams = self.waiting.iter().take(count).map(|(to, range)| {
             let contents = self.bytes.get(range.clone()).unwrap_or_default();
             (to.peer(), contents)
         });
-        port.send_many(datagrams)
+        socket.send_many(datagrams)
     }
 
     /// The first datagrams as far as they go to one peer and are equally long: the kernel takes them as one. Returns

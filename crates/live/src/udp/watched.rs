@@ -141,21 +141,21 @@ impl Watched {
 mod tests {
     use std::{future::poll_fn, net::UdpSocket, sync::Arc, time::Duration};
 
-    use crate::udp::{Inbox, Outbox, Port, Role};
+    use crate::udp::{BoundSocket, Inbox, Outbox, Role};
 
     /// Those who ask wait for their answers, so that a datagram which wakes nobody stops one of them.
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn every_datagram_behind_a_short_batch_wakes() {
-        let port = Arc::new(Port::bind("127.0.0.1:0".parse().unwrap(), Role::Server).unwrap());
-        let asked = port.local();
+        let socket = Arc::new(BoundSocket::bind("127.0.0.1:0".parse().unwrap(), Role::Server).unwrap());
+        let asked = socket.local();
         let answering = tokio::spawn(async move {
             let (mut inbox, mut outbox) = (Inbox::new(), Outbox::default());
             loop {
-                poll_fn(|cx| port.poll_readable(cx)).await;
+                poll_fn(|cx| socket.poll_readable(cx)).await;
                 while {
-                    let is_all = inbox.fill(&port).unwrap();
-                    inbox.each(&port).for_each(|(from, _, datagram)| outbox.push(from, datagram));
-                    outbox.flush(millpond_control::Instant::ORIGIN, &port, |unsent| panic!("{unsent:?}"));
+                    let is_all = inbox.fill(&socket).unwrap();
+                    inbox.each(&socket).for_each(|(from, _, datagram)| outbox.push(from, datagram));
+                    outbox.flush(millpond_control::Instant::ORIGIN, &socket, |unsent| panic!("{unsent:?}"));
                     !is_all
                 } {}
             }
@@ -184,9 +184,9 @@ mod tests {
 
     #[tokio::test]
     async fn room_to_send_is_waited_for_as_often_as_there_was_none() {
-        let port = Port::bind("127.0.0.1:0".parse().unwrap(), Role::Client).unwrap();
+        let socket = BoundSocket::bind("127.0.0.1:0".parse().unwrap(), Role::Client).unwrap();
         for _ in 0..3 {
-            poll_fn(|cx| port.poll_writable(cx)).await;
+            poll_fn(|cx| socket.poll_writable(cx)).await;
         }
     }
 }

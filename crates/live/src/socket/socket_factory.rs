@@ -1,18 +1,18 @@
-//! The ports that a client asks from.
+//! The sockets that a client asks from.
 
 use std::net::SocketAddr;
 
 use millpond_coap::Endpoint;
 use millpond_control::{ChanceSeed, Instant, Span};
 
-use super::{DatagramStack, Lane, SocketTask};
+use super::{DatagramStack, SocketStack, SocketTask};
 use crate::{
     Error, Happened, NotSent, PathKey,
     client::Settings,
     dtls::{Keys, Sessions},
     secrets,
     transfer::CoapStack,
-    udp::{Port, Role},
+    udp::{BoundSocket, Role},
 };
 
 /// Message IDs that a port keeps unused: enough for the blocks of what is already under way.
@@ -20,18 +20,18 @@ pub(super) const RESERVE: u32 = 2_048;
 /// How long a further port is kept from which nobody is asked: longer than EXCHANGE_LIFETIME (RFC 7252 §4.8.2).
 const IDLE: Span = Span::from_secs(300);
 
-/// How the ports of a client are opened.
+/// Opens the sockets of a client.
 #[derive(Debug)]
-pub(super) struct Ports {
+pub(super) struct SocketFactory {
     /// What sessions are made with, if all its datagrams are under DTLS.
     keys: Option<Keys>,
-    /// Ports that were ever opened.
+    /// SocketFactory that were ever opened.
     opened: u32,
     /// What each one's stack is made like.
     pattern: DatagramStack,
 }
 
-impl Ports {
+impl SocketFactory {
     pub(super) fn new(settings: &Settings, keys: Option<Keys>) -> Result<Self, Error> {
         let chance = secrets::chance()?;
         let controller = settings.controller.build(settings.least_wait);
@@ -51,14 +51,14 @@ impl Ports {
 impl SocketTask {
     /// Lets a peer be asked from another port. False if there is none with message IDs left.
     pub(super) fn move_on(&mut self, now: Instant, peer: SocketAddr, from: usize) -> bool {
-        let has_ids = |lane: &Lane| {
-            lane.local().is_ipv4() == peer.is_ipv4()
-                && lane.stack.endpoint().message_ids_left(now, lane.known_as(peer)) > RESERVE.saturating_mul(2)
+        let has_ids = |socket: &SocketStack| {
+            socket.local().is_ipv4() == peer.is_ipv4()
+                && socket.stack.endpoint().message_ids_left(now, socket.known_as(peer)) > RESERVE.saturating_mul(2)
         };
-        let found = self.lanes.iter().position(has_ids);
+        let found = self.sockets.iter().position(has_ids);
         let at = match found {
             Some(at) => at,
-            None if self.ports.is_some() && self.lanes.len() < usize::from(self.settings.most_sockets) => {
+            None if self.factory.is_some() && self.sockets.len() < usize::from(self.settings.most_sockets) => {
                 let any = match self.settings.bind {
                     Some(local) if local.is_ipv4() == peer.is_ipv4() => SocketAddr::new(local.ip(), 0),
                     _ => unspecified(peer),
@@ -71,15 +71,16 @@ impl SocketTask {
             None => return self.go_no_further(peer, &Error::NoMessageId { peer }),
         };
         let to = self.known_as(at, peer);
-        let controller = self.lanes.get(from).and_then(|lane| lane.stack.endpoint().controller(lane.known_as(peer)));
+        let controller =
+            self.sockets.get(from).and_then(|socket| socket.stack.endpoint().controller(socket.known_as(peer)));
         // Where no session stands yet there is no peer that could get it.
         if let Some(controller) = controller.filter(|_| self.is_known(at, to)) {
             let _ = self.on_stack(at, now, |stack| stack.set_controller(now, to, controller));
         }
         if let Some(route) = self.routes.get_mut(peer) {
-            (route.lane, route.is_moving) = (at, false);
+            (route.socket, route.is_moving) = (at, false);
         }
-        let sockets = self.lanes.len();
+        let sockets = self.sockets.len();
         self.watch.tell(now, peer, || Happened::MovedPort { sockets });
         true
     }
@@ -98,32 +99,32 @@ impl SocketTask {
     }
 
     /// The socket from which peers of a family are asked first.
-    pub(super) fn lane_for(&mut self, peer: SocketAddr) -> Result<usize, Error> {
-        if let Some(at) = self.lanes.iter().position(|lane| lane.local().is_ipv4() == peer.is_ipv4()) {
+    pub(super) fn socket_for(&mut self, peer: SocketAddr) -> Result<usize, Error> {
+        if let Some(at) = self.sockets.iter().position(|socket| socket.local().is_ipv4() == peer.is_ipv4()) {
             return Ok(at);
         }
-        match self.lanes.first().filter(|_| self.ports.is_none()) {
+        match self.sockets.first().filter(|_| self.factory.is_none()) {
             None => self.open(unspecified(peer)),
-            Some(lane) => {
-                let reason = format!("{} cannot ask {peer}: another family of addresses", lane.local());
+            Some(socket) => {
+                let reason = format!("{} cannot ask {peer}: another family of addresses", socket.local());
                 Err(Error::refused(NotSent::Destination, reason))
             }
         }
     }
 
     pub(super) fn open(&mut self, local: SocketAddr) -> Result<usize, Error> {
-        let at = self.lanes.len();
-        let ports = self.ports.as_mut().ok_or(Error::Closed)?;
-        let port = Port::bind(local, Role::Client)?;
+        let at = self.sockets.len();
+        let factory = self.factory.as_mut().ok_or(Error::Closed)?;
+        let udp = BoundSocket::bind(local, Role::Client)?;
         // One that follows another in its place has other message IDs and tokens.
-        let node = ports.opened;
-        ports.opened = ports.opened.wrapping_add(1);
-        let sessions = ports.keys.clone().map(|keys| Sessions::standard(keys, self.clock.origin()));
-        let mut lane = Lane::new(at, port, ports.pattern.sibling(node), sessions);
-        lane.vet_complaints();
-        lane.shares_by_identity = self.settings.shared_paths.as_ref().is_some_and(PathKey::is_by_identity);
-        lane.used = self.clock.now();
-        self.lanes.push(lane);
+        let node = factory.opened;
+        factory.opened = factory.opened.wrapping_add(1);
+        let sessions = factory.keys.clone().map(|keys| Sessions::standard(keys, self.clock.origin()));
+        let mut socket = SocketStack::new(at, udp, factory.pattern.sibling(node), sessions);
+        socket.vet_complaints();
+        socket.shares_by_identity = self.settings.shared_paths.as_ref().is_some_and(PathKey::is_by_identity);
+        socket.used = self.clock.now();
+        self.sockets.push(socket);
         Ok(at)
     }
 
@@ -135,28 +136,28 @@ impl SocketTask {
     /// Closes further ports from which nobody was asked for so long: the message IDs of those before them are free again. What
     /// is known of the paths goes back with their peers.
     pub(super) fn close_idle(&mut self, now: Instant) {
-        while self.closable().is_some_and(|lane| lane.used.after(IDLE) <= now) {
-            let at = self.lanes.len().saturating_sub(1);
+        while self.closable().is_some_and(|socket| socket.used.after(IDLE) <= now) {
+            let at = self.sockets.len().saturating_sub(1);
             for peer in self.routes.leave(at) {
-                let Ok(home) = self.lane_for(peer) else { continue };
+                let Ok(home) = self.socket_for(peer) else { continue };
                 let from = self.known_as(at, peer);
-                let controller = self.lanes.get(at).and_then(|lane| lane.stack.endpoint().controller(from));
+                let controller = self.sockets.get(at).and_then(|socket| socket.stack.endpoint().controller(from));
                 let to = self.known_as(home, peer);
                 if let Some(controller) = controller.filter(|_| self.is_known(home, to)) {
                     let _ = self.on_stack(home, now, |stack| stack.set_controller(now, to, controller));
                 }
             }
-            if let Some(mut lane) = self.lanes.pop() {
-                lane.close_sessions(now, &mut self.watch);
+            if let Some(mut socket) = self.sockets.pop() {
+                socket.close_sessions(now, &mut self.watch);
             }
         }
     }
 
     /// The last port, if its family has another one and nothing is under way from it.
-    fn closable(&self) -> Option<&Lane> {
-        let (last, others) = self.lanes.split_last()?;
+    fn closable(&self) -> Option<&SocketStack> {
+        let (last, others) = self.sockets.split_last()?;
         let at = others.len();
-        let is_further = others.iter().any(|lane| lane.local().is_ipv4() == last.local().is_ipv4());
+        let is_further = others.iter().any(|socket| socket.local().is_ipv4() == last.local().is_ipv4());
         let is_quiet = last.stack.requests() == 0 && last.stack.endpoint().exchanges() == 0 && !last.is_full();
         (is_further && is_quiet && !self.routes.is_used(at)).then_some(last)
     }
@@ -180,22 +181,22 @@ mod tests {
     async fn further_ports_are_closed_when_nobody_is_asked_from_them_any_more() {
         let mut task = SocketTask::of_client(Arc::new(Settings::default()), None).unwrap();
         let peer: SocketAddr = "127.0.0.1:9".parse().unwrap();
-        assert_eq!(task.lane_for(peer).unwrap(), 0);
+        assert_eq!(task.socket_for(peer).unwrap(), 0);
         assert_eq!(task.next_closing(), None, "the first one of a family stays");
         for _ in 0..3 {
             task.open(unspecified(peer)).unwrap();
         }
         task.open(unspecified("[::1]:9".parse().unwrap())).unwrap();
         assert_eq!(task.next_closing(), None, "so does that of the other");
-        task.lanes.pop();
+        task.sockets.pop();
         let reply = Reply::Once(tokio::sync::oneshot::channel().0);
         task.routes.hold(&mut task.events.requests, 3, Box::new(request_for_test(peer, reply)));
         tokio::time::advance(Duration::from_secs(301)).await;
         task.close_idle(task.clock.now());
-        assert_eq!(task.lanes.len(), 4, "somebody waits to be asked from there");
+        assert_eq!(task.sockets.len(), 4, "somebody waits to be asked from there");
         task.routes.take_all_held(&mut task.events.requests);
         task.close_idle(task.clock.now());
-        assert_eq!(task.lanes.len(), 1);
-        assert_eq!(task.routes.of(peer, 0).lane, 0, "it is asked from the first again");
+        assert_eq!(task.sockets.len(), 1);
+        assert_eq!(task.routes.of(peer, 0).socket, 0, "it is asked from the first again");
     }
 }

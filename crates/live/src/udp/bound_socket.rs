@@ -16,7 +16,7 @@ use crate::Error;
 
 /// A bound UDP socket.
 #[derive(Debug)]
-pub(crate) struct Port {
+pub(crate) struct BoundSocket {
     watched: Watched,
     state: UdpSocketState,
     local: SocketAddr,
@@ -37,7 +37,7 @@ pub(crate) enum Role {
 
 /// What the network said about a datagram of ours.
 #[derive(Debug)]
-pub(crate) struct PortError {
+pub(crate) struct SocketError {
     /// Whom it was for.
     pub(crate) to: SocketAddr,
     /// What happened, in words.
@@ -48,7 +48,7 @@ pub(crate) struct PortError {
     pub(crate) start: Vec<u8>,
 }
 
-impl Port {
+impl BoundSocket {
     /// Binds a socket.
     pub(crate) fn bind(address: SocketAddr, role: Role) -> Result<Self, Error> {
         let bind = || -> io::Result<Socket> {
@@ -154,7 +154,7 @@ impl Port {
 
     /// What the network said about earlier datagrams: host, port or network unreachable.
     #[cfg(target_os = "linux")]
-    pub(crate) fn complaints(&self, mut tell: impl FnMut(PortError)) {
+    pub(crate) fn complaints(&self, mut tell: impl FnMut(SocketError)) {
         use rustix::net::{RecvAncillaryBuffer, RecvFlags, recvmsg};
         /// `MSG_ERRQUEUE`: what came back, with the address that the datagram was for.
         const ERRQUEUE: u32 = 0x2000;
@@ -178,13 +178,13 @@ impl Port {
             let Some(to) = address.and_then(|address| SocketAddr::try_from(address).ok()) else { continue };
             let is_refused = error.as_ref().is_some_and(|error| error.kind() == io::ErrorKind::ConnectionRefused);
             let reason = error.map_or_else(|| "unreachable".into(), |error| error.to_string());
-            tell(PortError { to: SocketAddr::new(to.ip().to_canonical(), to.port()), reason, is_refused, start });
+            tell(SocketError { to: SocketAddr::new(to.ip().to_canonical(), to.port()), reason, is_refused, start });
         }
     }
 
     /// What the network said about earlier datagrams: not asked for on this system.
     #[cfg(not(target_os = "linux"))]
-    pub(crate) fn complaints(&self, _tell: impl FnMut(PortError)) {}
+    pub(crate) fn complaints(&self, _tell: impl FnMut(SocketError)) {}
 
     /// Datagrams to several peers can be handed over in one call, if none of them says from which of our addresses.
     pub(super) const fn sends_many() -> bool {

@@ -17,7 +17,7 @@ use crate::{
     dtls::{Link, SessionChange, SessionEvent, Sessions},
     security::{PeerIdentity, ServerName, ServerSecurity},
     transfer::CoapStack,
-    udp::{Address, Inbox, Outbox, Port, PortError},
+    udp::{Address, BoundSocket, Inbox, Outbox, SocketError},
     watch::Watch,
 };
 
@@ -30,13 +30,13 @@ pub(crate) type DatagramStack = CoapStack<Endpoint<Address>>;
 type Complained = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// A socket, the stack behind it, and what waits to leave.
-pub(crate) struct Lane {
+pub(crate) struct SocketStack {
     /// Its place among those of its task.
     at: usize,
     pub(crate) stack: DatagramStack,
     /// The sessions between the two, if datagrams are under DTLS.
     pub(crate) sessions: Option<Box<Sessions>>,
-    port: std::sync::Arc<Port>,
+    udp: std::sync::Arc<BoundSocket>,
     outbox: Outbox,
     /// When the stack wants to be asked again.
     pub(crate) next: Option<Instant>,
@@ -44,23 +44,26 @@ pub(crate) struct Lane {
     is_ready: bool,
     was_full: bool,
     /// What the kernel refused lately because of whom it was for.
-    refused: Vec<PortError>,
+    refused: Vec<SocketError>,
     /// Peers share a path that have proved the same identity.
     pub(crate) shares_by_identity: bool,
     /// When a request last left from here.
     pub(crate) used: Instant,
 }
 
-impl std::fmt::Debug for Lane {
+impl std::fmt::Debug for SocketStack {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Lane").field("port", &self.port).field("outbox", &self.outbox.len()).finish_non_exhaustive()
+        f.debug_struct("SocketStack")
+            .field("udp", &self.udp)
+            .field("outbox", &self.outbox.len())
+            .finish_non_exhaustive()
     }
 }
 
-impl Lane {
+impl SocketStack {
     pub(crate) fn new(
         at: usize,
-        port: impl Into<std::sync::Arc<Port>>,
+        udp: impl Into<std::sync::Arc<BoundSocket>>,
         stack: DatagramStack,
         sessions: Option<Sessions>,
     ) -> Self {
@@ -68,7 +71,7 @@ impl Lane {
             at,
             stack,
             sessions: sessions.map(Box::new),
-            port: port.into(),
+            udp: udp.into(),
             outbox: Outbox::default(),
             next: None,
             complained: None,
@@ -86,33 +89,33 @@ impl Lane {
     }
 
     /// Its socket.
-    pub(crate) fn port(&self) -> &Port {
-        &self.port
+    pub(crate) fn udp(&self) -> &BoundSocket {
+        &self.udp
     }
 
     /// Where its socket is bound.
     pub(crate) fn local(&self) -> SocketAddr {
-        self.port.local()
+        self.udp.local()
     }
 
     /// Whether there is something to do: datagrams to be received, or room for those that wait to leave. While any wait
     /// nothing is received, so that a full socket slows down the client.
     pub(crate) fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if !self.outbox.is_empty() {
-            return self.port.poll_writable(cx);
+            return self.udp.poll_writable(cx);
         }
         if self.is_ready {
             return Poll::Ready(());
         }
-        let port = &self.port;
+        let udp = &self.udp;
         let complained = self.complained.get_or_insert_with(|| {
-            let port = std::sync::Arc::clone(port);
-            Box::pin(async move { port.complained().await })
+            let udp = std::sync::Arc::clone(udp);
+            Box::pin(async move { udp.complained().await })
         });
         if complained.as_mut().poll(cx).is_ready() {
             self.complained = None;
         } else {
-            ready!(port.poll_readable(cx));
+            ready!(udp.poll_readable(cx));
         }
         self.is_ready = true;
         Poll::Ready(())
@@ -131,18 +134,18 @@ impl Lane {
         inbox: &mut Inbox,
         watch: &mut Watch,
         events: &mut Events,
-        mut complaint: impl FnMut(PortError),
+        mut complaint: impl FnMut(SocketError),
     ) {
         /// Batches before others get their turn.
         const BATCHES: usize = 8;
         if self.is_full() || !std::mem::take(&mut self.is_ready) {
             return;
         }
-        let port = std::sync::Arc::clone(&self.port);
+        let udp = std::sync::Arc::clone(&self.udp);
         self.complaints(&mut complaint);
         for _ in 0..BATCHES {
             // Else it is what the network said of an earlier datagram; the next call receives again.
-            let Ok(is_all) = inbox.fill(&port) else {
+            let Ok(is_all) = inbox.fill(&udp) else {
                 self.complaints(&mut complaint);
                 continue;
             };
@@ -150,7 +153,7 @@ impl Lane {
                 return;
             }
             let now = now();
-            for (from, by_group, datagram) in inbox.each(&port) {
+            for (from, by_group, datagram) in inbox.each(&udp) {
                 match &mut self.sessions {
                     None if by_group => self.stack.receive_by_group(now, from, datagram),
                     None => self.stack.receive(now, from, datagram),
@@ -172,8 +175,8 @@ impl Lane {
     }
 
     /// Reports what the network says about datagrams of ours.
-    fn complaints(&self, mut tell: impl FnMut(PortError)) {
-        self.port.complaints(|error| {
+    fn complaints(&self, mut tell: impl FnMut(SocketError)) {
+        self.udp.complaints(|error| {
             if self.outbox.has_sent(error.to, &error.start) {
                 tell(error);
             }
@@ -252,12 +255,12 @@ impl Lane {
     /// A peer as the stack knows it: in a session that stands, or spoken to by the address of ours that it knows, or else by that
     /// which the kernel would choose.
     pub(crate) fn known_as(&self, peer: SocketAddr) -> Address {
-        if !self.port.names_source() {
+        if !self.udp.names_source() {
             let outside = Address::of(peer);
             return self.sessions.as_ref().and_then(|sessions| sessions.inside(outside)).unwrap_or(outside);
         }
         let mut known = self.all_known_as(peer).filter(|known| known.session().is_some());
-        known.next().or_else(|| self.viewed_as(peer)).unwrap_or_else(|| self.port.way_to(peer))
+        known.next().or_else(|| self.viewed_as(peer)).unwrap_or_else(|| self.udp.way_to(peer))
     }
 
     /// A peer as the stack has something to say of it.
@@ -275,13 +278,13 @@ impl Lane {
     /// A peer, spoken to by each of our addresses.
     fn by_each(&self, peer: SocketAddr) -> impl Iterator<Item = Address> + use<> {
         let outside = Address::of(peer);
-        (0..=self.port.locals_met()).map(move |local| outside.by(local))
+        (0..=self.udp.locals_met()).map(move |local| outside.by(local))
     }
 
     /// The way to a peer outside of sessions: by the address of ours by which it has one, or that which the kernel would choose.
     fn outside(&self, peer: SocketAddr) -> Address {
         let has_one = |outside: &Address| self.sessions.as_ref().is_some_and(|it| it.inside(*outside).is_some());
-        self.by_each(peer).find(has_one).unwrap_or_else(|| self.port.way_to(peer))
+        self.by_each(peer).find(has_one).unwrap_or_else(|| self.udp.way_to(peer))
     }
 
     /// What there is with a peer for requests to a server of this name.
@@ -344,7 +347,7 @@ impl Lane {
     }
 
     /// Peers to whom nothing can be sent, as the kernel has said since this was asked last.
-    pub(crate) fn take_refused(&mut self) -> Vec<PortError> {
+    pub(crate) fn take_refused(&mut self) -> Vec<SocketError> {
         std::mem::take(&mut self.refused)
     }
 
@@ -354,18 +357,18 @@ impl Lane {
             return;
         }
         let refused = &mut self.refused;
-        self.outbox.flush(now, &self.port, |unsent| {
+        self.outbox.flush(now, &self.udp, |unsent| {
             let (to, reason) = (unsent.to.peer(), unsent.to_string());
             watch.unsent += 1;
             if unsent.is_for_good() && refused.len() < MOST_REFUSED {
-                refused.push(PortError { to, reason: reason.clone(), is_refused: false, start: Vec::new() });
+                refused.push(SocketError { to, reason: reason.clone(), is_refused: false, start: Vec::new() });
             }
             watch.tell(now, to, || Happened::Complaint { reason });
         });
         if self.is_full() && !self.was_full {
             watch.backlogs += 1;
             let datagrams = self.outbox.len();
-            watch.tell(now, self.port.local(), || Happened::Backlog { datagrams });
+            watch.tell(now, self.udp.local(), || Happened::Backlog { datagrams });
         }
         self.was_full = self.is_full();
     }
@@ -388,21 +391,21 @@ mod tests {
         let endpoint =
             Endpoint::new(Default::default(), Preset::RFC7252.build(), chance, 0, Identities::counted()).unwrap();
         let stack = CoapStack::new(endpoint, Default::default(), chance).unwrap();
-        let port = Port::bind("127.0.0.1:0".parse().unwrap(), Role::Client).unwrap();
-        let mut lane = Lane::new(0, port, stack, None);
+        let udp = BoundSocket::bind("127.0.0.1:0".parse().unwrap(), Role::Client).unwrap();
+        let mut socket = SocketStack::new(0, udp, stack, None);
         let [first, second] = [0; 2].map(|_| std::net::UdpSocket::bind("127.0.0.1:0").unwrap());
         let [first, second] = [first, second].map(|socket| socket.local_addr().unwrap());
         for gone in [first, second] {
             // Nothing is known of what left before.
-            lane.outbox = Outbox::default();
-            lane.vet_complaints();
-            lane.outbox.push(Address::of(gone), b"\x40\x01\x12\x34");
-            lane.outbox.flush(Instant::ORIGIN, &lane.port, |unsent| panic!("{unsent:?}"));
+            socket.outbox = Outbox::default();
+            socket.vet_complaints();
+            socket.outbox.push(Address::of(gone), b"\x40\x01\x12\x34");
+            socket.outbox.flush(Instant::ORIGIN, &socket.udp, |unsent| panic!("{unsent:?}"));
         }
         let mut told = Vec::new();
         while told.is_empty() {
             tokio::time::sleep(Duration::from_millis(1)).await;
-            lane.complaints(|error| told.push(error.to));
+            socket.complaints(|error| told.push(error.to));
         }
         assert_eq!(told, [second]);
     }
