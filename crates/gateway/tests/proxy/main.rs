@@ -5,6 +5,7 @@ mod duplicates;
 mod endpoints;
 mod faults;
 mod forwarding;
+mod lossy;
 mod observing;
 mod paths;
 mod refusing;
