@@ -105,6 +105,7 @@ fn flag(setting: &'static str) -> &'static str {
         "ack_timeout" => "--ack-timeout",
         "block_size" => "--block-size",
         "join" => "--join",
+        "memory_file" => "--memory",
         "multicast_interface" => "--interface",
         "workers" => "--workers",
         other => other,

@@ -144,6 +144,9 @@ pub(crate) async fn client(flags: &Request, uri: &Uri) -> Result<Client, Failure
     if flags.trace {
         builder = builder.trace(|event| trace::print(event, false));
     }
+    if let Some(path) = &flags.memory {
+        builder = builder.memory_file(path);
+    }
     if let Some(path) = &flags.oscore {
         let plain = Client::builder().security(flags.credentials.read()?);
         builder = builder.oscore(oscore::of_client(path, plain, uri).await?);

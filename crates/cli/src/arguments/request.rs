@@ -136,6 +136,9 @@ pub struct Request {
     /// Congestion control.
     #[arg(long, short, value_name = "NAME", value_parser = controller, help = controller_help(""))]
     pub controller: Option<ControllerChoice>,
+    /// Begin with what this file remembers of servers, if it is there, and keep it there: round trips, and pauses before coming back.
+    #[arg(long, value_name = "FILE")]
+    pub memory: Option<PathBuf>,
     /// Copies and their timer.
     #[command(flatten)]
     pub repeating: Repeating,

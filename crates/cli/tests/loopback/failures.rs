@@ -35,6 +35,25 @@ fn a_port_that_nobody_listens_on_is_told_at_once() {
     assert!(line(&said, 7).contains(&format!("{free} is unreachable")), "{}", said.err);
 }
 
+/// What a client remembers is in the file when the program ends, also where it failed; something else there is not written over.
+#[test]
+fn a_memory_is_kept_and_a_file_with_something_else_in_it_is_refused() {
+    let server = Server::start(&[]);
+    let file = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("failures.memory");
+    let _ = std::fs::remove_file(&file);
+    let path = file.to_str().expect("UTF-8");
+    for _ in 0..2 {
+        let said = millpond(&["get", "--memory", path, "--controller", "calm", &server.at("/time")]);
+        assert_eq!((said.code, said.err.as_str()), (Some(0), ""));
+        assert_eq!(std::fs::read(&file).expect("a memory")[..3], [1, 0, 1], "one path");
+    }
+    std::fs::write(&file, "[paths]").expect("written");
+    let said = millpond(&["get", "--memory", path, &server.at("/time")]);
+    let told = format!("--memory: {path}: byte 0 of what is remembered of paths: a version that is not known");
+    assert!(line(&said, 2).starts_with(&told), "{}", said.err);
+    assert_eq!(std::fs::read(&file).expect("as it was"), b"[paths]");
+}
+
 #[test]
 fn a_name_that_nothing_has_is_told() {
     let said = millpond(&["get", "coap://no-such-host.invalid/"]);

@@ -1,6 +1,6 @@
 //! A client's settings.
 
-use std::{collections::BTreeMap, fmt, net::SocketAddr, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, fmt, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use millpond_coap::{
     Config, Limits, Memory, Transmission,
@@ -8,11 +8,12 @@ use millpond_coap::{
     message::{MAX_DATAGRAM, Token},
 };
 use millpond_control::{Span, least_wait::LEAST_WAIT};
+use tokio::time::Instant;
 
-use super::{Attempts, Client, IntoUri, Reconnect, block_size};
+use super::{Attempts, Client, IntoUri, Reconnect, block_size, memory};
 use crate::{
     ControllerChoice, Error, Interface, IntoAddress, PathKey, TraceEvent, Uri,
-    clock::span,
+    clock::{seconds, span},
     security::{ClientSecurity, Protecting},
     trace::Hook,
     transfer,
@@ -42,6 +43,8 @@ pub(crate) struct Settings {
     pub(crate) chooser: Option<Chooser>,
     pub(crate) shared_paths: Option<PathKey>,
     pub(crate) memory: Memory,
+    /// Where that is kept.
+    pub(crate) memory_file: Option<PathBuf>,
     pub(crate) transmission: Transmission,
     pub(crate) least_wait: Span,
     pub(crate) deadline: Option<Duration>,
@@ -121,6 +124,7 @@ impl Default for Settings {
             chooser: None,
             shared_paths: None,
             memory: Memory::new(),
+            memory_file: None,
             transmission: Transmission::RFC7252,
             least_wait: LEAST_WAIT,
             deadline: None,
@@ -236,12 +240,23 @@ impl ClientBuilder {
         self
     }
 
-    /// Begins with what an earlier client [knew](Client::memory) of the paths to its peers, as far as controllers take it into account: of
-    /// the built-in ones `calm` does, which can distinguish a queue from a long way by it from the first answer on. What is wrong or old in it
-    /// makes the client slower for a while, and not bolder (docs/calm.md).
+    /// Begins with what an earlier client [knew](Client::memory). The round trips of paths to its peers are taken into account by
+    /// controllers that do: of the built-in ones by `calm`, which can distinguish a queue from a long way by it from the first answer on.
+    /// What is wrong or old in it makes the client slower for a while, and not bolder (docs/calm.md). Where that client
+    /// waited before it came back to a server, this one goes on: after what is left of the pause, at most 90 minutes, and with pauses
+    /// that are as long as those would have been.
     #[must_use]
     pub fn memory(mut self, memory: Memory) -> Self {
         self.settings.memory = memory;
+        self
+    }
+
+    /// Begins with the [memory](Self::memory) in this file, if it is there, and keeps it there for the next client: within a second of
+    /// each attempt to come back that failed or succeeded, round trips every 10 minutes, and all of it in [`Client::shutdown`]. The file is
+    /// whole whenever the power fails. One client at a time; it has addresses in it and no secrets.
+    #[must_use]
+    pub fn memory_file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.settings.memory_file = Some(path.into());
         self
     }
 
@@ -405,6 +420,13 @@ impl ClientBuilder {
         if let Some(key) = &settings.shared_paths {
             key.check()?;
         }
-        Client::start(settings)
+        if let Some(memory) = match settings.memory_file.clone() {
+            Some(path) => memory::read(path).await?,
+            None => None,
+        } {
+            settings.memory = memory;
+        }
+        settings.attempts.recall(&settings.memory, Instant::now(), seconds());
+        Ok(Client::start(settings)?.keep_memory())
     }
 }

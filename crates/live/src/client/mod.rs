@@ -113,6 +113,8 @@ pub struct Client {
     /// Representations that were got, if any are to be kept.
     pub(crate) cache: Option<Arc<std::sync::Mutex<Cache>>>,
     clock: Clock,
+    /// Who keeps what it knows in a file.
+    keeper: Option<memory::Orders>,
 }
 
 /// Starts the task that owns a client's sockets.
@@ -184,6 +186,7 @@ impl Client {
             room: Arc::new(tokio::sync::Semaphore::new(MOST_REQUESTS)),
             cache,
             clock: Clock::start(),
+            keeper: None,
         }
     }
 
@@ -307,6 +310,7 @@ impl Client {
     /// Cancels everything, tells servers that nothing is observed any more, and returns once they know, or after 2 s.
     /// Other clones of this client can ask no more.
     pub async fn shutdown(self) {
+        self.write_memory().await;
         #[cfg(feature = "tcp")]
         let connections = self.all_connections().await;
         #[cfg(not(feature = "tcp"))]

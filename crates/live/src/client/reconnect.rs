@@ -7,10 +7,12 @@ use std::{
     time::Duration,
 };
 
-use tokio::time::Instant;
+use millpond_coap::{Backoff, Memory};
 #[cfg(feature = "tcp")]
-use tokio::{sync::Notify, time::sleep_until};
+use tokio::time::sleep_until;
+use tokio::{sync::Notify, time::Instant};
 
+use super::memory::{path, peer_of};
 use crate::{Code, Error, Response, secrets};
 
 /// How a client comes back to a server after a session, a connection or a registration was lost or refused, over every
@@ -123,6 +125,8 @@ pub(crate) fn chance() -> u32 {
 pub(crate) struct Attempts {
     pub(super) policy: Reconnect,
     shared: Arc<Mutex<Known>>,
+    /// What is known has changed.
+    changed: Arc<Notify>,
     /// One over TCP or TLS has ended.
     #[cfg(feature = "tcp")]
     ended: Arc<Notify>,
@@ -140,6 +144,8 @@ struct Known {
 struct Peer {
     /// In a row.
     failures: u32,
+    /// When the pause began.
+    since: Instant,
     /// When the next attempt may begin.
     next: Instant,
 }
@@ -191,7 +197,34 @@ impl Attempts {
 
     /// An attempt succeeded.
     pub(crate) fn stands(&self, peer: SocketAddr) {
-        self.lock().peers.remove(&peer);
+        if self.lock().peers.remove(&peer).is_some() {
+            self.changed.notify_one();
+        }
+    }
+
+    /// Begins with what an earlier client knew.
+    pub(super) fn recall(&self, memory: &Memory, now: Instant, seconds: u64) {
+        let mut known = self.lock();
+        for (path, backoff) in memory.backoffs(seconds) {
+            let Some(peer) = peer_of(path) else { continue };
+            let next = now.checked_add(backoff.left(seconds)).unwrap_or(now);
+            known.peers.insert(peer, Peer { failures: backoff.failures, since: now, next });
+        }
+    }
+
+    /// Has all of this remembered.
+    pub(super) fn remember(&self, memory: &mut Memory, now: Instant, seconds: u64) {
+        let known = self.lock();
+        memory.set_backoffs(known.peers.iter().map(|(peer, Peer { failures, since, next })| {
+            let (pause, passed) = (next.duration_since(*since), now.saturating_duration_since(*since));
+            let since = seconds.saturating_sub(passed.as_secs());
+            (path(*peer), Backoff { failures: *failures, pause, since })
+        }));
+    }
+
+    /// Waits until there is something new to remember.
+    pub(super) async fn changed(&self) {
+        self.changed.notified().await;
     }
 
     /// Sets when the next attempt may begin, which never comes sooner by that.
@@ -203,11 +236,12 @@ impl Attempts {
         if known.peers.len() >= MOST_PEERS && !known.peers.contains_key(&peer) {
             return;
         }
-        let before = known.peers.get(&peer).copied().unwrap_or(Peer { failures: 0, next: now });
+        let before = known.peers.get(&peer).copied().unwrap_or(Peer { failures: 0, since: now, next: now });
         let (failures, pause) = told(before.failures);
         let next = now.checked_add(pause).unwrap_or(now).max(before.next);
         if failures > 0 || next > now {
-            known.peers.insert(peer, Peer { failures, next });
+            known.peers.insert(peer, Peer { failures, since: now, next });
+            self.changed.notify_one();
         }
     }
 
@@ -312,6 +346,33 @@ mod tests {
             all.refused(now, peer(1), &Response::new(Code::TOO_MANY_REQUESTS).with_max_age(seconds), 0);
             assert_eq!(all.may(now, peer(1), 0), Err(Later::At(now + at * SECOND)));
         }
+    }
+
+    /// A device loses its power in the middle of a pause, and its clock may be anything afterwards.
+    #[tokio::test(start_paused = true)]
+    async fn a_backoff_goes_on_after_a_restart() {
+        let before = Attempts::new(Reconnect::new());
+        let now = Instant::now();
+        for _ in 0..5 {
+            before.failed(now, peer(1), 0);
+        }
+        let mut memory = Memory::new();
+        // 16 s were to be waited, of which 3 are over.
+        before.remember(&mut memory, now + 3 * SECOND, 1_000_003);
+        let memory = Memory::from_bytes(&memory.to_bytes()).unwrap();
+        for (clock, left) in [(1_000_006, 10), (1_000_016, 0), (1_086_400, 0), (0, 16)] {
+            let after = Attempts::new(Reconnect::new());
+            after.recall(&memory, now, clock);
+            let expected = if left == 0 { Ok(()) } else { Err(Later::At(now + left * SECOND)) };
+            assert_eq!(after.may(now, peer(1), 0), expected, "{clock}");
+            let then = now + left * SECOND;
+            after.failed(then, peer(1), 0);
+            assert_eq!(after.may(then, peer(1), 0), Err(Later::At(then + 32 * SECOND)), "and not after a second");
+        }
+        before.stands(peer(1));
+        let mut memory = memory;
+        before.remember(&mut memory, now, 1_000_010);
+        assert!(memory.is_empty());
     }
 
     #[test]

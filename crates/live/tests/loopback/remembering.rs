@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use millpond_live::{Client, ControllerChoice, Happened, Memory, Preset};
+use millpond_live::{Client, ControllerChoice, Happened, Memory, Preset, Reconnect};
 use tokio::net::UdpSocket;
 
 use crate::ANY;
@@ -88,4 +88,81 @@ async fn what_was_remembered_of_others_stays() {
     let ignorant = Client::builder().controller(Preset::RFC7252).build().await.unwrap();
     ignorant.get(format!("coap://{server}/")).await.unwrap();
     assert!(ignorant.memory().await.unwrap().is_empty(), "it keeps no base round trip");
+}
+
+/// A directory of its own, and a file in it that is not there yet.
+fn file(name: &str) -> std::path::PathBuf {
+    let directory = std::env::temp_dir().join(format!("millpond-memory-{name}-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&directory);
+    std::fs::create_dir_all(&directory).unwrap();
+    directory.join("memory")
+}
+
+const HOUR: Duration = Duration::from_secs(3_600);
+
+/// Nobody listens there, which a client is told at once.
+fn nobody() -> String {
+    format!("coap+tcp://{}/", std::net::TcpListener::bind(ANY).unwrap().local_addr().unwrap())
+}
+
+async fn keeping(file: &std::path::Path) -> Client {
+    Client::builder().reconnect(Reconnect::new().pauses(HOUR, HOUR)).memory_file(file).build().await.unwrap()
+}
+
+/// The power goes before the client can write down anything in its end.
+#[tokio::test(start_paused = true)]
+async fn a_client_that_restarts_in_the_middle_of_a_pause_waits_for_its_end() {
+    let (file, server) = (file("pause"), nobody());
+    let client = keeping(&file).await;
+    assert!(!client.get(&server).await.unwrap_err().is_timeout());
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let kept = std::fs::read(&file).unwrap();
+
+    let after = keeping(&file).await;
+    let began = tokio::time::Instant::now();
+    assert!(after.get(&server).deadline(Duration::from_secs(60)).await.unwrap_err().is_timeout());
+    // An hour and up to half of it, of which the time of day has seen little.
+    assert!(!after.get(&server).deadline(2 * HOUR).await.unwrap_err().is_timeout());
+    assert!((3_500..5_401).contains(&began.elapsed().as_secs()), "{:?}", began.elapsed());
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert_ne!(std::fs::read(&file).unwrap(), kept, "it has failed twice");
+    assert_eq!(file.parent().unwrap().read_dir().unwrap().count(), 1, "and no draft is left");
+}
+
+#[tokio::test(start_paused = true)]
+async fn round_trips_are_kept_in_the_file_and_begun_with() {
+    let server = answering_after(Arc::new(Mutex::new(Duration::from_millis(250)))).await;
+    let kept = |file: &std::path::Path| Memory::from_bytes(&std::fs::read(file).unwrap()).unwrap();
+    // By itself, and when the client ends in order.
+    for (name, ends) in [("every", false), ("end", true)] {
+        let file = file(name);
+        let client = Client::builder().controller(Preset::CALM).memory_file(&file).build().await.unwrap();
+        client.get(format!("coap://{server}/")).await.unwrap();
+        assert!(!file.exists(), "there was nothing to write yet");
+        match ends {
+            true => client.shutdown().await,
+            false => tokio::time::sleep(Duration::from_secs(601)).await,
+        }
+        assert_eq!(kept(&file).len(), 1);
+        let next = Client::builder().memory_file(&file).build().await.unwrap();
+        assert_eq!(next.memory().await.unwrap(), kept(&file));
+    }
+}
+
+#[tokio::test]
+async fn a_file_with_something_else_in_it_is_refused_in_one_line_and_stays() {
+    let file = file("malformed");
+    let refused = async || Client::builder().memory_file(&file).build().await.unwrap_err().to_string();
+    let told = format!("memory_file: {}: byte ", file.display());
+    for (bytes, place) in
+        [(&b"{}"[..], "0 of"), (b"\x01\0\x01", "3 of"), (b"\x01\xff\xff", "1 of"), (&[1; 1 << 20], "17 of")]
+    {
+        std::fs::write(&file, bytes).unwrap();
+        let refused = refused().await;
+        assert!(refused.starts_with(&told) && refused[told.len()..].starts_with(place), "{refused}");
+        assert!(!refused.contains('\n') && std::fs::read(&file).unwrap() == bytes);
+    }
+    std::fs::remove_file(&file).unwrap();
+    std::fs::create_dir(&file).unwrap();
+    assert!(refused().await.starts_with(&format!("memory_file: {}: ", file.display())));
 }
