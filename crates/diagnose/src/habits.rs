@@ -36,6 +36,7 @@ pub(crate) fn nstart(side: Side, chapter: &Chapter, judged: &[Judgements], open:
     if let Some(open) = open {
         return Figure::estimate(open as f64, "so many requests later one follows an answer, after the same time each");
     }
+    let transmissions = chapter.exchanges.iter().map(|exchange| exchange.sent.len()).max().unwrap_or_default();
     let (mut all, mut early, mut most) = (0_usize, 0_usize, 1_usize);
     for of_device in chapter.by_peer.each() {
         let mut until: Vec<f64> = Vec::new();
@@ -50,6 +51,12 @@ pub(crate) fn nstart(side: Side, chapter: &Chapter, judged: &[Judgements], open:
             // A device takes the first answer that it gets.
             let ended = match side {
                 Side::Server => accepted_at(exchange, judged),
+                // It may have given up before, after as many transmissions as there ever are.
+                Side::Devices | Side::Both
+                    if (2..).contains(&transmissions) && exchange.sent.len() == transmissions =>
+                {
+                    None
+                }
                 Side::Devices | Side::Both => exchange.answered.first().copied(),
             };
             until.push(ended.unwrap_or_else(|| exchange.last_sent()));

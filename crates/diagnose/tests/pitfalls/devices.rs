@@ -103,6 +103,14 @@ fn so_many_exchanges_are_open_as_nstart_says() {
     }
 }
 
+/// Answers behind a full buffer come when devices have given up and begun another exchange: that was never open beside the first.
+#[test]
+fn what_was_given_up_is_not_open() {
+    let asking = format!("max_retransmit = 3\n{LOOPS}\"rfc7252\"");
+    let found = told(&asking, &path("1500 bit/s", "100 ms", 0.0), "until = \"3 h\"", 1, Side::Devices).nstart;
+    assert_eq!((found.value, found.grade), (Some(1.0), Grade::AtLeast), "{found:?}");
+}
+
 #[test]
 fn reports_that_are_aligned_are_told_from_those_that_are_not() {
     let quick = path("60 kbit/s", "150 ms", 0.0);
