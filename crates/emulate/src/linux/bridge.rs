@@ -260,9 +260,42 @@ pub(super) fn has_socket(process: u32) -> io::Result<bool> {
             Err(error) if error.kind() == ErrorKind::NotFound && table.ends_with('6') => continue,
             text => text?,
         };
-        if text.lines().nth(1).is_some() {
+        if text.lines().skip(1).any(is_reachable) {
             return Ok(true);
         }
     }
     Ok(false)
+}
+
+/// Whether a socket, as a line of such a table tells it, is at more than an address of the loopback.
+fn is_reachable(line: &str) -> bool {
+    let local = line.split_whitespace().nth(1).and_then(|local| local.split(':').next());
+    // Words of the address in the byte order of the machine.
+    local.is_some_and(|hex| match hex.strip_prefix("0000000000000000FFFF0000").unwrap_or(hex) {
+        v4 if v4.len() == 8 => !v4.ends_with("7F"),
+        v6 => v6 != "00000000000000000000000001000000",
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_reachable;
+
+    #[test]
+    fn a_socket_of_the_loopback_alone_is_none_of_a_server() {
+        for (local, reachable) in [
+            ("02004D0A:1633", true),
+            ("00000000:1633", true),
+            ("0100007F:2382", false),
+            ("3500007F:0035", false),
+            ("00000000000000000000000000000000:1633", true),
+            ("00000000000000000000000001000000:1633", false),
+            ("0000000000000000FFFF000002004D0A:1633", true),
+            ("0000000000000000FFFF00000100007F:1633", false),
+        ] {
+            let line =
+                format!("   68: {local} 00000000:0000 07 00000000:00000000 00:00000000 00000000     0        0 1");
+            assert_eq!(is_reachable(&line), reachable, "{local}");
+        }
+    }
 }
