@@ -3,7 +3,7 @@
 import pytest
 
 from links import hosts
-from sides import PEERS, Missing, Ours, Peer
+from sides import PEERS, Ours, Peer, installed
 
 __all__ = ["hosts"]
 
@@ -17,9 +17,4 @@ def ours() -> Ours:
 @pytest.fixture(params=PEERS, ids=lambda peer: peer.name)
 def peer(request: pytest.FixtureRequest) -> Peer:
     """One of the other implementations; the test is skipped where it is not installed."""
-    peer: Peer = request.param
-    try:
-        peer.command()
-    except Missing as missing:
-        pytest.skip(str(missing))
-    return peer
+    return installed(request.param)

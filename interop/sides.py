@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+import pytest
+
 HERE = Path(__file__).parent
 ROOT = HERE.parent
 TOOLS = ROOT / ".tools" / "interop"
@@ -167,6 +169,19 @@ class GoCoap(Peer):
         return [str(program)]
 
 
+class Californium(Peer):
+    """Californium, in Java, as a client and for some servers."""
+
+    name = "Californium"
+
+    def command(self) -> list[str]:
+        folder = TOOLS / "californium"
+        if shutil.which("java") is None or not (folder / "Peer.class").exists():
+            raise Missing("Californium is not installed (make interop, with a JDK and Maven)")
+        # A process asks a few times only: its compiler for long runs would cost more than it saves.
+        return ["java", "-XX:TieredStopAtLevel=1", "-cp", f"{folder}:{folder}/lib/*", "Peer"]
+
+
 class Libcoap(Peer):
     """libcoap, in C: the programs that come with it, which have resources of their own."""
 
@@ -247,6 +262,15 @@ class Libcoap(Peer):
         done = subprocess.run([self.program("client"), "-s", "2", uri], capture_output=True, check=False, text=True)
         assert done.returncode == 0, f"libcoap: {done.stderr}"
         return done.stdout.split()
+
+
+def installed(peer: Peer) -> Peer:
+    """The peer; the test that asks is skipped where it is not installed."""
+    try:
+        peer.command()
+    except Missing as missing:
+        pytest.skip(str(missing))
+    return peer
 
 
 def client_on_libcoap(into: Path) -> Path:
@@ -342,3 +366,4 @@ class Ours:
 
 
 PEERS: tuple[Peer, ...] = (Libcoap(), Aiocoap(), CalmAiocoap(), NodeCoap(), GoCoap())
+"""Those that every test of client and server is about."""

@@ -9,14 +9,14 @@ import pytest
 from diagnosed import PATHS, SERVER, SIDES, Captured, Side, Told, Way, captured, serving_files
 from millpond.diagnose.ends import ENDS, End
 from resources import path
-from sides import Missing, Ours, Peer
+from sides import PEERS, Californium, Missing, Ours, Peer, installed
 
 REQUESTS, DEVICES, FEW = 8, 4, 3
-ASKS_AT_ONCE = {"aiocoap", "go-coap"}
+ASKS_AT_ONCE = {"aiocoap", "go-coap", "Californium"}
 """Clients whose next request leaves when an answer came, from the same port: a server sees which one it was."""
 FIRST_TIMERS = {"aiocoap-calm": (0.2, 10.0), "measures": (0.2, 10.0), "go-coap": (2.0, 4.5)}
 """Seconds, where they are not RFC 7252's: calm measures, and go-coap looks at its timers every now and then."""
-OPENS_MANY = {"node-coap", "go-coap"}
+OPENS_MANY = {"node-coap", "go-coap", "Californium"}
 """Clients that send all at once that they are asked for; aiocoap keeps to an NSTART of 1."""
 CANNOT = {
     ("go-coap", "blocks", "loss"): "go-coap sends a request for a further block once alone",
@@ -25,6 +25,11 @@ CANNOT = {
 """Where one loss is not made good, so that a client waits for its own timeout."""
 
 pytestmark = pytest.mark.usefixtures("hosts")  # emulating wants namespaces, too
+
+
+@pytest.fixture(params=[*PEERS, Californium()], ids=lambda peer: peer.name)
+def peer(request: pytest.FixtureRequest) -> Peer:
+    return installed(request.param)
 
 
 @pytest.fixture(scope="module")
