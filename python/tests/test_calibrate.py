@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -124,7 +125,7 @@ def test_each_cell_has_the_changes_of_all_parameters_that_are_for_it() -> None:
     assert changed("chain", "100", "constant") == {"clients[0].request_payload"}
 
 
-@pytest.mark.parametrize("name", ["burst23", "cocoaplus15", "tcp20"])
+@pytest.mark.parametrize("name", ["burst23", "cocoaplus15", "tcp20", "upc19"])
 def test_studies_declare_rows_that_can_be_measured_under_the_reading_chosen_before(name: str) -> None:
     calibration = description.read(study.load(study.find(name)))
     found = trial.tried(calibration, calibration.first)
@@ -216,6 +217,14 @@ def test_what_is_declared_wrongly_is_told_in_one_line(tmp_path: Path, old: str, 
     assert told in str(caught.value)
     assert "\n" not in str(caught.value)
     assert description.FILE in str(caught.value)
+
+
+def test_a_claim_is_a_row_where_it_states_a_change(tmp_path: Path) -> None:
+    shutil.copytree(study.find("upc19"), folder := tmp_path / "upc19")
+    file = folder / description.FILE
+    file.write_text(file.read_text().replace('test = ["upc19-r0171"', 'test = ["upc19-r0187", "upc19-r0171"'))
+    with pytest.raises(UsageError, match=r"rows.test: upc19-r0187 cannot be compared: it is no measured number"):
+        description.read(study.load(folder))
 
 
 def test_a_setting_that_cannot_be_run_is_as_far_away_as_can_be(tmp_path: Path) -> None:

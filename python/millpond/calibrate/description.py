@@ -46,6 +46,7 @@ import msgspec
 from millpond.errors import UsageError, unknown
 from millpond.judge.published import Published
 from millpond.judge.published import read as read_published
+from millpond.judge.rows import change_of
 from millpond.measure.metrics import METRICS
 from millpond.plan.factor import Only, read_only
 from millpond.plan.keys import Count, Runs
@@ -248,7 +249,7 @@ def _must_be_rows(names: Sequence[str], published: Published, plan: Plan, place:
         why = next(
             (plan.reading.unmeasured[key] for key in (name, row["metric"]) if key in plan.reading.unmeasured), ""
         )
-        if row.value is None or row.is_claim or row["category"] != "result":
+        if row.value is None or row["category"] != "result" or (row.is_claim and change_of(row) is None):
             why = "it is no measured number"
         if why:
             raise UsageError(f"{place}: {name} cannot be compared: {why}")
