@@ -170,7 +170,7 @@ class GoCoap(Peer):
 
 
 class Californium(Peer):
-    """Californium, in Java, as a client and for some servers."""
+    """Californium, in Java, as a client."""
 
     name = "Californium"
 

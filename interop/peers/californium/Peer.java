@@ -16,9 +16,9 @@ import org.eclipse.californium.elements.config.Configuration;
 import org.eclipse.californium.elements.config.UdpConfig;
 
 /**
- * Californium as a peer: {@code serve PORT}, {@code serve PORT ADDRESS}, or {@code serve PORT ADDRESS DEDUPLICATOR} for
- * another way to detect duplicates; {@code get URI}, {@code observe URI} until the third notification, and so many GETs:
- * {@code get*N URI} one after the other, {@code non*N URI} of those that are not confirmable, {@code open*N URI} all at once.
+ * Californium as a peer: {@code serve PORT}, or {@code serve PORT DEDUPLICATOR} for another way to detect duplicates;
+ * {@code get URI}, {@code observe URI} until the third notification, and so many GETs: {@code get*N URI} one after the other,
+ * {@code non*N URI} of those that are not confirmable, {@code open*N URI} all at once.
  */
 public final class Peer {
   private static final byte[] BENCH = "0123456789012345678901234567890123456789".getBytes();
@@ -36,24 +36,6 @@ public final class Peer {
     @Override
     public void handleGET(CoapExchange exchange) {
       exchange.respond(ResponseCode.CONTENT, BENCH);
-    }
-  }
-
-  /** Acknowledges first, and answers a second later. */
-  private static final class Separate extends CoapResource {
-    Separate() {
-      super("separate");
-    }
-
-    @Override
-    public void handleGET(CoapExchange exchange) {
-      exchange.accept();
-      try {
-        Thread.sleep(1_000);
-      } catch (InterruptedException ended) {
-        Thread.currentThread().interrupt();
-      }
-      exchange.respond("later");
     }
   }
 
@@ -99,35 +81,24 @@ public final class Peer {
     }
   }
 
-  private static CoapServer serving(Configuration configuration, InetSocketAddress address) {
-    CoapServer server = new CoapServer(configuration);
-    server.addEndpoint(CoapEndpoint.builder().setConfiguration(configuration).setInetSocketAddress(address).build());
-    server.add(new Bench(), new Separate(), new Tally());
-    server.start();
-    return server;
-  }
-
-  private static void serve(Configuration configuration, String[] arguments) throws Exception {
-    if (arguments.length > 3) {
-      configuration.set(CoapConfig.DEDUPLICATOR, arguments[3]);
+  private static void serve(Configuration configuration, String[] arguments) {
+    if (arguments.length > 2) {
+      configuration.set(CoapConfig.DEDUPLICATOR, arguments[2]);
     }
-    InetSocketAddress address =
-        new InetSocketAddress(arguments.length > 2 ? arguments[2] : "127.0.0.1", Integer.parseInt(arguments[1]));
-    // A first request loads classes for seconds: that one is its own.
-    InetSocketAddress loopback = new InetSocketAddress("127.0.0.1", 0);
-    CoapServer first = serving(configuration, loopback);
-    int port = first.getEndpoints().get(0).getAddress().getPort();
-    ask(configuration, loopback, "get", "coap://127.0.0.1:" + port + "/separate");
-    first.destroy();
-    serving(configuration, address);
+    CoapServer server = new CoapServer(configuration);
+    server.addEndpoint(
+        CoapEndpoint.builder()
+            .setConfiguration(configuration)
+            .setInetSocketAddress(new InetSocketAddress("127.0.0.1", Integer.parseInt(arguments[1])))
+            .build());
+    server.add(new Bench(), new Tally());
+    server.start();
     System.out.println("ready");
   }
 
-  private static void ask(Configuration configuration, InetSocketAddress from, String method, String uri)
-      throws Exception {
+  private static void ask(Configuration configuration, String method, String uri) throws Exception {
     CoapClient client = new CoapClient(uri);
-    CoapEndpoint endpoint = CoapEndpoint.builder().setConfiguration(configuration).setInetSocketAddress(from).build();
-    client.setEndpoint(endpoint);
+    client.setEndpoint(CoapEndpoint.builder().setConfiguration(configuration).build());
     // The message layer says when it gives up.
     client.setTimeout(0L);
     String[] words = method.split("\\*");
@@ -163,13 +134,12 @@ public final class Peer {
       default:
         throw new IllegalArgumentException(method);
     }
-    endpoint.destroy();
   }
 
   /** Serves until killed, or asks. */
   public static void main(String[] arguments) throws Exception {
     if (arguments.length < 2) {
-      System.err.println("serve PORT [ADDRESS [DEDUPLICATOR]], or METHOD[*N] URI");
+      System.err.println("serve PORT [DEDUPLICATOR], or METHOD[*N] URI");
       System.exit(1);
     }
     CoapConfig.register();
@@ -180,7 +150,7 @@ public final class Peer {
       return;
     }
     try {
-      ask(configuration, new InetSocketAddress(0), arguments[0], arguments[1]);
+      ask(configuration, arguments[0], arguments[1]);
     } catch (IllegalStateException failed) {
       System.err.println(failed.getMessage());
       System.exit(1);

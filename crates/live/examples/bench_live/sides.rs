@@ -114,7 +114,7 @@ pub(crate) fn others(arguments: &Arguments) -> Vec<Side> {
             ..Side::new("libcoap", "coap-server-notls", &["-A", "127.0.0.1", "-d", "10", "-v", "0", "-p"], &[])
         },
         Side { warm_up: a_while, ..Side::new("Californium", "java", &java, &[]) },
-        Side { warm_up: a_while, ..Side::new(CALIFORNIUM_BY_PEER, "java", &java, &["127.0.0.1", MARK_AND_SWEEP]) },
+        Side { warm_up: a_while, ..Side::new(CALIFORNIUM_BY_PEER, "java", &java, &[MARK_AND_SWEEP]) },
         Side::new("go-coap", tools.join("go/peer"), &["serve"], &[]),
         Side::new("coap-rs", tools.join("coap-rs/release/peer"), &["serve"], &[]),
         Side { warm_up: Duration::from_secs(2), ..Side::new("node-coap", "node", &[&node, "serve"], &[]) },
