@@ -3,7 +3,7 @@
 //! A [`Client`] asks, a [`Server`] answers; both speak UDP and TCP (RFC 7252, 7641, 7959, 8323). Protocol and congestion
 //! control are the state machines of `millpond-coap` and `millpond-control`. What is here gives them sockets, time and
 //! chance: `udp` has batches of datagrams, `socket` the task that owns sockets and stacks for a client, a server or both,
-//! `server::desk` what becomes of a request. The guide is docs/live.md.
+//! `server::dispatcher` what becomes of a request. The guide is docs/live.md.
 //!
 //! # Words
 //!
@@ -13,12 +13,10 @@
 //! | word | is |
 //! |---|---|
 //! | inbox, outbox | batches of datagrams that a UDP socket received, or is to send |
-//! | desk | what becomes of requests: routes, handlers, answers |
 //! | place | what a handler takes that waits; admission gives it |
 //! | proof | a client has shown that it is where it says (Echo, RFC 9175) |
 //! | seat | a connection's, among those of a server |
 //! | route | what a client has open and waiting towards one peer |
-//! | standing session | one whose handshake is done |
 
 #![cfg_attr(
     not(feature = "dtls"),

@@ -138,7 +138,7 @@ impl AccessRecord {
     }
 }
 
-/// Requests that a desk has not answered yet, if anything logs them.
+/// Requests that a dispatcher has not answered yet, if anything logs them.
 #[derive(Debug, Default)]
 pub(crate) struct Accesses {
     pub(crate) hook: AccessHook,

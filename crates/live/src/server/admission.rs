@@ -27,9 +27,9 @@ pub(crate) struct AdmissionLimits {
 
 /// Whether a peer is known to be where it says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Standing {
-    Proved,
-    Unproved,
+pub(crate) enum AddressState {
+    Validated,
+    Unvalidated,
 }
 
 /// Why a handler is not asked.
@@ -39,8 +39,8 @@ pub(crate) enum Busy {
     Server,
     /// The peer, or its network, has as many as it may.
     Peer,
-    /// There is none for who has not proved its address.
-    Unproved,
+    /// There is none for an unvalidated address.
+    Unvalidated,
 }
 
 /// What is under way.
@@ -90,9 +90,14 @@ impl Admission {
     }
 
     /// A place for a handler that will have to wait, with a request of so many bytes.
-    pub(crate) fn enter(self: &Arc<Self>, peer: SocketAddr, standing: Standing, length: usize) -> Result<Place, Busy> {
+    pub(crate) fn enter(
+        self: &Arc<Self>,
+        peer: SocketAddr,
+        address_state: AddressState,
+        length: usize,
+    ) -> Result<Place, Busy> {
         let AdmissionLimits { running, running_per_peer, held } = self.limits;
-        let (source, bytes) = (source(peer, standing), counted(length));
+        let (source, bytes) = (source(peer, address_state), counted(length));
         let taken = self.taken();
         let handlers = taken.handlers.full(&Shares::of_places(running), source, 1);
         let requests = taken.requests.full_after_first(&Shares::of_bytes(held), source, bytes);
@@ -103,18 +108,23 @@ impl Admission {
             return Err(Busy::Server);
         }
         if handlers.is_unvalidated() || requests.is_unvalidated() {
-            return Err(Busy::Unproved);
+            return Err(Busy::Unvalidated);
         }
         if handlers.network || requests.network {
             return Err(Busy::Peer);
         }
         drop(taken);
-        Ok(self.enter_anyway(peer, standing, length))
+        Ok(self.enter_anyway(peer, address_state, length))
     }
 
     /// A place whether there is one or not: for a handler that was asked because it had always answered at once.
-    pub(crate) fn enter_anyway(self: &Arc<Self>, peer: SocketAddr, standing: Standing, length: usize) -> Place {
-        let (source, bytes) = (source(peer, standing), counted(length));
+    pub(crate) fn enter_anyway(
+        self: &Arc<Self>,
+        peer: SocketAddr,
+        address_state: AddressState,
+        length: usize,
+    ) -> Place {
+        let (source, bytes) = (source(peer, address_state), counted(length));
         let mut taken = self.taken();
         taken.handlers.add(source, 1);
         taken.requests.add(source, bytes);
@@ -123,12 +133,12 @@ impl Admission {
     }
 
     /// Counts an answer until it is taken over; `None` if there is no room for it.
-    pub(crate) fn hold(self: &Arc<Self>, whose: Option<(SocketAddr, Standing)>, bytes: usize) -> Option<Held> {
+    pub(crate) fn hold(self: &Arc<Self>, whose: Option<(SocketAddr, AddressState)>, bytes: usize) -> Option<Held> {
         let (most, mut taken) = (self.limits.held, self.taken());
         if taken.held.saturating_add(bytes) > most {
             return None;
         }
-        let source = whose.map(|(peer, standing)| source(peer, standing));
+        let source = whose.map(|(peer, address_state)| source(peer, address_state));
         if let Some(source) = source {
             let full = taken.answers.full_after_first(&Shares::of_bytes(most), source, bytes);
             if full.network || full.is_unvalidated() {
@@ -150,8 +160,8 @@ impl Admission {
     }
 }
 
-fn source(peer: SocketAddr, standing: Standing) -> Source {
-    Source { is_validated: standing == Standing::Proved, network: network_of(peer) }
+fn source(peer: SocketAddr, address_state: AddressState) -> Source {
+    Source { is_validated: address_state == AddressState::Validated, network: network_of(peer) }
 }
 
 /// Bytes of a request that count: what comes in one datagram does not, so that the long bodies of some keep nobody else's
@@ -203,24 +213,24 @@ mod tests {
         let mut places = Vec::new();
         let mut of_one_network = 0;
         for host in 0..64 {
-            match admission.enter(at(&format!("192.0.2.{host}")), Standing::Unproved, 0) {
+            match admission.enter(at(&format!("192.0.2.{host}")), AddressState::Unvalidated, 0) {
                 Ok(place) => {
                     of_one_network += 1;
                     places.push(place);
                 }
-                Err(busy) => assert_eq!(busy, Busy::Unproved),
+                Err(busy) => assert_eq!(busy, Busy::Unvalidated),
             }
         }
         assert_eq!(of_one_network, 4);
         for network in 0..64 {
-            places.extend(admission.enter(at(&format!("2001:db8:{network:x}::1")), Standing::Unproved, 0));
+            places.extend(admission.enter(at(&format!("2001:db8:{network:x}::1")), AddressState::Unvalidated, 0));
         }
         assert_eq!(places.len(), 16);
         // Who has proved its address finds a place all the same.
         for host in 0..48 {
-            places.push(admission.enter(at(&format!("198.51.{host}.1")), Standing::Proved, 0).unwrap());
+            places.push(admission.enter(at(&format!("198.51.{host}.1")), AddressState::Validated, 0).unwrap());
         }
-        assert_eq!(admission.enter(at("203.0.113.1"), Standing::Proved, 0).unwrap_err(), Busy::Server);
+        assert_eq!(admission.enter(at("203.0.113.1"), AddressState::Validated, 0).unwrap_err(), Busy::Server);
         drop(places);
         let taken = admission.taken();
         assert!((taken.handlers.all(), taken.handlers.memory()) == (0, 0) && taken.peers.is_empty());
@@ -233,12 +243,12 @@ mod tests {
         for port in 0..16 {
             let peer = SocketAddr::new("192.0.2.1".parse().unwrap(), port);
             for _ in 0..5 {
-                places.extend(admission.enter(peer, Standing::Proved, 0));
+                places.extend(admission.enter(peer, AddressState::Validated, 0));
             }
         }
         assert_eq!(places.len(), 12);
-        assert_eq!(admission.enter(at("192.0.2.9"), Standing::Proved, 0).unwrap_err(), Busy::Peer);
-        assert!(admission.enter(at("192.0.3.9"), Standing::Proved, 0).is_ok());
+        assert_eq!(admission.enter(at("192.0.2.9"), AddressState::Validated, 0).unwrap_err(), Busy::Peer);
+        assert!(admission.enter(at("192.0.3.9"), AddressState::Validated, 0).is_ok());
     }
 
     #[test]
@@ -252,15 +262,15 @@ mod tests {
 
     #[test]
     fn answers_for_one_network_leave_room_for_those_of_others() {
-        let of = |peer, standing| Some((at(peer), standing));
-        let (one, other) = (of("192.0.2.1", Standing::Proved), of("198.51.100.1", Standing::Proved));
+        let of = |peer, address_state| Some((at(peer), address_state));
+        let (one, other) = (of("192.0.2.1", AddressState::Validated), of("198.51.100.1", AddressState::Validated));
         let admission = admission(1);
         let of_one: Vec<_> = (0..9).filter_map(|_| admission.hold(one, 20)).collect();
         assert_eq!(of_one.len(), 3);
         let of_other = admission.hold(other, 25).unwrap();
         drop((of_one, of_other));
         // Forged addresses, of however many networks, have a quarter.
-        let forged = |host| of(host, Standing::Unproved);
+        let forged = |host| of(host, AddressState::Unvalidated);
         let first = admission.hold(forged("203.0.113.1"), 20).unwrap();
         assert!(admission.hold(forged("192.0.2.1"), 6).is_none() && admission.hold(one, 60).is_some());
         drop(first);
@@ -277,21 +287,21 @@ mod tests {
         let admission = Admission::new(AdmissionLimits { running: 1_000, running_per_peer: 1_000, held: 64 * MIB });
         let mut places = Vec::new();
         for network in 0..100 {
-            places.extend(admission.enter(at(&format!("192.0.{network}.1")), Standing::Proved, 16 * MIB));
+            places.extend(admission.enter(at(&format!("192.0.{network}.1")), AddressState::Validated, 16 * MIB));
         }
         assert_eq!((places.len(), admission.taken().requests.all()), (4, 64 * MIB));
         assert!(admission.memory() > 64 * MIB);
-        assert_eq!(admission.enter(at("192.0.2.1"), Standing::Proved, 3_000).unwrap_err(), Busy::Server);
-        assert!(admission.enter(at("192.0.2.1"), Standing::Unproved, 1_152).is_ok());
+        assert_eq!(admission.enter(at("192.0.2.1"), AddressState::Validated, 3_000).unwrap_err(), Busy::Server);
+        assert!(admission.enter(at("192.0.2.1"), AddressState::Unvalidated, 1_152).is_ok());
         drop(places);
         assert_eq!(admission.taken().requests.memory(), 0);
         // Of forged addresses there are no more than a quarter, and one at the least; of one network three quarters.
-        let unproved = admission.enter(at("192.0.2.1"), Standing::Unproved, 40 * MIB).unwrap();
-        assert_eq!(admission.enter(at("198.51.100.1"), Standing::Unproved, MIB).unwrap_err(), Busy::Unproved);
+        let unproved = admission.enter(at("192.0.2.1"), AddressState::Unvalidated, 40 * MIB).unwrap();
+        assert_eq!(admission.enter(at("198.51.100.1"), AddressState::Unvalidated, MIB).unwrap_err(), Busy::Unvalidated);
         drop(unproved);
         let of_one: Vec<_> =
-            (0..9).filter_map(|_| admission.enter(at("192.0.2.1"), Standing::Proved, 8 * MIB).ok()).collect();
+            (0..9).filter_map(|_| admission.enter(at("192.0.2.1"), AddressState::Validated, 8 * MIB).ok()).collect();
         assert_eq!(of_one.len(), 6);
-        assert!(admission.enter(at("198.51.100.1"), Standing::Proved, 16 * MIB).is_ok());
+        assert!(admission.enter(at("198.51.100.1"), AddressState::Validated, 16 * MIB).is_ok());
     }
 }

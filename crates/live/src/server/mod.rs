@@ -6,7 +6,7 @@ mod bodies;
 mod body;
 mod bound;
 mod builder;
-mod desk;
+mod dispatcher;
 mod extract;
 mod handler;
 mod into_response;
@@ -62,7 +62,7 @@ pub(crate) use access::AccessHook;
 pub(crate) use admission::Admission;
 #[cfg(test)]
 pub(crate) use admission::AdmissionLimits;
-pub(crate) use desk::{ASK_AGAIN, Action, Arrived, Desk, DeskLimits, Room, Told};
+pub(crate) use dispatcher::{ASK_AGAIN, Action, Dispatcher, DispatcherLimits, IncomingRequest, Room, TaskEvent};
 pub(crate) use policy::Policing;
 pub(crate) use reachability::Reachability;
 pub(crate) use router::Router;

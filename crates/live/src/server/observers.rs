@@ -133,7 +133,7 @@ impl<O: Copy + Eq + Hash> Observers<O> {
         let first = |group: &'_ Group<O>| group.members.get(self.place_of(&group.members, peer)).copied();
         match group.and_then(first).is_some_and(|first| is_his(&first)) {
             true => Ok(()),
-            false => Err(if full.is_unvalidated() { Busy::Unproved } else { Busy::Peer }),
+            false => Err(if full.is_unvalidated() { Busy::Unvalidated } else { Busy::Peer }),
         }
     }
 
@@ -433,7 +433,7 @@ mod tests {
             observers.add(Counted(host), 0, from(host ^ 0x555), 0);
         }
         LOOKED_UP.set(0);
-        assert_eq!(observers.room_for(0, &from(4_096)), Err(Busy::Unproved));
+        assert_eq!(observers.room_for(0, &from(4_096)), Err(Busy::Unvalidated));
         assert_eq!(observers.room_for(0, &from(77)), Ok(()), "it observes this already");
         assert!(LOOKED_UP.get() < 50, "{} look-ups", LOOKED_UP.get());
     }
@@ -463,7 +463,7 @@ mod tests {
         assert_eq!(of_one, 4);
         let of_all = (0..99).filter(|net| register(&mut observers, &format!("198.51.{net}.1"), false).is_ok()).count();
         assert_eq!(of_all, 12);
-        assert_eq!(register(&mut observers, "203.0.113.1", false), Err(Busy::Unproved));
+        assert_eq!(register(&mut observers, "203.0.113.1", false), Err(Busy::Unvalidated));
         assert!(register(&mut observers, "192.0.2.1", false).is_ok(), "it observes this already");
         let proved =
             (0..99).filter(|host| register(&mut observers, &format!("203.0.113.{host}"), true).is_ok()).count();

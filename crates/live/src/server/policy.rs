@@ -19,7 +19,7 @@ use ipnet::IpNet;
 use millpond_coap::message::{Code, number};
 use millpond_control::Instant;
 
-use super::{Request, admission::Standing};
+use super::{Request, admission::AddressState};
 use crate::{Error, PeerIdentity, udp::network_of};
 
 /// Who may do what with a server, and how often: [rules](Rule), looked up before any handler is asked.
@@ -359,7 +359,7 @@ impl Policing {
     }
 
     /// Whether it may do so now, which counts.
-    pub(super) fn admits(&self, now: Instant, request: &Request, standing: Standing) -> Result<(), Refused> {
+    pub(super) fn admits(&self, now: Instant, request: &Request, address_state: AddressState) -> Result<(), Refused> {
         let policy = self.policy.read().unwrap_or_else(PoisonError::into_inner);
         if policy.rules.iter().all(|rule| rule.rate.is_none()) {
             return Ok(());
@@ -377,9 +377,9 @@ impl Policing {
             (_, Some(PeerIdentity::Certificate(chain))) => Whose::Identity(chain.first().cloned().unwrap_or_default()),
         };
         let mut lately = self.lately.lock().unwrap_or_else(PoisonError::into_inner);
-        let buckets = match standing {
-            Standing::Proved => &mut lately.validated,
-            Standing::Unproved => &mut lately.unvalidated,
+        let buckets = match address_state {
+            AddressState::Validated => &mut lately.validated,
+            AddressState::Unvalidated => &mut lately.unvalidated,
         };
         buckets.take(now.as_micros(), (place, whose), rate).map_err(|micros| {
             self.limited.fetch_add(1, Ordering::Relaxed);
@@ -483,7 +483,7 @@ mod tests {
     }
 
     fn admits(policing: &Policing, micros: u64, request: &Request) -> Result<(), Refused> {
-        policing.admits(Instant::from_micros(micros), request, Standing::Proved)
+        policing.admits(Instant::from_micros(micros), request, AddressState::Validated)
     }
 
     #[test]
@@ -564,18 +564,18 @@ mod tests {
         let rate = RateLimit::per_second(8.0).unwrap();
         let policing = Policing::by(Policy::new().rule(Rule::of(Who::network("0.0.0.0/0").unwrap()).limit(rate)));
         let forged = |host: u64| at(&format!("192.0.{}.{}:9", host >> 8 & 255, host & 255), &["x"]);
-        let asks = |host| policing.admits(Instant::from_micros(0), &forged(host), Standing::Unproved).is_ok();
+        let asks = |host| policing.admits(Instant::from_micros(0), &forged(host), AddressState::Unvalidated).is_ok();
         assert_eq!((0..1_000).filter(|_| asks(1)).count(), 8);
         for address in 0..100_000 {
             let peer = format!("10.{}.{}.1:9", address >> 8 & 255, address & 255);
-            let _ = policing.admits(Instant::from_micros(0), &at(&peer, &["x"]), Standing::Unproved);
+            let _ = policing.admits(Instant::from_micros(0), &at(&peer, &["x"]), AddressState::Unvalidated);
         }
         assert!(policing.lately.lock().unwrap().unvalidated.full_at.len() <= MOST_BUCKETS);
         let validated = (0..1_000).filter(|_| admits(&policing, 0, &forged(1)).is_ok());
         assert_eq!(validated.count(), 8);
         // Once the buckets are full again, there is room.
         assert_eq!(
-            policing.admits(Instant::from_micros(9 * SECOND), &at("203.0.113.1:1", &[]), Standing::Unproved),
+            policing.admits(Instant::from_micros(9 * SECOND), &at("203.0.113.1:1", &[]), AddressState::Unvalidated),
             Ok(())
         );
     }

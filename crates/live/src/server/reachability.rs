@@ -16,7 +16,7 @@ use millpond_coap::{message::number, quota::oldest_of_largest};
 use millpond_control::Instant;
 use siphasher::sip::SipHasher24;
 
-use super::{Request, admission::Standing};
+use super::{Request, admission::AddressState};
 use crate::{
     Error, Transport, secrets,
     transfer::{self, AROUND_IPV4, AROUND_IPV6, ECHO_LENGTH, Limit, Validation},
@@ -50,7 +50,7 @@ const FORGOTTEN: usize = MOST_PROVED / 8;
 /// Bytes of the time in a value; the rest is a hash.
 const TIME: usize = 4;
 
-/// Who has shown to be where it says, for the stack that cuts answers and the desk that finds handlers.
+/// Who has shown to be where it says, for the stack that cuts answers and the dispatcher that finds handlers.
 #[derive(Clone, Debug)]
 pub(crate) struct Reachability(Arc<Mutex<Proofs>>);
 
@@ -71,8 +71,8 @@ impl Reachability {
     }
 
     /// Whether the sender of this request is known to be where it says: see [`Proofs::standing`].
-    pub(crate) fn standing(&self, now: Instant, request: &Request) -> Standing {
-        self.proofs().standing(now, request)
+    pub(crate) fn state_of(&self, now: Instant, request: &Request) -> AddressState {
+        self.proofs().state_of(now, request)
     }
 
     /// Whether an address was validated lately.
@@ -153,14 +153,14 @@ impl Proofs {
 
     /// Whether the sender of this request is known to be where it says: by a secure session or a connection, by what it
     /// sends back, or by having done so lately. With [`AddressRule::Never`] everybody is.
-    fn standing(&mut self, now: Instant, request: &Request) -> Standing {
+    fn state_of(&mut self, now: Instant, request: &Request) -> AddressState {
         if self.rule == AddressRule::Never || request.transport() != Transport::Udp {
-            return Standing::Proved;
+            return AddressState::Validated;
         }
         if self.is_proved(now, request.peer(), request.value(number::ECHO)) {
-            Standing::Proved
+            AddressState::Validated
         } else {
-            Standing::Unproved
+            AddressState::Unvalidated
         }
     }
 

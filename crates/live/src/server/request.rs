@@ -12,7 +12,7 @@ use std::{
 use bytes::Bytes;
 use millpond_coap::message::{self, Code, Message, Opt, Uint, number};
 
-use super::{HandlerError, RequestBody, desk::Fit};
+use super::{HandlerError, RequestBody, dispatcher::Fit};
 use crate::{ContentFormat, Options, PeerIdentity, Response, Transport};
 
 /// A whole request: its blocks are put together, unless its resource [streams](crate::Resource::streaming). Cloning it copies no

@@ -13,7 +13,7 @@ use super::{
     Offered, Running, Server, ServerBuilder,
     admission::{Admission, AdmissionLimits},
     bound::Bound,
-    desk::{Desk, DeskLimits},
+    dispatcher::{Dispatcher, DispatcherLimits},
     memberships::{Joined, join_all},
     metrics,
     policy::Policing,
@@ -200,13 +200,21 @@ impl ServerBuilder {
             let (pattern, mut number) = (pattern.sibling(node), node);
             node += 1;
             let mut make = move |keys: Option<Keys>| -> Result<SocketTask, Error> {
-                let (telling, told) = mpsc::unbounded_channel();
+                let (task_events, received) = mpsc::unbounded_channel();
                 let takes_pieces = || router.streams().then(|| router.takes_pieces());
                 let admission = Arc::clone(&admission);
                 let reachability = Reachability::new(rule)?.trusting(&trusted);
                 let validation = reachability.clone();
                 let (policing, accesses) = (Arc::clone(&policing), accesses.clone());
-                let desk = Desk::new(Arc::clone(&router), limits, reachability, admission, policing, telling, accesses);
+                let dispatcher = Dispatcher::new(
+                    Arc::clone(&router),
+                    limits,
+                    reachability,
+                    admission,
+                    policing,
+                    task_events,
+                    accesses,
+                );
                 let is_plain = keys.is_none();
                 let sessions = keys.map(|keys| Sessions::standard(keys, clock.origin()));
                 let mut stack = pattern.sibling(number);
@@ -221,7 +229,7 @@ impl ServerBuilder {
                 socket.vet_complaints();
                 socket.shares_by_identity = is_by_identity;
                 number = number.wrapping_add(count);
-                let serving = Serving::new(desk, told);
+                let serving = Serving::new(dispatcher, received);
                 Ok(SocketTask::of_server(Arc::clone(&settings), clock, socket, serving, unasked.clone()))
             };
             let first = make(first_keys)?;
@@ -304,8 +312,8 @@ impl ServerBuilder {
         })
     }
 
-    fn limits(&self) -> Result<DeskLimits, Error> {
-        Ok(DeskLimits {
+    fn limits(&self) -> Result<DispatcherLimits, Error> {
+        Ok(DispatcherLimits {
             handling: self.handling_time,
             changes_by_group: self.changes_by_group,
             block: block_size(self.block_size)?.bytes() as usize,

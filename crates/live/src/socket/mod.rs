@@ -246,7 +246,7 @@ impl SocketTask {
         let is_quiet = |socket: &SocketStack| socket.stack.endpoint().exchanges() == 0 && !socket.is_full();
         let is_done = || self.sockets.iter().all(is_quiet);
         #[cfg(feature = "server")]
-        let is_done = || is_done() && self.server.as_ref().is_none_or(|server| server.desk.running() == 0);
+        let is_done = || is_done() && self.server.as_ref().is_none_or(|server| server.dispatcher.running() == 0);
         self.end.is_some_and(|end| tokio::time::Instant::now() >= end || is_done())
     }
 

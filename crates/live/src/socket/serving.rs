@@ -22,7 +22,7 @@ use crate::{
     client::{Command, Settings},
     clock::Clock,
     security::ServerSecurity,
-    server::{ASK_AGAIN, AccessOutcome, AccessRecord, Arrived, Caught, Desk, Told, UnaskedHook},
+    server::{ASK_AGAIN, AccessOutcome, AccessRecord, Caught, Dispatcher, IncomingRequest, TaskEvent, UnaskedHook},
     transfer::{Event, ObserverId},
     udp::{Address, SocketError},
 };
@@ -69,10 +69,10 @@ pub(crate) async fn keep_running(
 /// Who answers what is asked at a socket.
 #[derive(Debug)]
 pub(crate) struct Serving {
-    pub(super) desk: Desk,
-    told: mpsc::UnboundedReceiver<Told>,
+    pub(super) dispatcher: Dispatcher,
+    task_events: mpsc::UnboundedReceiver<TaskEvent>,
     /// What was taken of both, and is to be done.
-    news: Vec<Told>,
+    batch: Vec<TaskEvent>,
     orders: Vec<Order>,
     /// The server is gone.
     is_orphaned: bool,
@@ -83,8 +83,16 @@ pub(crate) struct Serving {
 }
 
 impl Serving {
-    pub(crate) const fn new(desk: Desk, told: mpsc::UnboundedReceiver<Told>) -> Self {
-        Self { desk, told, news: Vec::new(), orders: Vec::new(), is_orphaned: false, patience: None, insecure: 0 }
+    pub(crate) const fn new(dispatcher: Dispatcher, task_events: mpsc::UnboundedReceiver<TaskEvent>) -> Self {
+        Self {
+            dispatcher,
+            task_events,
+            batch: Vec::new(),
+            orders: Vec::new(),
+            is_orphaned: false,
+            patience: None,
+            insecure: 0,
+        }
     }
 
     /// When handlers are waited for no longer.
@@ -93,10 +101,10 @@ impl Serving {
     }
 }
 
-/// What stacks handed up and the desk has not seen yet.
+/// What stacks handed up and the dispatcher has not seen yet.
 #[derive(Debug, Default)]
 pub(super) struct Incoming {
-    requests: Vec<(Address, Arrived)>,
+    requests: Vec<(Address, IncomingRequest)>,
     gone: Vec<ObserverId>,
     /// What the layers below refused, if anything logs it.
     refusals: Vec<(Address, AccessRecord)>,
@@ -114,8 +122,8 @@ impl Incoming {
         match event {
             Event::Request { from, id, message, body, wants_to_observe, by_group } => {
                 let whom = (from.peer(), Transport::Udp);
-                let arrived = Arrived::of((id, &message), body, whom, (wants_to_observe, by_group));
-                self.requests.push((from, arrived));
+                let incoming = IncomingRequest::of((id, &message), body, whom, (wants_to_observe, by_group));
+                self.requests.push((from, incoming));
             }
             Event::Refused { from, message, why, by_group } => {
                 if self.is_logged {
@@ -156,7 +164,7 @@ impl SocketTask {
         server: Serving,
         unasked: Option<UnaskedHook>,
     ) -> Self {
-        let is_logged = server.desk.accesses.hook.is_set();
+        let is_logged = server.dispatcher.accesses.hook.is_set();
         let mut task = Self::new(settings, clock, None);
         task.sockets.push(socket);
         task.events.incoming = Some(Incoming { is_logged, unasked, ..Incoming::default() });
@@ -167,7 +175,7 @@ impl SocketTask {
     /// Takes what handlers told and what the server's handle wants. Whether that is anything.
     pub(super) fn poll_server(&mut self, cx: &mut Context<'_>, from: &mut Inputs) -> bool {
         let Some(server) = &mut self.server else { return false };
-        let mut is_ready = server.told.poll_recv_many(cx, &mut server.news, AT_ONCE).is_ready();
+        let mut is_ready = server.task_events.poll_recv_many(cx, &mut server.batch, AT_ONCE).is_ready();
         if let Some(orders) = from.orders.as_mut().filter(|_| self.end.is_none())
             && let Poll::Ready(count) = orders.poll_recv_many(cx, &mut server.orders, AT_ONCE)
         {
@@ -186,14 +194,14 @@ impl SocketTask {
         let now = tokio::time::Instant::now();
         if server.patience.is_some_and(|patience| now >= patience) {
             server.patience = None;
-            server.desk.give_up();
+            server.dispatcher.give_up();
         }
         for order in std::mem::take(&mut server.orders) {
             let Some(server) = &mut self.server else { break };
             match order {
                 Order::Requests(asked) => from.commands = Some(asked),
                 Order::Stats(reply) => drop(reply.send(self.stats())),
-                Order::Policy => server.desk.end_forbidden(),
+                Order::Policy => server.dispatcher.end_forbidden(),
                 Order::Secure(security, done) => {
                     self.sockets.iter_mut().for_each(|socket| socket.secure(&security));
                     let _ = done.send(());
@@ -201,28 +209,28 @@ impl SocketTask {
                 Order::Shutdown => {
                     from.is_ending = true;
                     (server.patience, self.end) = (Some(now + HANDLERS_GRACE), Some(now + GRACE));
-                    server.desk.is_closing = true;
+                    server.dispatcher.is_closing = true;
                     let last = Response::new(Code::SERVICE_UNAVAILABLE).with_max_age(ASK_AGAIN);
-                    server.desk.end_observers(None, &last);
+                    server.dispatcher.end_observers(None, &last);
                 }
             }
         }
         ControlFlow::Continue(())
     }
 
-    /// Hands the desk what came and what handlers told, and does what it wants done.
+    /// Hands the dispatcher what came and what handlers told, and does what it wants done.
     pub(super) fn serve(&mut self) {
         let now = self.clock.now();
         let Some(server) = &mut self.server else { return };
-        let mut news = std::mem::take(&mut server.news);
-        for told in news.drain(..) {
+        let mut batch = std::mem::take(&mut server.batch);
+        for event in batch.drain(..) {
             if let Some(server) = &mut self.server {
-                server.desk.told(now, told);
+                server.dispatcher.task_event(now, event);
             }
             self.act(now);
         }
         if let Some(server) = &mut self.server {
-            server.news = news;
+            server.batch = batch;
         }
         loop {
             self.act(now);
@@ -231,11 +239,11 @@ impl SocketTask {
                 break;
             }
             for gone in incoming.gone.drain(..) {
-                server.desk.observers.remove(gone);
+                server.dispatcher.observers.remove(gone);
             }
             let mut requests = std::mem::take(&mut incoming.requests);
-            for (from, arrived) in requests.drain(..) {
-                self.request_came(now, from, arrived);
+            for (from, incoming) in requests.drain(..) {
+                self.request_came(now, from, incoming);
                 // Before the next one: of all bodies that a batch of requests asks for, one is held at a time.
                 self.act(now);
             }
@@ -248,33 +256,33 @@ impl SocketTask {
         self.tell_refusals();
     }
 
-    fn request_came(&mut self, now: Instant, from: Address, mut arrived: Arrived) {
+    fn request_came(&mut self, now: Instant, from: Address, mut incoming: IncomingRequest) {
         self.choose_controller(now, 0, from);
         let (Some(server), [socket, ..]) = (&mut self.server, &mut self.sockets[..]) else { return };
         if let Some(sessions) = &socket.sessions {
-            arrived.request.identify(Transport::Dtls, sessions.identity(from).cloned());
+            incoming.request.identify(Transport::Dtls, sessions.identity(from).cloned());
         }
-        server.desk.arrived(now, arrived);
+        server.dispatcher.dispatch(now, incoming);
     }
 
-    /// Does what the desk wants done.
+    /// Does what the dispatcher wants done.
     fn act(&mut self, now: Instant) {
         let Self { server, sockets, watch, events, .. } = self;
-        let (Some(Serving { desk, .. }), [socket, ..]) = (server, &mut sockets[..]) else { return };
-        while let Some(action) = desk.action() {
-            desk.carry_out(now, &mut socket.stack, action);
+        let (Some(Serving { dispatcher, .. }), [socket, ..]) = (server, &mut sockets[..]) else { return };
+        while let Some(action) = dispatcher.action() {
+            dispatcher.carry_out(now, &mut socket.stack, action);
             socket.poll(now, watch, events);
         }
     }
 
-    /// Reports what was answered or ignored without the desk.
+    /// Reports what was answered or ignored without the dispatcher.
     fn tell_refusals(&mut self) {
         let (Some(server), Some(incoming)) = (&self.server, &mut self.events.incoming) else { return };
         for (from, mut record) in incoming.refusals.drain(..) {
             if let Some(sessions) = self.sockets.first().and_then(|socket| socket.sessions.as_ref()) {
                 (record.transport, record.identity) = (Transport::Dtls, sessions.identity(from).cloned());
             }
-            server.desk.accesses.hook.tell(|| record);
+            server.dispatcher.accesses.hook.tell(|| record);
         }
     }
 
@@ -283,7 +291,11 @@ impl SocketTask {
         let Some(server) = &mut self.server else { return };
         server.insecure += 1;
         let whose = (peer, Transport::Dtls);
-        server.desk.accesses.hook.tell(|| AccessRecord::unread(whose, AccessOutcome::Insecure, reason.to_owned()));
+        server
+            .dispatcher
+            .accesses
+            .hook
+            .tell(|| AccessRecord::unread(whose, AccessOutcome::Insecure, reason.to_owned()));
     }
 
     /// Who observes from where nobody listens any more does so no more.
@@ -305,7 +317,7 @@ impl SocketTask {
         let observers = self.sockets.get(at).map(|socket| socket.stack.observers_of(address).collect::<Vec<_>>());
         for observer in observers.into_iter().flatten() {
             if let Some(server) = &mut self.server {
-                server.desk.observers.remove(observer);
+                server.dispatcher.observers.remove(observer);
             }
             self.on_stack(at, now, |stack| stack.dismiss(now, observer));
         }
@@ -313,12 +325,12 @@ impl SocketTask {
 
     /// Adds a server's figures.
     pub(super) fn count_for_server(&self, stats: &mut Stats) {
-        let Some(Serving { desk, insecure, .. }) = &self.server else { return };
+        let Some(Serving { dispatcher, insecure, .. }) = &self.server else { return };
         let limited: u64 = self.sockets.iter().map(|socket| socket.stack.counters().limited).sum();
-        stats.memory += desk.memory();
-        stats.observers = desk.observers.len();
-        stats.overloaded = desk.overloaded;
-        stats.unverified = desk.reachability.withheld() + limited;
+        stats.memory += dispatcher.memory();
+        stats.observers = dispatcher.observers.len();
+        stats.overloaded = dispatcher.overloaded;
+        stats.unverified = dispatcher.reachability.withheld() + limited;
         stats.insecure = *insecure;
         stats.panics = self.watch.panics.load(Ordering::Relaxed);
     }
@@ -330,7 +342,7 @@ impl SocketTask {
             let endpoint = socket.stack.endpoint();
             socket.sessions.is_some() || socket.all_known_as(peer).any(|known| endpoint.is_validated(known))
         };
-        server.desk.reachability.is_validated(now, peer) || self.sockets.iter().any(has_answered)
+        server.dispatcher.reachability.is_validated(now, peer) || self.sockets.iter().any(has_answered)
     }
 }
 

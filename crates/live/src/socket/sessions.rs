@@ -188,7 +188,7 @@ mod tests {
         client::{Client, Command, OnProgress, Progress, Reply, RequestSpec, Settings, request_for_test},
         clock::Clock,
         dtls::{Keys, ServerKeys, Sessions},
-        server::{AccessHook, AddressRule, Admission, AdmissionLimits, Desk, DeskLimits, Reachability},
+        server::{AccessHook, AddressRule, Admission, AdmissionLimits, Dispatcher, DispatcherLimits, Reachability},
         socket::{Serving, SocketStack},
         trace::Hook,
         transfer::CoapStack,
@@ -206,16 +206,17 @@ mod tests {
             Endpoint::new(Config::DEFAULT, Preset::RFC7252.build(), chance, 0, Identities::counted()).unwrap();
         let stack = CoapStack::new(endpoint, Default::default(), chance).unwrap();
         let udp = BoundSocket::bind("127.0.0.1:0".parse().unwrap(), Role::Server).unwrap();
-        let (telling, told) = mpsc::unbounded_channel();
-        let limits = DeskLimits { handling: Duration::from_secs(9), changes_by_group: false, block: 1_024 };
+        let (task_events, received) = mpsc::unbounded_channel();
+        let limits = DispatcherLimits { handling: Duration::from_secs(9), changes_by_group: false, block: 1_024 };
         let admission = Admission::new(AdmissionLimits { running: 9, running_per_peer: 9, held: 9_999 });
         let reachability = Reachability::new(AddressRule::Never).unwrap();
         let accesses = AccessHook::default();
-        let desk = Desk::new(Arc::default(), limits, reachability, admission, Arc::default(), telling, accesses);
+        let dispatcher =
+            Dispatcher::new(Arc::default(), limits, reachability, admission, Arc::default(), task_events, accesses);
         let clock = Clock::start();
         let socket = SocketStack::new(0, udp, stack, Some(Sessions::standard(keys, clock.origin())));
         let settings = Settings { hook: Some(hook), ..Settings::default() };
-        SocketTask::of_server(Arc::new(settings), clock, socket, Serving::new(desk, told), None)
+        SocketTask::of_server(Arc::new(settings), clock, socket, Serving::new(dispatcher, received), None)
     }
 
     async fn until(worker: &mut SocketTask, is: impl Fn(&SocketTask) -> bool) {

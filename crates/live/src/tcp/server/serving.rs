@@ -34,7 +34,7 @@ use crate::{
     clock::Clock,
     secrets,
     security::Other,
-    server::{ASK_AGAIN, AccessRecord, Action, AddressRule, Arrived, Desk, Reachability, Room},
+    server::{ASK_AGAIN, AccessRecord, Action, AddressRule, Dispatcher, IncomingRequest, Reachability, Room},
     socket::HANDLERS_GRACE,
 };
 
@@ -70,7 +70,7 @@ pub(super) async fn serve<S: Stream>(
         }
     };
     let limits = limits(shared.longest_body);
-    let (telling, mut told) = mpsc::unbounded_channel();
+    let (task_events, mut events) = mpsc::unbounded_channel();
     let (router, admission) = (Arc::clone(&shared.router), Arc::clone(&shared.admission));
     let policing = Arc::clone(&shared.policing);
     let settings = Settings { longest_token: shared.longest_token, ..Settings::default() };
@@ -91,7 +91,15 @@ pub(super) async fn serve<S: Stream>(
         asking,
         orders,
         is_ours,
-        desk: Desk::new(router, shared.limits, reachability, admission, policing, telling, shared.accesses.clone()),
+        dispatcher: Dispatcher::new(
+            router,
+            shared.limits,
+            reachability,
+            admission,
+            policing,
+            task_events,
+            shared.accesses.clone(),
+        ),
         seat,
         figures: Figures { counted, overloaded: 0, observers: 0, asked: 0 },
         heard: Instant::now(),
@@ -121,7 +129,7 @@ pub(super) async fn serve<S: Stream>(
         let has_come = AtomicBool::new(false);
         tokio::select! {
             () = serving.link.turn(|| { has_come.store(true, Ordering::Relaxed); clock.now() }) => {}
-            Some(told) = told.recv() => serving.desk.told(clock.now(), told),
+            Some(event) = events.recv() => serving.dispatcher.task_event(clock.now(), event),
             order = serving.orders.recv(), if serving.last.is_none() => serving.command(order),
             () = sleep => serving.asking.doubt(&mut serving.link),
             () = serving.seat.give_way.notified() => {
@@ -129,13 +137,13 @@ pub(super) async fn serve<S: Stream>(
                 serving.end("too many connections are open");
             }
             // A port whose task is gone ends its connections.
-            told = tidings.changed(), if !serving.desk.is_closing => {
-                if told.is_err() || tidings.borrow_and_update().is_ending { serving.release() } else { serving.desk.end_forbidden() }
+            changed = tidings.changed(), if !serving.dispatcher.is_closing => {
+                if changed.is_err() || tidings.borrow_and_update().is_ending { serving.release() } else { serving.dispatcher.end_forbidden() }
             }
         }
         if serving.patience.is_some_and(|patience| patience <= Instant::now()) {
             serving.patience = None;
-            serving.desk.give_up();
+            serving.dispatcher.give_up();
             serving.asking.cancel_all(&mut serving.link);
         }
         serving.check_up(has_come.into_inner());
@@ -184,7 +192,7 @@ struct Serving<S> {
     whom: Whom,
     clock: Clock,
     link: Link<S>,
-    desk: Desk,
+    dispatcher: Dispatcher,
     asking: Asking,
     orders: Orders,
     /// This side began it.
@@ -219,10 +227,10 @@ struct Figures {
 }
 
 impl Figures {
-    fn tell(&mut self, desk: &Desk, asked: u64) {
+    fn tell(&mut self, dispatcher: &Dispatcher, asked: u64) {
         self.counted.sent.fetch_add(asked - self.asked, Ordering::Relaxed);
         self.asked = asked;
-        let (overloaded, observers) = (desk.overloaded, desk.observers.len());
+        let (overloaded, observers) = (dispatcher.overloaded, dispatcher.observers.len());
         self.counted.overloaded.fetch_add(overloaded - self.overloaded, Ordering::Relaxed);
         // Round the end of the numbers, if they are fewer now.
         self.counted.observers.fetch_add(observers.wrapping_sub(self.observers), Ordering::Relaxed);
@@ -259,10 +267,10 @@ impl<S: Stream> Serving<S> {
     /// Its end is wanted: what was asked is answered still.
     fn release(&mut self) {
         let now = self.clock.now();
-        self.desk.is_closing = true;
+        self.dispatcher.is_closing = true;
         self.asking.close();
         // Observers learn of it before the connection is released: who observes nothing more can close it.
-        self.desk.end_observers(None, &Response::new(Code::SERVICE_UNAVAILABLE).with_max_age(ASK_AGAIN));
+        self.dispatcher.end_observers(None, &Response::new(Code::SERVICE_UNAVAILABLE).with_max_age(ASK_AGAIN));
         self.drain();
         self.patience = Some(Instant::now() + HANDLERS_GRACE);
         // A connection that is ending anyway needs no release.
@@ -279,7 +287,7 @@ impl<S: Stream> Serving<S> {
             Some(Command::Shutdown(_)) | None => {
                 self.asking.cancel_all(&mut self.link);
                 self.last = Some(if let Some(Command::Shutdown(reply)) = order { Some(reply) } else { None });
-                if !self.desk.is_closing {
+                if !self.dispatcher.is_closing {
                     self.release();
                 }
             }
@@ -300,7 +308,7 @@ impl<S: Stream> Serving<S> {
         if has_come && self.stage != Stage::Opened {
             (self.heard, self.is_pinged) = (now, false);
         }
-        let is_awaited = self.desk.running() > 0 || self.desk.observers.len() > 0 || !self.asking.is_idle();
+        let is_awaited = self.dispatcher.running() > 0 || self.dispatcher.observers.len() > 0 || !self.asking.is_idle();
         if self.due().is_some_and(|due| now >= due) {
             match self.stage {
                 Stage::Opened => self.end("no settings (CSM) came"),
@@ -314,40 +322,40 @@ impl<S: Stream> Serving<S> {
         // Beside us the session keeps what it was shown.
         let shown = self.whom.identity.as_deref().map_or(0, PeerIdentity::weight);
         let session = if self.whom.transport == Transport::Tls { SESSION + 2 * shown } else { 0 };
-        if !self.seat.holds(self.heard, self.link.memory() + self.desk.memory() + session) {
+        if !self.seat.holds(self.heard, self.link.memory() + self.dispatcher.memory() + session) {
             self.gives_way = true;
             self.end("all connections together hold too much, and this one most of it");
         }
     }
 
-    /// Drains the stack, and does what the desk wants done, until both have nothing to say or the stream is full.
+    /// Drains the stack, and does what the dispatcher wants done, until both have nothing to say or the stream is full.
     fn drain(&mut self) {
         let now = self.clock.now();
-        let Self { link, desk, asking, whom, figures, stage, heard, is_pinged, knows_the_end, .. } = self;
+        let Self { link, dispatcher, asking, whom, figures, stage, heard, is_pinged, knows_the_end, .. } = self;
         loop {
-            while let Some(action) = desk.action() {
+            while let Some(action) = dispatcher.action() {
                 let is_said = !matches!(action, Action::Hush(_) | Action::Fail(_) | Action::Dismiss(_));
-                desk.carry_out(now, &mut link.stack, action);
+                dispatcher.carry_out(now, &mut link.stack, action);
                 figures.counted.sent.fetch_add(u64::from(is_said), Ordering::Relaxed);
             }
             let from = (whom.peer, whom.transport);
             let (heard_at, mut is_silent) = (link.heard, false);
-            let arrived = link.drain(now, |said| {
+            let incoming = link.drain(now, |said| {
                 match asking.heard(said, heard_at)? {
                     Heard::Event(Event::Request { id, message, body, wants_to_observe, by_group, .. }) => {
-                        return Some(Arrived::of((id, &message), body, from, (wants_to_observe, by_group)));
+                        return Some(IncomingRequest::of((id, &message), body, from, (wants_to_observe, by_group)));
                     }
                     Heard::Event(Event::Refused { message, why, by_group, .. }) => {
                         let refused = || AccessRecord::refused(from, &message, why, by_group);
-                        desk.accesses.hook.tell(|| AccessRecord { identity: whom.identity.clone(), ..refused() });
+                        dispatcher.accesses.hook.tell(|| AccessRecord { identity: whom.identity.clone(), ..refused() });
                     }
-                    Heard::Event(Event::ObserverGone { observer, .. }) => drop(desk.observers.remove(observer)),
+                    Heard::Event(Event::ObserverGone { observer, .. }) => drop(dispatcher.observers.remove(observer)),
                     Heard::Connection(Below::Settings(_)) if *stage == Stage::Opened => {
                         (*stage, *heard) = (Stage::Settled, Instant::now());
                     }
-                    Heard::Connection(Below::Pong { .. }) => *knows_the_end = desk.is_closing,
+                    Heard::Connection(Below::Pong { .. }) => *knows_the_end = dispatcher.is_closing,
                     Heard::Connection(Below::PongMissing) => {
-                        is_silent = *is_pinged || desk.is_closing || asking.is_gone;
+                        is_silent = *is_pinged || dispatcher.is_closing || asking.is_gone;
                     }
                     _ => {}
                 }
@@ -358,36 +366,36 @@ impl<S: Stream> Serving<S> {
                 link.stack.abort("no pong came");
                 (self.is_over, self.ended_for) = (true, Some("nothing came any more, not even to a ping"));
             }
-            match arrived {
+            match incoming {
                 None if is_silent || asking.launch(link) => {}
                 None => break,
-                Some(mut arrived) => {
+                Some(mut incoming) => {
                     if *stage != Stage::Asked {
                         *stage = Stage::Asked;
                         self.seat.has_asked();
                     }
                     let theirs = link.stack.settings();
-                    arrived.room = Some(Room { bytes: theirs.max_message_size as usize, may_cut: theirs.block_wise });
-                    arrived.request.identify(whom.transport, whom.identity.clone());
+                    incoming.room = Some(Room { bytes: theirs.max_message_size as usize, may_cut: theirs.block_wise });
+                    incoming.request.identify(whom.transport, whom.identity.clone());
                     figures.counted.requests.fetch_add(1, Ordering::Relaxed);
-                    desk.arrived(now, arrived);
+                    dispatcher.dispatch(now, incoming);
                 }
             }
         }
-        self.figures.tell(&self.desk, self.asking.stats.sent);
+        self.figures.tell(&self.dispatcher, self.asking.stats.sent);
     }
 
     /// Writes what waits, and closes. Nobody waits for its handlers; those of requests that want no response are given back.
     async fn close(self) -> JoinSet<()> {
-        let Self { mut link, mut asking, orders, desk, figures, seat, gives_way, .. } = self;
+        let Self { mut link, mut asking, orders, dispatcher, figures, seat, gives_way, .. } = self;
         let lost = match self.ended_for {
             Some(reason) => Error::connection_lost(self.whom.peer, reason),
-            None if desk.is_closing => Error::Closed,
+            None if dispatcher.is_closing => Error::Closed,
             None => asking.lost(&mut link),
         };
         asking.end(&link, &lost);
         orders.refuse(&asking.unsent(&lost)).await;
-        let unheard = desk.unheard();
+        let unheard = dispatcher.unheard();
         drop(figures);
         if gives_way {
             link.close_at_once().await

@@ -9,7 +9,7 @@ use std::{
 use millpond_coap::message::Code;
 
 use super::{
-    Asked, Desk, Room,
+    Dispatcher, PendingRequest, Room,
     streams::{OVERHEAD, Pieces, cut},
 };
 use crate::{Request, Response};
@@ -77,16 +77,16 @@ impl Downloaders {
     }
 }
 
-impl Desk {
+impl Dispatcher {
     /// Answers with one block of a representation, if the response is one and not all there is.
-    pub(super) fn is_answered_with_part(&mut self, asked: &Asked, response: &mut Response) -> bool {
+    pub(super) fn is_answered_with_part(&mut self, pending: &PendingRequest, response: &mut Response) -> bool {
         let Some((start, total)) = response.take_part() else { return false };
         let given = start..start.saturating_add(response.payload().len() as u64);
         if given == (0..total) {
             return false;
         }
-        let (wanted, pieces) = (asked.request.part_of(total), asked.request.fit());
-        let pieces = pieces.and_then(|fit| fit.pieces(&asked.request)).filter(|_| wanted == given);
+        let (wanted, pieces) = (pending.request.part_of(total), pending.request.fit());
+        let pieces = pieces.and_then(|fit| fit.pieces(&pending.request)).filter(|_| wanted == given);
         let Some(pieces) = pieces else {
             tracing::error!(
                 target: "millpond_live",
@@ -98,11 +98,11 @@ impl Desk {
         };
         let more = given.end < total;
         if more {
-            self.downloaders.remember(asked.request.peer());
+            self.downloaders.remember(pending.request.peer());
         }
         let (start, total) = (usize::try_from(start).ok(), usize::try_from(total).ok());
         let payload = response.payload().clone();
-        self.say(asked, cut(response, (start.unwrap_or(usize::MAX), payload, more), &pieces, total));
+        self.say(pending, cut(response, (start.unwrap_or(usize::MAX), payload, more), &pieces, total));
         true
     }
 }

@@ -9,28 +9,31 @@ use millpond_coap::{
 };
 use millpond_control::Instant;
 
-use super::{ASK_AGAIN, Action, Admission, Asked, Busy, Desk, Held, Observed, Refused, Standing, Told, UNVALIDATED};
+use super::{
+    ASK_AGAIN, Action, AddressState, Admission, Busy, Dispatcher, Held, Observed, PendingRequest, Refused, TaskEvent,
+    UNVALIDATED,
+};
 use crate::{Request, Response};
 
-impl Desk {
+impl Dispatcher {
     /// A response is there: it goes out, in blocks that are small enough for whom it is for.
-    pub(super) fn answered(&mut self, now: Instant, asked: Asked, mut response: Response) {
-        if let Some(valid) = still_valid(&asked.request, &response) {
+    pub(super) fn answered(&mut self, now: Instant, pending: PendingRequest, mut response: Response) {
+        if let Some(valid) = still_valid(&pending.request, &response) {
             response = valid;
         }
         if response.asks_for_proof() {
-            return self.ask_for_proof(now, asked);
+            return self.ask_for_proof(now, pending);
         }
-        if asked.pieces.is_none() && is_past_end(&asked.request, &response) {
+        if pending.pieces.is_none() && is_past_end(&pending.request, &response) {
             let why = "a block behind the end";
-            self.accesses.because(asked.id, why);
+            self.accesses.because(pending.id, why);
             response = Response::bad_request(why);
         }
-        if self.is_answered_with_part(&asked, &mut response) {
+        if self.is_answered_with_part(&pending, &mut response) {
             return;
         }
-        if let Some(pieces) = asked.pieces {
-            return self.answered_in_pieces(now, asked, pieces, response);
+        if let Some(pieces) = pending.pieces {
+            return self.answered_in_pieces(now, pending, pieces, response);
         }
         if response.has_stream() {
             tracing::error!(
@@ -38,26 +41,26 @@ impl Desk {
                 "a handler answered with a stream, and its resource is not streaming(); its request is answered with 5.00"
             );
             return self.actions.push_back(heeding(
-                &asked.request,
-                asked.id,
+                &pending.request,
+                pending.id,
                 Response::new(Code::INTERNAL_SERVER_ERROR),
             ));
         }
-        if asked.is_cut(&response) {
+        if pending.is_cut(&response) {
             response = match self.admission.bodies.at_once(response) {
                 Ok(response) => response,
-                Err(response) => return self.share(now, asked, response),
+                Err(response) => return self.share(now, pending, response),
             };
         }
-        let is_observed = |resource: &usize| asked.wants_to_observe && self.observers.has(*resource);
-        let observed = asked.resource.filter(is_observed).filter(|_| response.is_success() && !self.is_closing);
+        let is_observed = |resource: &usize| pending.wants_to_observe && self.observers.has(*resource);
+        let observed = pending.resource.filter(is_observed).filter(|_| response.is_success() && !self.is_closing);
         // Rights may have been withdrawn while the handler took its time.
-        let observed = observed.filter(|_| self.policing.permits(&asked.request, asked.request.peer()));
-        let room = observed.map(|resource| self.observers.room_for(resource, &asked.request));
-        if room == Some(Err(Busy::Unproved)) {
-            return self.ask_for_proof(now, asked);
+        let observed = observed.filter(|_| self.policing.permits(&pending.request, pending.request.peer()));
+        let room = observed.map(|resource| self.observers.room_for(resource, &pending.request));
+        if room == Some(Err(Busy::Unvalidated)) {
+            return self.ask_for_proof(now, pending);
         }
-        let Asked { id, request, version, .. } = asked;
+        let PendingRequest { id, request, version, .. } = pending;
         self.actions.push_back(match (observed, room) {
             (Some(resource), Some(Ok(()))) => {
                 Action::Observe { id, response, observed: Observed { resource, request, version } }
@@ -68,35 +71,35 @@ impl Desk {
     }
 
     /// To share its body takes longer than others are to wait: the response comes again.
-    fn share(&mut self, now: Instant, mut asked: Asked, response: Response) {
-        let peer = asked.request.peer();
-        if asked.place.is_none() {
-            match self.admission.enter(peer, asked.standing, asked.weight()) {
-                Ok(place) => asked.place = Some(place),
-                Err(busy) => return self.refuse(now, asked, busy),
+    fn share(&mut self, now: Instant, mut pending: PendingRequest, response: Response) {
+        let peer = pending.request.peer();
+        if pending.place.is_none() {
+            match self.admission.enter(peer, pending.address_state, pending.weight()) {
+                Ok(place) => pending.place = Some(place),
+                Err(busy) => return self.refuse(now, pending, busy),
             }
         }
-        let (response, held) = held(&self.admission, asked.whose(), response);
+        let (response, held) = held(&self.admission, pending.whose(), response);
         self.running += 1;
-        let (told, admission) = (self.told.clone(), Arc::clone(&self.admission));
-        self.tasks_of(wants_none(&asked.request)).spawn(async move {
+        let (events, admission) = (self.events.clone(), Arc::clone(&self.admission));
+        self.tasks_of(wants_none(&pending.request)).spawn(async move {
             let response = match held {
                 Some(_) => Arc::clone(&admission.bodies).shared(peer, response).await,
                 None => response,
             };
-            let _ = told.send(Told::Answered(Box::new(asked), response, held));
+            let _ = events.send(TaskEvent::Answered(Box::new(pending), response, held));
         });
     }
 
     /// 4.01 with what the client is to send back (RFC 9175 §2.3). Nobody is told so by an answer to a group.
-    pub(super) fn ask_for_proof(&mut self, now: Instant, asked: Asked) {
-        self.accesses.because(asked.id, UNVALIDATED);
-        if asked.by_group {
-            return self.actions.push_back(Action::Reject(asked.id));
+    pub(super) fn ask_for_proof(&mut self, now: Instant, pending: PendingRequest) {
+        self.accesses.because(pending.id, UNVALIDATED);
+        if pending.by_group {
+            return self.actions.push_back(Action::Reject(pending.id));
         }
-        let value = self.reachability.challenge(now, asked.request.peer());
+        let value = self.reachability.challenge(now, pending.request.peer());
         let prove = Response::new(Code::UNAUTHORIZED).with_option(number::ECHO, value.to_vec());
-        self.actions.push_back(heeding(&asked.request, asked.id, prove));
+        self.actions.push_back(heeding(&pending.request, pending.id, prove));
     }
 
     /// Who asks may not do so, or not so often. A group's members say nothing of that.
@@ -115,16 +118,16 @@ impl Desk {
     }
 
     /// Too much is under way for a handler to be asked.
-    pub(super) fn refuse(&mut self, now: Instant, asked: Asked, busy: Busy) {
+    pub(super) fn refuse(&mut self, now: Instant, pending: PendingRequest, busy: Busy) {
         let code = match busy {
-            Busy::Unproved => return self.ask_for_proof(now, asked),
+            Busy::Unvalidated => return self.ask_for_proof(now, pending),
             Busy::Server => Code::SERVICE_UNAVAILABLE,
             Busy::Peer => Code::TOO_MANY_REQUESTS,
         };
         self.overloaded += 1;
-        self.accesses.because(asked.id, "too much is under way");
+        self.accesses.because(pending.id, "too much is under way");
         let refusal = Response::new(code).with_max_age(ASK_AGAIN);
-        self.actions.push_back(heeding(&asked.request, asked.id, refusal));
+        self.actions.push_back(heeding(&pending.request, pending.id, refusal));
     }
 }
 
@@ -145,12 +148,12 @@ pub(super) fn heeding(request: &Request, id: RequestId, response: Response) -> A
 /// to be shared is shared there; who has not proved its address may have to do that first.
 pub(super) async fn taken_over(
     admission: &Arc<Admission>,
-    asked: &Asked,
+    pending: &PendingRequest,
     response: Response,
 ) -> (Response, Option<Held>) {
-    let peer = asked.request.peer();
-    let (response, held) = held(admission, asked.whose(), response);
-    match asked.is_cut(&response) && asked.request.is_address_proved() {
+    let peer = pending.request.peer();
+    let (response, held) = held(admission, pending.whose(), response);
+    match pending.is_cut(&response) && pending.request.is_address_proved() {
         true => (Arc::clone(&admission.bodies).shared(peer, response).await, held),
         false => (response, held),
     }
@@ -159,7 +162,7 @@ pub(super) async fn taken_over(
 /// The same as it is.
 pub(super) fn held(
     admission: &Arc<Admission>,
-    whose: (SocketAddr, Standing),
+    whose: (SocketAddr, AddressState),
     response: Response,
 ) -> (Response, Option<Held>) {
     match admission.hold(Some(whose), response.payload().len()) {

@@ -19,7 +19,7 @@ use millpond_coap::{
 
 use millpond_control::Instant;
 
-use super::{Action, Asked, Desk, answering::is_unwanted};
+use super::{Action, Dispatcher, PendingRequest, answering::is_unwanted};
 use crate::{PeerIdentity, Request, Response, server::RequestBody};
 use downloads::Download;
 pub(super) use downloads::cut;
@@ -99,20 +99,20 @@ impl Pieces {
         let bert = room.is_some();
         let read = |number| request.value(number).map(|value| Block::read(value, bert)).transpose().ok();
         let (block1, block2) = (read(number::BLOCK1)?, read(number::BLOCK2)?);
-        let asked = block2.map(|block| block.size);
+        let pending = block2.map(|block| block.size);
         let (size, length, may_cut) = match room {
             None => {
-                let size = asked.map_or(longest, |size| longest.min(size.bytes() as usize));
+                let size = pending.map_or(longest, |size| longest.min(size.bytes() as usize));
                 (BlockSize::at_most(size), size, true)
             }
             Some(Room { bytes, may_cut }) => {
                 let room = bytes.saturating_sub(OVERHEAD);
                 let several = room.min(MOST_AT_ONCE) >> 10 << 10;
-                match asked {
+                match pending {
                     _ if !may_cut => (BlockSize::B1024, room, false),
                     Some(size) if size.is_bert() && several > 0 => (size, several, true),
-                    asked => {
-                        let size = BlockSize::at_most(room).min(asked.unwrap_or(BlockSize::B1024));
+                    pending => {
+                        let size = BlockSize::at_most(room).min(pending.unwrap_or(BlockSize::B1024));
                         (size, size.bytes() as usize, true)
                     }
                 }
@@ -127,7 +127,7 @@ impl Pieces {
     }
 }
 
-/// What tasks of a stream tell the desk.
+/// What tasks of a stream tell the dispatcher.
 #[derive(Debug)]
 pub(crate) enum Step {
     /// The handler has taken what came.
@@ -144,7 +144,7 @@ pub(crate) enum Step {
     Over,
 }
 
-/// All streams of a desk.
+/// All streams of a dispatcher.
 #[derive(Default, Debug)]
 pub(super) struct Streams {
     uploads: BTreeMap<Name, Upload>,
@@ -202,27 +202,32 @@ impl Streams {
     }
 }
 
-impl Desk {
+impl Dispatcher {
     /// What a request is to its stream. That which begins one is given back; the others are dealt with.
-    pub(super) fn sort(&mut self, now: Instant, mut asked: Asked, room: Option<Room>) -> Option<Asked> {
-        let Some(pieces) = Pieces::of(&asked.request, self.limits.block, room) else {
-            self.say(&asked, Response::bad_request("a block option that is none"));
+    pub(super) fn sort(
+        &mut self,
+        now: Instant,
+        mut pending: PendingRequest,
+        room: Option<Room>,
+    ) -> Option<PendingRequest> {
+        let Some(pieces) = Pieces::of(&pending.request, self.limits.block, room) else {
+            self.say(&pending, Response::bad_request("a block option that is none"));
             return None;
         };
-        asked.pieces = Some(pieces);
-        asked.wants_to_observe = false;
+        pending.pieces = Some(pieces);
+        pending.wants_to_observe = false;
         self.streams.is_reliable = room.is_some();
         match (pieces.block1, pieces.block2) {
-            (Some(block), _) if block.number > 0 => self.next_of_upload(now, asked, block),
+            (Some(block), _) if block.number > 0 => self.next_of_upload(now, pending, block),
             (None, Some(block)) if block.number > 0 => {
-                return self.next_of_download(asked, pieces);
+                return self.next_of_download(pending, pieces);
             }
             (None, _) => {
-                let body = RequestBody::whole(asked.request.payload().clone());
-                asked.request.give_body(body);
-                return Some(asked);
+                let body = RequestBody::whole(pending.request.payload().clone());
+                pending.request.give_body(body);
+                return Some(pending);
             }
-            _ => return Some(asked),
+            _ => return Some(pending),
         }
         None
     }
@@ -237,18 +242,18 @@ impl Desk {
     }
 
     /// Another request took the place of this one, which waited.
-    fn let_go<T>(&mut self, waiting: Option<(Asked, T)>) {
-        if let Some((asked, _)) = waiting {
-            self.say(&asked, about(Code::REQUEST_ENTITY_INCOMPLETE, None));
+    fn let_go<T>(&mut self, waiting: Option<(PendingRequest, T)>) {
+        if let Some((pending, _)) = waiting {
+            self.say(&pending, about(Code::REQUEST_ENTITY_INCOMPLETE, None));
         }
     }
 
     /// Answers with this message as it is, if it is wanted. What has a body go on is, or that would go no further.
-    pub(super) fn say(&mut self, asked: &Asked, response: Response) {
-        let is_unwanted = response.code() != Code::CONTINUE && is_unwanted(&asked.request, response.code());
+    pub(super) fn say(&mut self, pending: &PendingRequest, response: Response) {
+        let is_unwanted = response.code() != Code::CONTINUE && is_unwanted(&pending.request, response.code());
         self.actions.push_back(match is_unwanted {
-            true => Action::Hush(asked.id),
-            false => Action::Piece(asked.id, response),
+            true => Action::Hush(pending.id),
+            false => Action::Piece(pending.id, response),
         });
     }
 }

@@ -13,14 +13,14 @@ use millpond_coap::{
 use millpond_control::Instant;
 use tokio::sync::mpsc;
 
-use super::{Asked, Desk, Name, Step, about};
+use super::{Dispatcher, Name, PendingRequest, Step, about};
 use crate::{
     Response,
     server::{
         RequestBody,
         body::Chunk,
-        desk::{
-            Told,
+        dispatcher::{
+            TaskEvent,
             answering::{held, wants_none},
             start, within,
         },
@@ -39,33 +39,39 @@ pub(super) struct Upload {
     /// Counts blocks.
     came: Arc<AtomicU64>,
     /// The block that the handler has not taken, or the last one, whose answer is pending.
-    waiting: Option<(Asked, Block)>,
+    waiting: Option<(PendingRequest, Block)>,
     /// What the last block was answered with.
     said: Option<Response>,
     /// What the handler has answered, before the end or without anybody who waits for it.
     outcome: Option<Response>,
 }
 
-impl Desk {
+impl Dispatcher {
     /// A body begins: its handler is asked, and gets the first block. The request has a place.
-    pub(in super::super) fn begin_upload(&mut self, now: Instant, mut asked: Asked, block: Block, handling: &Handling) {
-        let payload = asked.request.take_payload();
+    pub(in super::super) fn begin_upload(
+        &mut self,
+        now: Instant,
+        mut pending: PendingRequest,
+        block: Block,
+        handling: &Handling,
+    ) {
+        let payload = pending.request.take_payload();
         if !block.fits(payload.len()) {
-            return self.say(&asked, Response::bad_request("a block that is not as long as it says"));
+            return self.say(&pending, Response::bad_request("a block that is not as long as it says"));
         }
-        let (name, number) = (Name::of(&asked.request, true), self.streams.number());
+        let (name, number) = (Name::of(&pending.request, true), self.streams.number());
         // A peer that reads one that was begun before learns that its rest does not come.
         let before = self.streams.uploads.remove(&name);
         self.let_go(before.and_then(|before| before.waiting));
         let (sender, chunks) = mpsc::channel(1);
         let total =
-            asked.request.value(number::SIZE1).and_then(Uint::read).and_then(|total| usize::try_from(total).ok());
-        let (telling, of) = (self.told.clone(), name.clone());
+            pending.request.value(number::SIZE1).and_then(Uint::read).and_then(|total| usize::try_from(total).ok());
+        let (events, of) = (self.events.clone(), name.clone());
         let body = RequestBody::coming(chunks, total, move || {
-            let _ = telling.send(Told::Step(of.clone(), number, Step::Taken, None));
+            let _ = events.send(TaskEvent::Step(of.clone(), number, Step::Taken, None));
         });
-        asked.request.give_body(body);
-        let (request, place, whose) = (asked.request.clone(), asked.place.take(), asked.whose());
+        pending.request.give_body(body);
+        let (request, place, whose) = (pending.request.clone(), pending.place.take(), pending.whose());
         let is_unheard = wants_none(&request);
         let came = Arc::new(AtomicU64::new(0));
         let mut upload = Upload {
@@ -77,37 +83,38 @@ impl Desk {
             said: None,
             outcome: None,
         };
-        upload.give(asked, block, payload);
+        upload.give(pending, block, payload);
         self.streams.uploads.insert(name.clone(), upload);
         match start(|| handling.ask(request)) {
             Ok(response) => self.outcome(now, &name, number, response),
             Err(answering) => {
                 handling.has_waited();
                 self.running += 1;
-                let (told, limit, giving_up) = (self.told.clone(), self.limits.handling, self.giving_up.subscribe());
+                let (events, limit, giving_up) =
+                    (self.events.clone(), self.limits.handling, self.giving_up.subscribe());
                 let admission = Arc::clone(&self.admission);
                 self.tasks_of(is_unheard).spawn(async move {
                     let response = within(limit, answering, giving_up, Some(came)).await;
                     let (response, held) = held(&admission, whose, response);
                     drop(place);
-                    let _ = told.send(Told::Step(name, number, Step::Answered(response), held));
+                    let _ = events.send(TaskEvent::Step(name, number, Step::Answered(response), held));
                 });
             }
         }
     }
 
     /// A block that does not begin a body came.
-    pub(super) fn next_of_upload(&mut self, now: Instant, mut asked: Asked, block: Block) {
-        let payload = asked.request.take_payload();
+    pub(super) fn next_of_upload(&mut self, now: Instant, mut pending: PendingRequest, block: Block) {
+        let payload = pending.request.take_payload();
         if !block.fits(payload.len()) {
-            return self.say(&asked, Response::bad_request("a block that is not as long as it says"));
+            return self.say(&pending, Response::bad_request("a block that is not as long as it says"));
         }
         let incomplete = || about(Code::REQUEST_ENTITY_INCOMPLETE, None);
-        let name = Name::of(&asked.request, true);
-        let Some(upload) = self.streams.uploads.get_mut(&name) else { return self.say(&asked, incomplete()) };
+        let name = Name::of(&pending.request, true);
+        let Some(upload) = self.streams.uploads.get_mut(&name) else { return self.say(&pending, incomplete()) };
         let (number, start) = (upload.number, usize::try_from(block.offset()).unwrap_or(usize::MAX));
         if start == upload.next && upload.chunks.is_some() && upload.waiting.is_none() {
-            upload.give(asked, block, payload);
+            upload.give(pending, block, payload);
             if let Some(outcome) = upload.outcome.take() {
                 self.outcome(now, &name, number, outcome);
             }
@@ -115,14 +122,14 @@ impl Desk {
             // The last one, once more, in a message of its own.
             match (&mut upload.waiting, upload.said.clone()) {
                 (Some(waiting), _) => {
-                    let before = std::mem::replace(waiting, (asked, block));
+                    let before = std::mem::replace(waiting, (pending, block));
                     self.let_go(Some(before));
                 }
-                (None, Some(said)) => self.say(&asked, said),
-                (None, None) => self.say(&asked, incomplete()),
+                (None, Some(said)) => self.say(&pending, said),
+                (None, None) => self.say(&pending, incomplete()),
             }
         } else {
-            self.say(&asked, incomplete());
+            self.say(&pending, incomplete());
         }
     }
 
@@ -130,10 +137,10 @@ impl Desk {
     pub(super) fn taken(&mut self, name: &Name, number: u64) {
         let longest = self.limits.block;
         let Some(upload) = self.streams.uploads.get_mut(name).filter(|upload| upload.number == number) else { return };
-        if let Some((asked, block)) = upload.waiting.take_if(|(_, block)| block.more) {
-            let said = about(Code::CONTINUE, Some(received(block, longest, &asked)));
+        if let Some((pending, block)) = upload.waiting.take_if(|(_, block)| block.more) {
+            let said = about(Code::CONTINUE, Some(received(block, longest, &pending)));
             upload.said = Some(said.clone());
-            self.say(&asked, said);
+            self.say(&pending, said);
         }
     }
 
@@ -148,18 +155,18 @@ impl Desk {
     fn outcome(&mut self, now: Instant, name: &Name, number: u64, response: Response) {
         let longest = self.limits.block;
         let Some(upload) = self.streams.uploads.get_mut(name).filter(|upload| upload.number == number) else { return };
-        let Some((mut asked, block)) = upload.waiting.take() else {
+        let Some((mut pending, block)) = upload.waiting.take() else {
             upload.outcome = Some(response);
             return self.streams.may_go(name.clone(), number);
         };
         // With its last block, or without hearing it out.
         upload.chunks = None;
-        let block1 = Some(received(block, longest, &asked));
-        if let Some(pieces) = &mut asked.pieces {
+        let block1 = Some(received(block, longest, &pending));
+        if let Some(pieces) = &mut pending.pieces {
             pieces.block1 = block1;
         }
         self.streams.is_over(name.clone(), number);
-        self.answered(now, asked, response);
+        self.answered(now, pending, response);
     }
 
     /// A body has this answer, all of it: it is known in case that its last block comes once more.
@@ -172,13 +179,13 @@ impl Desk {
 
 impl Upload {
     pub(super) fn memory(&self) -> usize {
-        let waiting = self.waiting.as_ref().map_or(0, |(asked, _)| asked.weight());
+        let waiting = self.waiting.as_ref().map_or(0, |(pending, _)| pending.weight());
         let said = self.said.iter().chain(&self.outcome).map(Response::weight).sum::<usize>();
         size_of::<(Name, Self)>() + said + waiting
     }
 
     /// The next block goes to the handler.
-    fn give(&mut self, asked: Asked, block: Block, bytes: Bytes) {
+    fn give(&mut self, pending: PendingRequest, block: Block, bytes: Bytes) {
         self.next = self.next.saturating_add(bytes.len());
         self.came.fetch_add(1, Ordering::Relaxed);
         let chunk = Chunk { bytes, is_last: !block.more };
@@ -187,13 +194,13 @@ impl Upload {
         if !block.more {
             self.chunks = None;
         }
-        self.waiting = Some((asked, block));
+        self.waiting = Some((pending, block));
     }
 }
 
 /// What is said of a block: its size may become smaller (RFC 7959 §2.3).
-fn received(block: Block, longest: usize, asked: &Asked) -> Block {
-    if asked.request.transport().is_datagram() {
+fn received(block: Block, longest: usize, pending: &PendingRequest) -> Block {
+    if pending.request.transport().is_datagram() {
         return Block { size: block.size.min(millpond_coap::block::BlockSize::at_most(longest)), ..block };
     }
     block

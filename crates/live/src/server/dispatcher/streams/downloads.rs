@@ -13,15 +13,15 @@ use tokio::{
     sync::mpsc,
 };
 
-use super::{Asked, Desk, Name, Pieces, Step, Streams, about};
+use super::{Dispatcher, Name, PendingRequest, Pieces, Step, Streams, about};
 use crate::{
     Progress, Response,
     client::OnProgress,
     response::Reader,
     secrets,
     server::{
-        admission::Standing,
-        desk::{Told, answering::is_unwanted},
+        admission::AddressState,
+        dispatcher::{TaskEvent, answering::is_unwanted},
         running::Caught,
     },
 };
@@ -42,39 +42,39 @@ pub(super) struct Download {
     total: Option<usize>,
     /// What was told last: where it began, and whether more follows.
     said: Option<(usize, Bytes, bool)>,
-    waiting: Option<(Asked, Pieces)>,
+    waiting: Option<(PendingRequest, Pieces)>,
     progress: Option<OnProgress>,
 }
 
-impl Desk {
+impl Dispatcher {
     /// A response to a request of a resource that streams: in one message, or in blocks from now on.
     pub(in super::super) fn answered_in_pieces(
         &mut self,
         now: Instant,
-        mut asked: Asked,
+        mut pending: PendingRequest,
         pieces: Pieces,
         mut response: Response,
     ) {
         let stream = response.take_stream();
-        if is_unwanted(&asked.request, response.code()) {
+        if is_unwanted(&pending.request, response.code()) {
             // Of what nobody wants nothing is read.
             if pieces.block1.is_some() {
-                self.remember(&Name::of(&asked.request, true), &Response::new(response.code()));
+                self.remember(&Name::of(&pending.request, true), &Response::new(response.code()));
             }
-            return self.say(&asked, response);
+            return self.say(&pending, response);
         }
         let length = response.payload().len();
         let is_short = !response.is_success() || (length <= pieces.length && pieces.offset() == 0);
-        let is_proved = asked.request.is_address_proved();
+        let is_proved = pending.request.is_address_proved();
         if stream.is_none() && is_short {
             if let Some(block) = pieces.block1 {
                 response = with_block(response, number::BLOCK1, block);
-                self.remember(&Name::of(&asked.request, true), &response);
+                self.remember(&Name::of(&pending.request, true), &response);
             }
-            return self.say(&asked, response);
+            return self.say(&pending, response);
         }
         if !is_proved {
-            return self.ask_for_proof(now, asked);
+            return self.ask_for_proof(now, pending);
         }
         let payload = response.payload().clone();
         let (reader, total, progress): (Option<Reader>, _, _) = match stream {
@@ -82,25 +82,25 @@ impl Desk {
             None => (Some(Box::pin(std::io::Cursor::new(payload))), Some(length), None),
         };
         // What its handler had was for what is over: from now on its stream has it, however it came about.
-        drop(asked.place.take());
-        let place = match self.admission.enter(asked.request.peer(), Standing::Proved, length) {
+        drop(pending.place.take());
+        let place = match self.admission.enter(pending.request.peer(), AddressState::Validated, length) {
             Ok(place) => place,
-            Err(busy) => return self.refuse(now, asked, busy),
+            Err(busy) => return self.refuse(now, pending, busy),
         };
         let head = match (response.options().get(number::ETAG), secrets::bytes::<8>()) {
             (Some(_), _) => response.with_payload(Bytes::new()),
             (None, Ok(unique)) => response.with_payload(Bytes::new()).with_etag(unique.to_vec()),
-            (None, Err(_)) => return self.say(&asked, about(Code::INTERNAL_SERVER_ERROR, None)),
+            (None, Err(_)) => return self.say(&pending, about(Code::INTERNAL_SERVER_ERROR, None)),
         };
         let Some(reader) = reader else {
             tracing::error!(target: "millpond_live", "a stream was an answer before; its request is answered with 5.00");
-            return self.say(&asked, about(Code::INTERNAL_SERVER_ERROR, None));
+            return self.say(&pending, about(Code::INTERNAL_SERVER_ERROR, None));
         };
-        let (name, number) = (Name::of(&asked.request, false), self.streams.number());
+        let (name, number) = (Name::of(&pending.request, false), self.streams.number());
         let (asks, wanted) = mpsc::channel(1);
-        let (told, of, idle, skip) = (self.told.clone(), name.clone(), self.limits.handling, pieces.offset());
+        let (events, of, idle, skip) = (self.events.clone(), name.clone(), self.limits.handling, pieces.offset());
         self.tasks.spawn(async move {
-            let tell = |step| drop(told.send(Told::Step(of.clone(), number, step, None)));
+            let tell = |step| drop(events.send(TaskEvent::Step(of.clone(), number, step, None)));
             if Caught(Box::pin(read(reader, skip, wanted, idle, &tell))).await.is_err() {
                 tell(Step::Broken("it panicked".into()));
             }
@@ -109,31 +109,31 @@ impl Desk {
         });
         let mut download =
             Download { number, asks: Some(asks), head, sent: skip, total, said: None, waiting: None, progress };
-        download.ask(asked, pieces);
+        download.ask(pending, pieces);
         let before = self.streams.downloads.insert(name, download);
         self.let_go(before.and_then(|before| before.waiting));
     }
 
     /// A block that does not begin an answer is asked for. Whose answer is not known, the handler is asked anew.
-    pub(super) fn next_of_download(&mut self, asked: Asked, pieces: Pieces) -> Option<Asked> {
-        let Some(download) = self.streams.download(&Name::of(&asked.request, false)) else { return Some(asked) };
+    pub(super) fn next_of_download(&mut self, pending: PendingRequest, pieces: Pieces) -> Option<PendingRequest> {
+        let Some(download) = self.streams.download(&Name::of(&pending.request, false)) else { return Some(pending) };
         let offset = pieces.offset();
         match &download.said {
             _ if offset == download.sent && download.asks.is_some() => {
                 if let Some(progress) = &download.progress {
                     (progress.0)(&Progress { sent: offset, received: 0, total: download.total });
                 }
-                let before = download.ask(asked, pieces);
+                let before = download.ask(pending, pieces);
                 self.let_go(before);
                 None
             }
             // Once more, in a message of its own.
             Some((start, bytes, more)) if offset == *start && bytes.len() <= pieces.length => {
                 let again = cut(&download.head, (*start, bytes.clone(), *more), &pieces, download.total);
-                self.say(&asked, again);
+                self.say(&pending, again);
                 None
             }
-            _ => Some(asked),
+            _ => Some(pending),
         }
     }
 
@@ -154,16 +154,16 @@ impl Desk {
                         (progress.0)(&Progress { sent: download.sent, received: 0, total: Some(download.sent) });
                     }
                 }
-                let said = waiting.map(|(asked, pieces)| {
+                let said = waiting.map(|(pending, pieces)| {
                     let is_whole = !more || pieces.may_cut;
                     let said = match is_whole {
                         true => cut(&download.head, part, &pieces, download.total),
                         false => about(Code::INTERNAL_SERVER_ERROR, None),
                     };
-                    (asked, said)
+                    (pending, said)
                 });
-                if let Some((asked, said)) = said {
-                    self.say(&asked, said);
+                if let Some((pending, said)) = said {
+                    self.say(&pending, said);
                 }
             }
             Step::Over if download.asks.is_none() => self.streams.is_over(name.clone(), number),
@@ -177,8 +177,8 @@ impl Desk {
                     }
                     _ => about(Code::REQUEST_ENTITY_INCOMPLETE, None),
                 };
-                if let Some((asked, _)) = waiting {
-                    self.say(&asked, said);
+                if let Some((pending, _)) = waiting {
+                    self.say(&pending, said);
                 }
             }
             Step::Taken | Step::Answered(_) => {}
@@ -200,13 +200,13 @@ impl Streams {
 impl Download {
     pub(super) fn memory(&self) -> usize {
         let said = self.said.as_ref().map_or(0, |(_, bytes, _)| bytes.len());
-        let waiting = self.waiting.as_ref().map_or(0, |(asked, _)| asked.weight());
+        let waiting = self.waiting.as_ref().map_or(0, |(pending, _)| pending.weight());
         size_of::<(Name, Self)>() + self.head.weight() + said + waiting
     }
 
     /// This is wanted next. Gives back who wanted it before.
-    fn ask(&mut self, asked: Asked, pieces: Pieces) -> Option<(Asked, Pieces)> {
-        let before = self.waiting.replace((asked, pieces));
+    fn ask(&mut self, pending: PendingRequest, pieces: Pieces) -> Option<(PendingRequest, Pieces)> {
+        let before = self.waiting.replace((pending, pieces));
         if before.is_none() {
             // There is room: the one before was read.
             let _ = self.asks.as_ref().map(|asks| asks.try_send(pieces.length));

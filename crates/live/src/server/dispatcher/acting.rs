@@ -1,4 +1,4 @@
-//! What a stack does of what a desk wants done, whatever carries its messages.
+//! What a stack does of what a dispatcher wants done, whatever carries its messages.
 
 use millpond_coap::{
     RequestId,
@@ -7,18 +7,18 @@ use millpond_coap::{
 };
 use millpond_control::Instant;
 
-use super::{Action, Desk, UNVALIDATED};
+use super::{Action, Dispatcher, UNVALIDATED};
 use crate::{
     Response,
     server::AccessOutcome,
     transfer::{Answer, CoapStack, Refused, Sent},
 };
 
-impl Desk {
+impl Dispatcher {
     /// A request was answered with this, unless the stack had to send less.
     fn ended(&mut self, id: RequestId, outcome: AccessOutcome, sent: &Sent) {
         let AccessOutcome::Answered { code, bytes } = outcome else { return self.accesses.ended(id, outcome) };
-        // A desk asks for a proof with nothing beside it, and has said why.
+        // A dispatcher asks for a proof with nothing beside it, and has said why.
         if !sent.asks_for_proof || code == Code::UNAUTHORIZED {
             return self.accesses.ended(id, outcome);
         }

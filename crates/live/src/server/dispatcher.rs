@@ -28,7 +28,7 @@ use tokio::{
 use super::{
     Request,
     access::{AccessHook, Accesses},
-    admission::{Admission, Busy, Held, Place, Standing},
+    admission::{AddressState, Admission, Busy, Held, Place},
     links,
     observers::Observers,
     policy::{Policing, Refused},
@@ -38,9 +38,9 @@ use super::{
 };
 use crate::{Response, Transport, transfer::ObserverId};
 
-/// What a desk may have under way.
+/// What a dispatcher may have under way.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct DeskLimits {
+pub(crate) struct DispatcherLimits {
     /// How long a handler may take.
     pub(crate) handling: Duration,
     pub(crate) block: usize,
@@ -57,7 +57,7 @@ const MOST_STATES: usize = 64;
 
 /// A request as a stack hands it over.
 #[derive(Debug)]
-pub(crate) struct Arrived {
+pub(crate) struct IncomingRequest {
     pub(crate) id: RequestId,
     pub(crate) kind: Kind,
     pub(crate) request: Request,
@@ -69,7 +69,7 @@ pub(crate) struct Arrived {
     pub(crate) room: Option<Room>,
 }
 
-impl Arrived {
+impl IncomingRequest {
     /// A request as the stack told it: by its last message, and with its whole body.
     pub(crate) fn of(
         (id, message): (RequestId, &Message<'_>),
@@ -131,11 +131,11 @@ impl Observed {
     }
 }
 
-/// What handlers and others tell the task that owns the desk.
+/// What handlers and others tell the task that owns the dispatcher.
 #[derive(Debug)]
-pub(crate) enum Told {
+pub(crate) enum TaskEvent {
     /// A handler has answered a request. If there is no room for its answer, that is 5.03.
-    Answered(Box<Asked>, Response, Option<Held>),
+    Answered(Box<PendingRequest>, Response, Option<Held>),
     /// A handler has told the state for a group of observers; none if there is no room for it now.
     State(u64, Option<(Response, Held)>),
     /// The state of a resource has changed.
@@ -146,7 +146,7 @@ pub(crate) enum Told {
 
 /// A request whose handler runs.
 #[derive(Debug)]
-pub(crate) struct Asked {
+pub(crate) struct PendingRequest {
     id: RequestId,
     request: Request,
     length: usize,
@@ -161,18 +161,18 @@ pub(crate) struct Asked {
     pieces: Option<Pieces>,
     /// Bytes of the longest answer that leaves in one message.
     whole: usize,
-    standing: Standing,
+    address_state: AddressState,
 }
 
-impl Asked {
+impl PendingRequest {
     /// Bytes that it holds as long as its handler waits.
     fn weight(&self) -> usize {
         self.length.max(self.request.weight())
     }
 
     /// For whom its answer is held.
-    fn whose(&self) -> (SocketAddr, Standing) {
-        (self.request.peer(), self.standing)
+    fn whose(&self) -> (SocketAddr, AddressState) {
+        (self.request.peer(), self.address_state)
     }
 
     /// The answer leaves in several messages, and its body is not yet held as others may hold it.
@@ -183,14 +183,14 @@ impl Asked {
 }
 
 /// Finds handlers, runs them, keeps observers.
-pub(crate) struct Desk {
+pub(crate) struct Dispatcher {
     router: Arc<Router>,
-    limits: DeskLimits,
+    limits: DispatcherLimits,
     /// Where handlers that take their time tell their answers.
-    told: mpsc::UnboundedSender<Told>,
+    events: mpsc::UnboundedSender<TaskEvent>,
     admission: Arc<Admission>,
     policing: Arc<Policing>,
-    /// Handlers that wait. They end with the desk.
+    /// Handlers that wait. They end with the dispatcher.
     tasks: JoinSet<()>,
     /// The same of requests that want no response (RFC 7967), which are carried out whether who asked is there or not.
     unheard: JoinSet<()>,
@@ -209,35 +209,35 @@ pub(crate) struct Desk {
     pub(crate) accesses: Accesses,
 }
 
-impl std::fmt::Debug for Desk {
+impl std::fmt::Debug for Dispatcher {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Desk").field("running", &self.running).finish_non_exhaustive()
+        f.debug_struct("Dispatcher").field("running", &self.running).finish_non_exhaustive()
     }
 }
 
-impl Desk {
+impl Dispatcher {
     pub(crate) fn new(
         router: Arc<Router>,
-        limits: DeskLimits,
+        limits: DispatcherLimits,
         reachability: Reachability,
         admission: Arc<Admission>,
         policing: Arc<Policing>,
-        told: mpsc::UnboundedSender<Told>,
+        events: mpsc::UnboundedSender<TaskEvent>,
         accesses: AccessHook,
     ) -> Self {
-        let wake = told.clone();
+        let wake = events.clone();
         let observers = Observers::new(
             &router,
             Box::new(move |resource| {
                 let wake = wake.clone();
                 // The task may have ended; then nobody observes through it.
-                Box::new(move || drop(wake.send(Told::Changed(resource))))
+                Box::new(move || drop(wake.send(TaskEvent::Changed(resource))))
             }),
         );
         Self {
             router,
             limits,
-            told,
+            events,
             admission,
             policing,
             tasks: JoinSet::new(),
@@ -298,21 +298,21 @@ impl Desk {
     }
 
     /// A request came in.
-    pub(crate) fn arrived(&mut self, now: Instant, arrived: Arrived) {
-        let Arrived { id, kind, mut request, length, wants_to_observe, by_group, room } = arrived;
+    pub(crate) fn dispatch(&mut self, now: Instant, incoming: IncomingRequest) {
+        let IncomingRequest { id, kind, mut request, length, wants_to_observe, by_group, room } = incoming;
         self.accesses.came(id, &request);
         if by_group && !matches!(request.method(), Code::GET | Code::FETCH) && !self.limits.changes_by_group {
             self.accesses.because(id, "it came to a group and would change something");
             return self.actions.push_back(Action::Reject(id));
         }
-        let standing = self.reachability.standing(now, &request);
+        let address_state = self.reachability.state_of(now, &request);
         // Who may not ask learns nothing of what there is.
         if let Err(refused) = self.policing.allows(&request) {
             return self.refuse_by_policy(&request, id, by_group, refused);
         }
         let found = self.find(&request);
         if !self.goes_on(&found, &request)
-            && let Err(refused) = self.policing.admits(now, &request, standing)
+            && let Err(refused) = self.policing.admits(now, &request, address_state)
         {
             return self.refuse_by_policy(&request, id, by_group, refused);
         }
@@ -330,7 +330,7 @@ impl Desk {
         };
         let resource = found.as_ref().map(|found| found.resource);
         request.route(found.map(|found| found.parameters).unwrap_or_default(), &self.router.state);
-        if standing == Standing::Proved || self.reachability.trusts(request.peer()) {
+        if address_state == AddressState::Validated || self.reachability.trusts(request.peer()) {
             request.prove();
         }
         let fit = Fit { longest: self.limits.block, room };
@@ -340,7 +340,7 @@ impl Desk {
             request.allow_part(fit);
         }
         let version = resource.filter(|_| wants_to_observe).map_or(0, |resource| self.observers.version(resource));
-        let mut asked = Asked {
+        let mut pending = PendingRequest {
             id,
             request,
             length,
@@ -351,77 +351,78 @@ impl Desk {
             place: None,
             pieces: None,
             whole,
-            standing,
+            address_state,
         };
         let Some(handler) = handler else {
-            let response = links::answer(&self.router, &asked.request);
-            return self.answered(now, asked, response);
+            let response = links::answer(&self.router, &pending.request);
+            return self.answered(now, pending, response);
         };
         let router = Arc::clone(&self.router);
         let handling = match handler {
             Which::Of(resource) => {
                 let found = router.resources.get(resource).map(|(_, resource)| resource);
-                if found.is_some_and(|resource| resource.is_after_proof) && !asked.request.is_address_proved() {
-                    return self.ask_for_proof(now, asked);
+                if found.is_some_and(|resource| resource.is_after_proof) && !pending.request.is_address_proved() {
+                    return self.ask_for_proof(now, pending);
                 }
                 if found.is_some_and(|resource| resource.is_streaming) {
-                    match self.sort(now, asked, room) {
-                        Some(begins) => asked = begins,
+                    match self.sort(now, pending, room) {
+                        Some(begins) => pending = begins,
                         None => return,
                     }
                 }
-                found.and_then(|resource| resource.handling(asked.request.method()))
+                found.and_then(|resource| resource.handling(pending.request.method()))
             }
             Which::Fallback => router.fallback.as_ref(),
         };
         let Some(handling) = handling else { return };
         if self.is_closing {
-            return self.refuse(now, asked, Busy::Server);
+            return self.refuse(now, pending, Busy::Server);
         }
-        let upload = asked.pieces.and_then(|pieces| pieces.block1);
-        if upload.is_some_and(|block| block.more) && !asked.request.is_address_proved() {
-            return self.ask_for_proof(now, asked);
+        let upload = pending.pieces.and_then(|pieces| pieces.block1);
+        if upload.is_some_and(|block| block.more) && !pending.request.is_address_proved() {
+            return self.ask_for_proof(now, pending);
         }
         // What answers at once needs no place, and is answered however much is under way.
         if upload.is_some() || handling.waits() {
-            match self.admission.enter(asked.request.peer(), standing, asked.weight()) {
-                Ok(place) => asked.place = Some(place),
-                Err(busy) => return self.refuse(now, asked, busy),
+            match self.admission.enter(pending.request.peer(), address_state, pending.weight()) {
+                Ok(place) => pending.place = Some(place),
+                Err(busy) => return self.refuse(now, pending, busy),
             }
         }
         if let Some(block) = upload {
-            return self.begin_upload(now, asked, block, handling);
+            return self.begin_upload(now, pending, block, handling);
         }
-        match start(|| handling.ask(asked.request.clone())) {
-            Ok(response) => self.answered(now, asked, response),
+        match start(|| handling.ask(pending.request.clone())) {
+            Ok(response) => self.answered(now, pending, response),
             Err(answering) => {
                 handling.has_waited();
-                let (peer, weight) = (asked.request.peer(), asked.weight());
-                asked.place.get_or_insert_with(|| self.admission.enter_anyway(peer, standing, weight));
+                let (peer, weight) = (pending.request.peer(), pending.weight());
+                pending.place.get_or_insert_with(|| self.admission.enter_anyway(peer, address_state, weight));
                 self.running += 1;
-                let (told, limit, giving_up) = (self.told.clone(), self.limits.handling, self.giving_up.subscribe());
+                let (events, limit, giving_up) =
+                    (self.events.clone(), self.limits.handling, self.giving_up.subscribe());
                 let admission = Arc::clone(&self.admission);
-                self.tasks_of(wants_none(&asked.request)).spawn(async move {
+                self.tasks_of(wants_none(&pending.request)).spawn(async move {
                     let response = within(limit, answering, giving_up, None).await;
-                    let (response, held) = taken_over(&admission, &asked, response).await;
-                    let _ = told.send(Told::Answered(Box::new(asked), response, held));
+                    let (response, held) = taken_over(&admission, &pending, response).await;
+                    let _ = events.send(TaskEvent::Answered(Box::new(pending), response, held));
                 });
             }
         }
     }
 
     /// A handler or somebody else told something.
-    pub(crate) fn told(&mut self, now: Instant, told: Told) {
-        match told {
-            Told::Answered(asked, response, held) => {
+    pub(crate) fn task_event(&mut self, now: Instant, event: TaskEvent) {
+        match event {
+            TaskEvent::Answered(pending, response, held) => {
                 self.join();
                 self.running = self.running.saturating_sub(1);
                 if held.is_none() {
                     self.overloaded += 1;
                 }
-                self.answered(now, *asked, response);
+                self.answered(now, *pending, response);
             }
-            Told::State(group, state) => {
+            TaskEvent::State(group, state) => {
                 self.join();
                 self.states = self.states.saturating_sub(1);
                 match state {
@@ -433,13 +434,13 @@ impl Desk {
                     }
                 }
             }
-            Told::Step(name, number, step, held) => {
+            TaskEvent::Step(name, number, step, held) => {
                 if held.is_none() && matches!(step, Step::Answered(_)) {
                     self.overloaded += 1;
                 }
                 self.step(now, name, number, step);
             }
-            Told::Changed(resource) => {
+            TaskEvent::Changed(resource) => {
                 let Some(changed) = self.observers.changed(resource) else { return };
                 if let Some(last) = changed.end {
                     return self.end_observers(Some(resource), &last);

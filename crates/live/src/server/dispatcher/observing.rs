@@ -4,10 +4,10 @@ use std::{future::Future, net::Ipv4Addr, sync::Arc};
 
 use millpond_coap::message::Code;
 
-use super::{Action, Desk, Observed, Told, answering::forbidden, start, within};
+use super::{Action, Dispatcher, Observed, TaskEvent, answering::forbidden, start, within};
 use crate::{Response, transfer::ObserverId};
 
-impl Desk {
+impl Dispatcher {
     /// The stack has made an observer of who asked for this.
     pub(crate) fn observe(&mut self, observer: ObserverId, observed: Observed) {
         let Observed { resource, request, version } = observed;
@@ -56,7 +56,7 @@ impl Desk {
     /// The state for a group of observers comes later.
     fn later(&mut self, group: u64, state: impl Future<Output = Response> + Send + 'static) {
         self.states += 1;
-        let (told, admission, longest) = (self.told.clone(), Arc::clone(&self.admission), self.limits.block);
+        let (events, admission, longest) = (self.events.clone(), Arc::clone(&self.admission), self.limits.block);
         self.tasks.spawn(async move {
             let state = state.await;
             let told_as = match admission.hold(None, state.payload().len()) {
@@ -66,7 +66,7 @@ impl Desk {
                 }
                 held => held.map(|held| (state, held)),
             };
-            let _ = told.send(Told::State(group, told_as));
+            let _ = events.send(TaskEvent::State(group, told_as));
         });
     }
 

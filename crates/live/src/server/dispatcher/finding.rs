@@ -7,14 +7,14 @@ use millpond_coap::{
     message::{Code, Opt, is_critical, is_unsafe_to_forward, number},
 };
 
-use super::Desk;
+use super::Dispatcher;
 use crate::{
     Response,
     server::{Request, links, router::Found},
     transfer,
 };
 
-impl Desk {
+impl Dispatcher {
     /// Whether a request is for a later block of a body that streams, or of a representation of which the peer got a part: its first
     /// one counted for all.
     pub(super) fn goes_on(&self, found: &Result<(Option<Found>, Option<Which>), Refusal>, request: &Request) -> bool {
