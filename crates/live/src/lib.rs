@@ -15,7 +15,6 @@
 //! | inbox, outbox | batches of datagrams that a UDP socket received, or is to send |
 //! | place | what a handler takes that waits; admission gives it |
 //! | proof | a client has shown that it is where it says (Echo, RFC 9175) |
-//! | seat | a connection's, among those of a server |
 //! | route | what a client has open and waiting towards one peer |
 
 #![cfg_attr(

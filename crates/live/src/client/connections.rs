@@ -14,15 +14,15 @@ use tokio::sync::mpsc::WeakUnboundedSender;
 
 use super::{Client, Command, Commands};
 #[cfg(feature = "server")]
-use crate::tcp::Way;
+use crate::tcp::ConnectionSource;
 use crate::{
     Error, Host, NotSent, Transport,
-    tcp::{self, Goal, client_config, connect},
+    tcp::{self, ConnectTarget, client_config, connect},
 };
 
 /// A connection, as the client over it has it.
 #[derive(Debug)]
-pub(crate) struct Line {
+pub(crate) struct ConnectionHandle {
     pub(crate) commands: Commands,
     /// Its server wants it to end: what was asked is answered still, and nothing more can be asked (RFC 8323 §5.5).
     pub(crate) is_released: Arc<AtomicBool>,
@@ -32,7 +32,7 @@ pub(crate) struct Line {
 #[derive(Debug, Default)]
 pub(super) struct Connections {
     /// For each peer; over TLS for each host that it was proved to be.
-    lines: BTreeMap<(SocketAddr, Option<Host>), Line>,
+    handles: BTreeMap<(SocketAddr, Option<Host>), ConnectionHandle>,
     /// Those released by their servers. They end with the client something over them.
     leaving: Vec<WeakUnboundedSender<Command>>,
 }
@@ -43,34 +43,34 @@ impl Connections {
         &mut self,
         to: &[SocketAddr],
         host: Option<Host>,
-        connect: impl FnOnce() -> Result<Line, Error>,
+        connect: impl FnOnce() -> Result<ConnectionHandle, Error>,
     ) -> Result<Commands, Error> {
-        let Self { lines, leaving } = self;
+        let Self { handles, leaving } = self;
         leaving.retain(|commands| commands.strong_count() > 0);
-        lines.retain(|_, line| {
-            let is_released = line.is_released.load(Ordering::Relaxed);
+        handles.retain(|_, handle| {
+            let is_released = handle.is_released.load(Ordering::Relaxed);
             if is_released {
-                leaving.push(line.commands.downgrade());
+                leaving.push(handle.commands.downgrade());
             }
-            !is_released && !line.commands.is_closed()
+            !is_released && !handle.commands.is_closed()
         });
         let key = |address: &SocketAddr| (*address, host.clone());
-        if let Some(there) = to.iter().find_map(|address| lines.get(&key(address))) {
+        if let Some(there) = to.iter().find_map(|address| handles.get(&key(address))) {
             return Ok(there.commands.clone());
         }
-        let line = connect()?;
-        let commands = line.commands.clone();
+        let handle = connect()?;
+        let commands = handle.commands.clone();
         if let Some(first) = to.first() {
-            lines.insert(key(first), line);
+            handles.insert(key(first), handle);
         }
         Ok(commands)
     }
 
     /// All of them, which are these no more.
     fn take(&mut self) -> Vec<Commands> {
-        let Self { lines, leaving } = std::mem::take(self);
+        let Self { handles, leaving } = std::mem::take(self);
         let leaving = leaving.into_iter().filter_map(|commands| commands.upgrade());
-        lines.into_values().map(|line| line.commands).chain(leaving).collect()
+        handles.into_values().map(|handle| handle.commands).chain(leaving).collect()
     }
 }
 
@@ -84,9 +84,11 @@ impl Client {
         host: &Host,
     ) -> Result<Commands, Error> {
         #[cfg(feature = "server")]
-        let (way, from) = match self.ways.iter().find(|(of, _)| *of == transport) {
-            Some((_, Way::Standing { at, connections })) => return tcp::find(transport, *at, connections, peers),
-            Some((_, Way::From { from, calls })) => (Some(calls), Some(*from)),
+        let (source, from) = match self.sources.iter().find(|(of, _)| *of == transport) {
+            Some((_, ConnectionSource::Accepted { at, connections })) => {
+                return tcp::find(transport, *at, connections, peers);
+            }
+            Some((_, ConnectionSource::Connect { from, connects })) => (Some(connects), Some(*from)),
             None => (None, None),
         };
         #[cfg(not(feature = "server"))]
@@ -107,13 +109,13 @@ impl Client {
         let options = tcp::options(self.settings.needs_settings, self.settings.token_length);
         let connection = Box::new(self.settings.protecting.connection(Connection::new(options)));
         let attempts = self.settings.attempts.clone();
-        let goal = Goal { peers: reached.clone(), from, secure, connection, attempts };
+        let target = ConnectTarget { peers: reached.clone(), from, secure, connection, attempts };
         let begin = || {
             #[cfg(feature = "server")]
-            if let Some(calls) = way {
-                return tcp::begin(calls, goal);
+            if let Some(connects) = source {
+                return tcp::begin(connects, target);
             }
-            Ok(connect(goal))
+            Ok(connect(target))
         };
         self.connections.lock().await.to(&reached, proved, begin)
     }
@@ -122,8 +124,8 @@ impl Client {
     pub(super) async fn all_connections(&self) -> Vec<Commands> {
         let connections = self.connections.lock().await.take();
         #[cfg(feature = "server")]
-        let connections = self.ways.iter().fold(connections, |mut all, (_, way)| {
-            if let Way::Standing { connections, .. } = way {
+        let connections = self.sources.iter().fold(connections, |mut all, (_, way)| {
+            if let ConnectionSource::Accepted { connections, .. } = way {
                 all.extend(connections.upgrade().into_iter().flat_map(|standing| standing.asked()));
             }
             all

@@ -60,7 +60,7 @@ pub(crate) use builder::{Settings, datagram_with};
 pub(crate) use command::request_for_test;
 pub(crate) use command::{Command, Reply, RequestNumber, RequestSpec, Room};
 #[cfg(feature = "tcp")]
-pub(crate) use connections::Line;
+pub(crate) use connections::ConnectionHandle;
 
 pub(crate) use request::block_size;
 
@@ -101,7 +101,7 @@ pub struct Client {
     tls: Arc<std::sync::OnceLock<Result<Arc<crate::tcp::ClientConfig>, Error>>>,
     /// How it comes by connections, if not from sockets of its own.
     #[cfg(all(feature = "tcp", feature = "server"))]
-    ways: Arc<[(Transport, crate::tcp::Way)]>,
+    sources: Arc<[(Transport, crate::tcp::ConnectionSource)]>,
     /// Controllers that were chosen for single peers.
     chosen: Arc<std::sync::Mutex<BTreeMap<SocketAddr, ControllerChoice>>>,
     /// Where requests over DTLS go, once there are any.
@@ -160,8 +160,8 @@ impl Client {
 
     /// The same, with these connections for those of their transports.
     #[cfg(all(feature = "tcp", feature = "server"))]
-    pub(crate) fn in_connections(self, ways: Vec<(Transport, crate::tcp::Way)>) -> Self {
-        Self { ways: ways.into(), ..self }
+    pub(crate) fn in_connections(self, sources: Vec<(Transport, crate::tcp::ConnectionSource)>) -> Self {
+        Self { sources: sources.into(), ..self }
     }
 
     fn with(
@@ -179,7 +179,7 @@ impl Client {
             #[cfg(feature = "tcp")]
             tls: Arc::default(),
             #[cfg(all(feature = "tcp", feature = "server"))]
-            ways: Arc::default(),
+            sources: Arc::default(),
             chosen: Arc::default(),
             secure: Arc::new(secure),
             names: Arc::default(),
@@ -336,7 +336,7 @@ impl Client {
                 self.commands.as_ref().ok().zip(self.secure.get()).is_some_and(|(one, other)| one.same_channel(other))
             }
             #[cfg(all(feature = "tcp", feature = "server"))]
-            Transport::Tcp | Transport::Tls => !self.ways.is_empty(),
+            Transport::Tcp | Transport::Tls => !self.sources.is_empty(),
             #[cfg(not(all(feature = "tcp", feature = "server")))]
             Transport::Tcp | Transport::Tls => false,
         }

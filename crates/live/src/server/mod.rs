@@ -98,7 +98,7 @@ pub struct Server {
     clients: Mutex<BTreeMap<SocketAddr, Client>>,
     /// How these come by connections of its ports.
     #[cfg(feature = "tcp")]
-    ways: Vec<(Transport, SocketAddr, crate::tcp::Way)>,
+    sources: Vec<(Transport, SocketAddr, crate::tcp::ConnectionSource)>,
     workers: usize,
     /// Clients may begin sessions of DTLS with it.
     #[cfg(feature = "_secure")]
@@ -234,8 +234,8 @@ impl Server {
         let client = self.on_datagrams(local)?;
         #[cfg(feature = "tcp")]
         let client = {
-            let here = self.ways.iter().filter(|(_, address, _)| *address == local);
-            client.in_connections(here.map(|(transport, _, way)| (*transport, way.clone())).collect())
+            let here = self.sources.iter().filter(|(_, address, _)| *address == local);
+            client.in_connections(here.map(|(transport, _, source)| (*transport, source.clone())).collect())
         };
         clients.insert(local, client.clone());
         Ok(client)

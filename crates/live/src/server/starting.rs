@@ -119,7 +119,7 @@ impl ServerBuilder {
             settings: Arc::new(self.settings_of_clients()?),
             clients: Mutex::default(),
             #[cfg(feature = "tcp")]
-            ways: Vec::new(),
+            sources: Vec::new(),
             workers: self.workers,
             #[cfg(feature = "_secure")]
             awaits_sessions: !self.dtls.is_empty(),
@@ -273,9 +273,9 @@ impl ServerBuilder {
         if !self.tls_clients.is_empty() {
             tcp::client_config(&self.client_security)?;
         }
-        let mut open = |transport, (local, way, task): tcp::Opened, orders| {
+        let mut open = |transport, (local, source, task): tcp::Opened, orders| {
             server.addresses.push((transport, local));
-            server.ways.push((transport, local, way));
+            server.sources.push((transport, local, source));
             server.running.orders.push(orders);
             server.tasks.push(task);
         };

@@ -21,7 +21,7 @@ use millpond_coap::{
 use millpond_control::Instant;
 use tokio::sync::{mpsc, oneshot};
 
-use super::link::{self, Heard, Link, Stream};
+use super::link::{self, Link, LinkEvent, Stream};
 use crate::{
     Error, ExchangeReport, NotSent, PeerIdentity, Response, Stats, Transport, Why,
     client::{Command, Outcome, PendingRequests, Queue, RequestSpec, Room, failure, options},
@@ -346,10 +346,10 @@ impl Asking {
     }
 
     /// Takes in what the stack reports of what was asked, and gives back what may concern others.
-    pub(super) fn heard<'h>(&mut self, heard: Heard<'h>, heard_at: Option<Instant>) -> Option<Heard<'h>> {
+    pub(super) fn heard<'h>(&mut self, heard: LinkEvent<'h>, heard_at: Option<Instant>) -> Option<LinkEvent<'h>> {
         let peer = self.whom.peer;
         match heard {
-            Heard::Event(Event::Answer { request: id, message, body, goes_on, .. }) => {
+            LinkEvent::Event(Event::Answer { request: id, message, body, goes_on, .. }) => {
                 self.stats.received += 1;
                 let report = ExchangeReport { peer, copies: 1, round_trip: None, grade: None };
                 let mut options = options(&message);
@@ -363,11 +363,11 @@ impl Asking {
                 self.requests.answered(place(id), response, goes_on);
                 None
             }
-            Heard::Event(Event::Unanswered { request: id, .. }) => {
+            LinkEvent::Event(Event::Unanswered { request: id, .. }) => {
                 self.unwritten.push(id);
                 None
             }
-            Heard::Event(Event::Failed { request: id, why, copies, .. }) => {
+            LinkEvent::Event(Event::Failed { request: id, why, copies, .. }) => {
                 self.stats.failed += 1;
                 let is_released = matches!(why, RequestFailure::Connection(StreamRefused::Releasing));
                 // Of a connection that ends it is known only then why: what is left ends with it.
@@ -381,25 +381,25 @@ impl Asking {
                 }
                 None
             }
-            Heard::Connection(Below::Released { hold_off, .. }) => {
+            LinkEvent::Connection(Below::Released { hold_off, .. }) => {
                 self.is_released.store(true, Ordering::Relaxed);
                 self.hold_off = Duration::from_secs(hold_off.unwrap_or(0).into());
                 self.end_held(&self.unsent(&self.released()));
                 None
             }
-            Heard::Connection(Below::Aborted { diagnostic }) => {
+            LinkEvent::Connection(Below::Aborted { diagnostic }) => {
                 // Of one line, and of a length to be read.
                 let text = String::from_utf8_lossy(diagnostic);
                 self.said = text.trim().chars().map(|c| if c.is_control() { ' ' } else { c }).take(200).collect();
                 None
             }
-            Heard::Connection(Below::Pong { .. }) => {
+            LinkEvent::Connection(Below::Pong { .. }) => {
                 if let Some((started, reply)) = self.pings.pop_front() {
                     let _ = reply.send(Ok(started.elapsed()));
                 }
                 Some(heard)
             }
-            Heard::Connection(Below::PongMissing) => match self.pings.pop_front() {
+            LinkEvent::Connection(Below::PongMissing) => match self.pings.pop_front() {
                 Some((started, reply)) => {
                     let _ = reply.send(Err(Error::NoResponse { peer, after: started.elapsed() }));
                     None

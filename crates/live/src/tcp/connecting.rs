@@ -25,7 +25,7 @@ use super::{
 };
 use crate::{
     Cause, Error, Host, Transport, Why,
-    client::{Attempts, Command, Line, chance},
+    client::{Attempts, Command, ConnectionHandle, chance},
     error::is_out_of_files,
 };
 
@@ -36,7 +36,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const AHEAD: Duration = Duration::from_millis(250);
 
 /// Whom a connection leads to, and how.
-pub(crate) struct Goal {
+pub(crate) struct ConnectTarget {
     /// To whichever of these takes it first.
     pub(crate) peers: Vec<SocketAddr>,
     /// From this address of ours, if it is not for the system to choose.
@@ -50,8 +50,8 @@ pub(crate) struct Goal {
 }
 
 /// A connection that somebody wants, and what is asked in it.
-pub(crate) struct Call {
-    pub(super) goal: Goal,
+pub(crate) struct ConnectRequest {
+    pub(super) target: ConnectTarget,
     orders: mpsc::UnboundedReceiver<Command>,
     is_released: Arc<AtomicBool>,
 }
@@ -72,28 +72,31 @@ pub(super) enum Role {
     Client,
     /// It answers, too.
     #[cfg(feature = "server")]
-    Server(super::server::Visit),
+    Server(super::server::ConnectionContext),
 }
 
 /// Where requests to this peer go. They wait until the connection stands; if it does not come about, all end with why.
 /// It ends with the last sender.
-pub(crate) fn connect(goal: Goal) -> Line {
-    let (line, call) = call(goal);
-    tokio::spawn(call.run(Role::Client));
-    line
+pub(crate) fn connect(target: ConnectTarget) -> ConnectionHandle {
+    let (handle, request) = connect_request(target);
+    tokio::spawn(request.run(Role::Client));
+    handle
 }
 
 /// The two ends of a connection that somebody is to make.
-pub(crate) fn call(goal: Goal) -> (Line, Call) {
+pub(crate) fn connect_request(target: ConnectTarget) -> (ConnectionHandle, ConnectRequest) {
     let (commands, orders) = mpsc::unbounded_channel();
     let is_released = Arc::<AtomicBool>::default();
-    (Line { commands, is_released: Arc::clone(&is_released) }, Call { goal, orders, is_released })
+    (
+        ConnectionHandle { commands, is_released: Arc::clone(&is_released) },
+        ConnectRequest { target, orders, is_released },
+    )
 }
 
-impl Call {
+impl ConnectRequest {
     /// Makes the connection, and is all that happens in it. What goes on without it is given back.
     pub(super) async fn run(self, role: Role) -> JoinSet<()> {
-        let Self { goal: Goal { peers, from, secure, connection, attempts }, orders, is_released } = self;
+        let Self { target: ConnectTarget { peers, from, secure, connection, attempts }, orders, is_released } = self;
         // None of several addresses is the one that was tried; they fail together.
         let Some(first) = peers.first().copied() else { return JoinSet::new() };
         let attempts = (attempts, first);
@@ -165,7 +168,7 @@ async fn run<S: Stream>(
                     }
                 }
                 #[cfg(feature = "server")]
-                Role::Server(visit) => return visit.serve_begun(begun).await,
+                Role::Server(context) => return context.serve_begun(begun).await,
             }
         }
         Err(error) => {

@@ -61,7 +61,7 @@ impl Entry {
 
 /// One connection's place. It is free when this is dropped.
 #[derive(Debug)]
-pub(super) struct Seat {
+pub(super) struct ConnectionPermit {
     connections: Arc<Connections>,
     number: u64,
     /// Told when the place is wanted for another.
@@ -89,7 +89,7 @@ impl Connections {
     }
 
     /// A place for one that was just accepted. If there is none, another one gives way.
-    pub(super) fn admit(self: &Arc<Self>, address: SocketAddr, now: Instant) -> Seat {
+    pub(super) fn admit(self: &Arc<Self>, address: SocketAddr, now: Instant) -> ConnectionPermit {
         let network = network_of(address);
         let mut table = self.table();
         let shares = Shares::of_places(self.limits.connections.max(1));
@@ -110,7 +110,7 @@ impl Connections {
         table.open.insert(number, entry);
         table.all.add(network, number);
         table.unasked.add(network, number);
-        Seat { connections: Arc::clone(self), number, give_way }
+        ConnectionPermit { connections: Arc::clone(self), number, give_way }
     }
 
     /// The process has no descriptor left for another: one that has not asked for anything gives way, if there is one.
@@ -169,7 +169,7 @@ impl Table {
     }
 }
 
-impl Seat {
+impl ConnectionPermit {
     /// Its first request came.
     pub(super) fn has_asked(&self) {
         let mut table = self.connections.table();
@@ -200,7 +200,7 @@ impl Seat {
     }
 }
 
-impl Drop for Seat {
+impl Drop for ConnectionPermit {
     fn drop(&mut self) {
         // One that gave way is gone already.
         let _ = self.connections.table().remove(self.number);
@@ -226,14 +226,14 @@ mod tests {
         let (all, now) = (connections(), Instant::now());
         let known = all.admit(address(0, 1), now);
         known.has_asked();
-        let silent: Vec<Seat> = (0..=255).map(|host| all.admit(address(1, host), now)).collect();
+        let silent: Vec<ConnectionPermit> = (0..=255).map(|host| all.admit(address(1, host), now)).collect();
         assert_eq!(all.figures().0, 1 + 4, "a sixteenth from one network");
         silent.last().unwrap().has_asked();
-        let silent: Vec<Seat> = (0..=255).map(|network| all.admit(address(network, 9), now)).collect();
+        let silent: Vec<ConnectionPermit> = (0..=255).map(|network| all.admit(address(network, 9), now)).collect();
         assert_eq!(all.figures().0, 2 + 16, "a quarter in all");
         assert_eq!(all.evicted(), 252 + 256 - 13);
-        let is_told = |seat: &Seat| {
-            let told = seat.give_way.notified();
+        let is_told = |permit: &ConnectionPermit| {
+            let told = permit.give_way.notified();
             let waker = std::task::Waker::noop();
             std::pin::pin!(told).poll(&mut std::task::Context::from_waker(waker)).is_ready()
         };
@@ -245,30 +245,30 @@ mod tests {
     #[tokio::test]
     async fn when_all_are_taken_the_idlest_of_the_most_crowded_network_gives_way() {
         let (all, now) = (connections(), Instant::now());
-        let mut seats = Vec::new();
+        let mut permits = Vec::new();
         for number in 0..64_u8 {
-            let seat = all.admit(address(if number < 40 { 1 } else { number }, number), now);
-            seat.has_asked();
-            assert!(seat.holds(now + Duration::from_secs(u64::from(number)), 1));
-            seats.push(seat);
+            let permit = all.admit(address(if number < 40 { 1 } else { number }, number), now);
+            permit.has_asked();
+            assert!(permit.holds(now + Duration::from_secs(u64::from(number)), 1));
+            permits.push(permit);
         }
         assert_eq!(all.evicted(), 0);
         let newcomer = all.admit(address(99, 1), now);
         assert_eq!((all.figures().0, all.evicted()), (64, 1));
-        assert!(all.table().open.contains_key(&newcomer.number) && !all.table().open.contains_key(&seats[0].number));
+        assert!(all.table().open.contains_key(&newcomer.number) && !all.table().open.contains_key(&permits[0].number));
     }
 
     #[tokio::test]
     async fn who_holds_more_than_others_ends_when_all_hold_too_much() {
         let (all, now) = (connections(), Instant::now());
-        let seats: Vec<Seat> = (0..10).map(|network| all.admit(address(network, 1), now)).collect();
-        for seat in &seats {
-            assert!(seat.holds(now, 90));
+        let permits: Vec<ConnectionPermit> = (0..10).map(|network| all.admit(address(network, 1), now)).collect();
+        for permit in &permits {
+            assert!(permit.holds(now, 90));
         }
-        assert!(seats[0].holds(now, 190));
-        assert!(!seats[0].holds(now, 191), "1001 bytes, 100 on the average");
-        assert!(seats[1].holds(now, 91), "the heaviest is gone");
-        drop(seats);
+        assert!(permits[0].holds(now, 190));
+        assert!(!permits[0].holds(now, 191), "1001 bytes, 100 on the average");
+        assert!(permits[1].holds(now, 91), "the heaviest is gone");
+        drop(permits);
         assert_eq!(all.figures(), (0, 0));
     }
 
@@ -277,12 +277,12 @@ mod tests {
     async fn many_connections_of_one_network_that_hold_little_leave_room_for_one_that_holds_more() {
         let (all, now) = (connections(), Instant::now());
         let come = |host| {
-            let seat = all.admit(address(1, host), now);
-            seat.has_asked();
-            assert!(seat.holds(now, 21));
-            seat
+            let permit = all.admit(address(1, host), now);
+            permit.has_asked();
+            assert!(permit.holds(now, 21));
+            permit
         };
-        let crowd: Vec<Seat> = (0..47).map(come).collect();
+        let crowd: Vec<ConnectionPermit> = (0..47).map(come).collect();
         let known = all.admit(address(2, 1), now);
         known.has_asked();
         assert!((1..=300).all(|bytes| known.holds(now, bytes)), "a body that comes bit by bit");
@@ -295,7 +295,7 @@ mod tests {
     async fn silent_connections_of_several_networks_take_from_themselves_and_not_from_who_is_about_to_ask() {
         let (all, now) = (connections(), Instant::now());
         let newcomer = all.admit(address(99, 1), now);
-        let crowd: Vec<Seat> = (0..=255).map(|host| all.admit(address(host % 6, host), now)).collect();
+        let crowd: Vec<ConnectionPermit> = (0..=255).map(|host| all.admit(address(host % 6, host), now)).collect();
         assert_eq!(all.figures().0, 16);
         assert!(all.table().open.contains_key(&newcomer.number));
         drop(crowd);
@@ -305,27 +305,29 @@ mod tests {
     async fn of_networks_that_have_as_many_the_idlest_connection_gives_way_whatever_their_numbers() {
         let (all, now) = (connections(), Instant::now());
         let come = |network: u8| {
-            let seat = all.admit(address(network, 1), now);
-            seat.has_asked();
-            assert!(seat.holds(now + Duration::from_secs(u64::from(network)), 1));
-            seat
+            let permit = all.admit(address(network, 1), now);
+            permit.has_asked();
+            assert!(permit.holds(now + Duration::from_secs(u64::from(network)), 1));
+            permit
         };
-        let seats: Vec<Seat> = (0..64).map(come).collect();
+        let permits: Vec<ConnectionPermit> = (0..64).map(come).collect();
         let newcomer = all.admit(address(99, 1), now);
-        assert!(!all.table().open.contains_key(&seats[0].number) && all.table().open.contains_key(&seats[63].number));
+        assert!(
+            !all.table().open.contains_key(&permits[0].number) && all.table().open.contains_key(&permits[63].number)
+        );
         drop(newcomer);
     }
 
     #[tokio::test]
     async fn of_networks_that_hold_as_much_the_most_silent_connection_gives_way_whatever_their_numbers() {
         let (all, now) = (connections(), Instant::now());
-        let seats: Vec<Seat> = (0..10).map(|network| all.admit(address(network, 1), now)).collect();
-        for (network, seat) in (0..).zip(&seats) {
-            assert!(seat.holds(now + Duration::from_secs(if network == 4 { 0 } else { 1 }), 100));
+        let permits: Vec<ConnectionPermit> = (0..10).map(|network| all.admit(address(network, 1), now)).collect();
+        for (network, permit) in (0..).zip(&permits) {
+            assert!(permit.holds(now + Duration::from_secs(if network == 4 { 0 } else { 1 }), 100));
         }
         let light = all.admit(address(99, 1), now);
         assert!(light.holds(now, 1));
-        let is_open = |seat: &&Seat| all.table().open.contains_key(&seat.number);
-        assert_eq!((seats.iter().filter(is_open).count(), is_open(&&seats[4])), (9, false));
+        let is_open = |permit: &&ConnectionPermit| all.table().open.contains_key(&permit.number);
+        assert_eq!((permits.iter().filter(is_open).count(), is_open(&&permits[4])), (9, false));
     }
 }

@@ -12,7 +12,7 @@ const MOST: usize = 1_024;
 /// How long one may take.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
-/// All that are under way, the oldest first. Beyond their number the oldest of the network that has the most gives way: a
+/// All that are under way, the oldest first. Beyond their number the oldest of the network that has the most gives source: a
 /// client that means it is done within a few round trips, one that sends nothing is what fills the table, and who opens
 /// connections faster than others can answer takes from itself.
 #[derive(Debug, Default)]

@@ -40,7 +40,7 @@ pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin + 'static {}
 impl<S: AsyncRead + AsyncWrite + Send + Unpin + 'static> Stream for S {}
 
 /// What a stack over a stream tells.
-pub(crate) enum Heard<'h> {
+pub(crate) enum LinkEvent<'h> {
     /// Of asks, requests and observers.
     Event(Event<'h, ()>),
     /// Of the connection itself.
@@ -178,15 +178,15 @@ impl<S: Stream> Link<S> {
     /// PendingRequests the stack for all its output, unless the stream has not taken what came before: notifications wait inside,
     /// and of each observer the newest only. Stops at what `hear` gives something for, so that what is done about it comes
     /// before what is read next: requests whose answers have no room stay unread.
-    pub(crate) fn drain<T>(&mut self, now: Instant, mut hear: impl FnMut(Heard<'_>) -> Option<T>) -> Option<T> {
+    pub(crate) fn drain<T>(&mut self, now: Instant, mut hear: impl FnMut(LinkEvent<'_>) -> Option<T>) -> Option<T> {
         while self.takes_more() {
             let heard = match self.stack.poll(now) {
                 Output::Transmit(bytes) => {
                     self.unwritten.extend_from_slice(bytes);
                     None
                 }
-                Output::Event(event) => hear(Heard::Event(event)),
-                Output::Trace(event) => hear(Heard::Connection(event)),
+                Output::Event(event) => hear(LinkEvent::Event(event)),
+                Output::Trace(event) => hear(LinkEvent::Connection(event)),
                 Output::Close(why) => {
                     self.closing = Some(why);
                     None
@@ -324,9 +324,9 @@ mod tests {
     }
 
     /// Where it was read into.
-    struct Told(Arc<AtomicUsize>);
+    struct ReadProbe(Arc<AtomicUsize>);
 
-    impl AsyncRead for Told {
+    impl AsyncRead for ReadProbe {
         fn poll_read(self: Pin<&mut Self>, _: &mut Context<'_>, room: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
             self.0.store(room.initialize_unfilled().as_ptr() as usize, Ordering::Relaxed);
             room.put_slice(&[0, 0xe1]);
@@ -334,7 +334,7 @@ mod tests {
         }
     }
 
-    impl AsyncWrite for Told {
+    impl AsyncWrite for ReadProbe {
         fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
             Poll::Ready(Ok(bytes.len()))
         }
@@ -351,7 +351,7 @@ mod tests {
     fn connections_keep_no_room_of_their_own_for_what_they_read() {
         let mut cx = Context::from_waker(Waker::noop());
         let places: [Arc<AtomicUsize>; 2] = std::array::from_fn(|_| Arc::default());
-        let mut links = places.clone().map(|place| link(Told(place)));
+        let mut links = places.clone().map(|place| link(ReadProbe(place)));
         for link in &mut links {
             assert!(std::pin::pin!(link.turn(|| Instant::ORIGIN)).poll(&mut cx).is_ready());
             assert_eq!(link.heard, Some(Instant::ORIGIN));

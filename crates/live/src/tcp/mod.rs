@@ -1,8 +1,12 @@
 //! CoAP over TCP, and over TLS above it (RFC 8323): connections of clients and servers.
 
+#[cfg(feature = "server")]
+mod accepted;
 mod asking;
 mod client;
 mod connecting;
+#[cfg(feature = "server")]
+mod connection_source;
 #[cfg(feature = "server")]
 mod connections;
 #[cfg(feature = "server")]
@@ -12,13 +16,11 @@ mod link;
 mod secure;
 #[cfg(feature = "server")]
 mod server;
-#[cfg(feature = "server")]
-mod standing;
-#[cfg(feature = "server")]
-mod way;
 
 pub(crate) use client::options;
-pub(crate) use connecting::{Goal, connect};
+pub(crate) use connecting::{ConnectTarget, connect};
+#[cfg(feature = "server")]
+pub(crate) use connection_source::{ConnectionSource, begin, find};
 #[cfg(feature = "server")]
 pub(crate) use connections::{ConnectionLimits, Connections};
 #[cfg(feature = "server")]
@@ -28,5 +30,3 @@ pub(crate) use secure::{ClientConfig, client_config};
 pub use secure::{TlsConnector, TlsListener};
 #[cfg(feature = "server")]
 pub(crate) use server::{Opened, Shared, begin_from, listen};
-#[cfg(feature = "server")]
-pub(crate) use way::{Way, begin, find};

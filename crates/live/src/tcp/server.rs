@@ -21,14 +21,14 @@ use tokio::{
 };
 
 use super::{
-    Way,
+    ConnectionSource,
+    accepted::{AcceptedConnections, CommandSource},
     asking::Whom,
-    connecting::{Begun, Call, Role, socket_at},
-    connections::{Connections, Seat},
+    connecting::{Begun, ConnectRequest, Role, socket_at},
+    connections::{ConnectionPermit, Connections},
     handshakes::{Handshakes, PATIENCE},
     link::Stream,
     secure::{self, TlsAcceptor},
-    standing::{Orders, Standing},
 };
 use crate::{
     Error, Happened, Stats, Transport,
@@ -62,12 +62,12 @@ enum Source {
     /// Peers begin them.
     Listener(TcpListener),
     /// A client at this side wants them.
-    Calls(mpsc::UnboundedReceiver<Call>),
+    Connects(mpsc::UnboundedReceiver<ConnectRequest>),
 }
 
 enum Came {
     Stream(TcpStream, SocketAddr),
-    Call(Call),
+    Connect(ConnectRequest),
 }
 
 impl Source {
@@ -76,8 +76,8 @@ impl Source {
             Self::Listener(listener) => {
                 listener.accept().await.map(|(stream, peer)| Came::Stream(stream, canonical(peer)))
             }
-            Self::Calls(calls) => match calls.recv().await {
-                Some(call) => Ok(Came::Call(call)),
+            Self::Connects(requests) => match requests.recv().await {
+                Some(request) => Ok(Came::Connect(request)),
                 None => std::future::pending().await,
             },
         }
@@ -85,7 +85,7 @@ impl Source {
 }
 
 /// A port: where it is, how the client comes by its connections, and its task.
-pub(crate) type Opened = (SocketAddr, Way, JoinHandle<Result<(), Error>>);
+pub(crate) type Opened = (SocketAddr, ConnectionSource, JoinHandle<Result<(), Error>>);
 
 /// Listens until the task is told to end; with an acceptor, under TLS. A listener may be bound to the address already.
 pub(crate) async fn listen(
@@ -101,10 +101,10 @@ pub(crate) async fn listen(
     };
     let listener = listener.map_err(|error| Error::bind(address, &error))?;
     let at = listener.local_addr().map_err(|error| Error::bind(address, &error))?;
-    let standing = Arc::<Standing>::default();
-    let way = Way::Standing { at, connections: Arc::downgrade(&standing) };
-    let port = Port { source: Source::Listener(listener), shared, acceptor, standing };
-    Ok((at, way, tokio::spawn(port.run(orders))))
+    let accepted = Arc::<AcceptedConnections>::default();
+    let source = ConnectionSource::Accepted { at, connections: Arc::downgrade(&accepted) };
+    let listener = Listener { source: Source::Listener(listener), shared, acceptor, accepted };
+    Ok((at, source, tokio::spawn(listener.run(orders))))
 }
 
 /// Begins connections from this address, as they are wanted, until the task is told to end.
@@ -114,23 +114,23 @@ pub(crate) fn begin_from(
     orders: mpsc::UnboundedReceiver<Order>,
 ) -> Result<Opened, Error> {
     socket_at(address).map_err(|error| Error::bind(address, &error))?;
-    let (calls, called) = mpsc::unbounded_channel();
-    let port = Port { source: Source::Calls(called), shared, acceptor: None, standing: Arc::default() };
-    Ok((address, Way::From { from: address, calls }, tokio::spawn(port.run(orders))))
+    let (connects, requests) = mpsc::unbounded_channel();
+    let listener = Listener { source: Source::Connects(requests), shared, acceptor: None, accepted: Arc::default() };
+    Ok((address, ConnectionSource::Connect { from: address, connects }, tokio::spawn(listener.run(orders))))
 }
 
-struct Port {
+struct Listener {
     source: Source,
     shared: Arc<Shared>,
     acceptor: Option<TlsAcceptor>,
     /// What peers have begun here.
-    standing: Arc<Standing>,
+    accepted: Arc<AcceptedConnections>,
 }
 
-impl Port {
+impl Listener {
     async fn run(self, mut orders: mpsc::UnboundedReceiver<Order>) -> Result<(), Error> {
-        let Self { mut source, shared, mut acceptor, standing } = self;
-        let (telling, tidings) = watch::channel(Tidings::default());
+        let Self { mut source, shared, mut acceptor, accepted } = self;
+        let (telling, changes) = watch::channel(ServerChanges::default());
         let (insecure, mut failed) = mpsc::unbounded_channel();
         // They end with what goes on without them.
         let mut connections = JoinSet::<JoinSet<()>>::new();
@@ -138,25 +138,29 @@ impl Port {
         let (clock, watch) = (shared.clock, Watch::new(shared.hook.clone()));
         let mut handshakes = Handshakes::default();
         let counted = Arc::new(Counted::default());
-        let visit =
-            |seat| Visit { shared: Arc::clone(&shared), seat, tidings: tidings.clone(), counted: Arc::clone(&counted) };
+        let context = |permit| ConnectionContext {
+            shared: Arc::clone(&shared),
+            permit,
+            changes: changes.clone(),
+            counted: Arc::clone(&counted),
+        };
         loop {
             tokio::select! {
                 came = source.next() => match came {
                     Ok(Came::Stream(stream, peer)) => {
                         // Small messages do not wait for one another.
                         let _ = stream.set_nodelay(true);
-                        let visit = visit(shared.connections.admit(peer, Instant::now()));
+                        let context = context(shared.connections.admit(peer, Instant::now()));
                         let secure = acceptor.clone().map(|acceptor| (acceptor, handshakes.begin(peer)));
-                        let (insecure, standing) = (insecure.clone(), Arc::clone(&standing));
+                        let (insecure, accepted) = (insecure.clone(), Arc::clone(&accepted));
                         connections.spawn(async move {
                             let served = match secure {
                                 None => {
                                     let whom = Whom { peer, transport: Transport::Tcp, identity: None };
-                                    visit.serve(stream, whom, &standing).await
+                                    context.serve(stream, whom, &accepted).await
                                 }
                                 Some((acceptor, give_way)) => {
-                                    visit.serve_securely(stream, peer, acceptor, give_way, &standing).await
+                                    context.serve_securely(stream, peer, acceptor, give_way, &accepted).await
                                 }
                             };
                             if let Some(reason) = served.insecure {
@@ -165,11 +169,11 @@ impl Port {
                             served.unheard
                         });
                     }
-                    Ok(Came::Call(call)) => {
-                        let Some(peer) = call.goal.peers.first() else { continue };
-                        let seat = shared.connections.admit(*peer, Instant::now());
-                        seat.has_asked();
-                        connections.spawn(call.run(Role::Server(visit(seat))));
+                    Ok(Came::Connect(request)) => {
+                        let Some(peer) = request.target.peers.first() else { continue };
+                        let permit = shared.connections.admit(*peer, Instant::now());
+                        permit.has_asked();
+                        connections.spawn(request.run(Role::Server(context(permit))));
                     }
                     Err(error) => {
                         if is_out_of_files(&error) {
@@ -196,7 +200,7 @@ impl Port {
                 },
                 order = orders.recv() => match order {
                     Some(Order::Stats(reply)) => drop(reply.send(counted.stats(&stats))),
-                    Some(Order::Policy) => telling.send_modify(|tidings| tidings.policies += 1),
+                    Some(Order::Policy) => telling.send_modify(|changes| changes.policies += 1),
                     Some(Order::Secure(security, done)) => {
                         match acceptor.as_ref().map(|_| secure::acceptor(&security)) {
                             Some(Ok(renewed)) => acceptor = Some(renewed),
@@ -211,7 +215,7 @@ impl Port {
                     Some(Order::Requests(_)) => {}
                     Some(Order::Shutdown) => {
                         drop(source);
-                        telling.send_modify(|tidings| tidings.is_ending = true);
+                        telling.send_modify(|changes| changes.is_ending = true);
                         let all = async {
                             while let Some(ended) = connections.join_next().await {
                                 wait_for(ended.unwrap_or_default(), &mut connections);
@@ -240,7 +244,7 @@ fn wait_for(mut unheard: JoinSet<()>, connections: &mut JoinSet<JoinSet<()>>) {
 
 /// What all connections of a port are told.
 #[derive(Clone, Copy, Debug, Default)]
-struct Tidings {
+struct ServerChanges {
     /// How often the policy has changed.
     policies: u64,
     /// The server ends.
@@ -271,17 +275,17 @@ impl Counted {
 }
 
 /// What a connection has of its server.
-pub(super) struct Visit {
+pub(super) struct ConnectionContext {
     shared: Arc<Shared>,
-    seat: Seat,
-    tidings: watch::Receiver<Tidings>,
+    permit: ConnectionPermit,
+    changes: watch::Receiver<ServerChanges>,
     counted: Arc<Counted>,
 }
 
-impl Visit {
+impl ConnectionContext {
     /// A connection that a peer has begun, from its settings to its end.
-    async fn serve(self, stream: impl Stream, whom: Whom, standing: &Arc<Standing>) -> Ended {
-        let orders = standing.enter(whom.peer);
+    async fn serve(self, stream: impl Stream, whom: Whom, accepted: &Arc<AcceptedConnections>) -> Ended {
+        let orders = accepted.enter(whom.peer);
         serve(stream, whom, self, orders, Vec::new(), Arc::default()).await
     }
 
@@ -292,20 +296,20 @@ impl Visit {
         peer: SocketAddr,
         acceptor: TlsAcceptor,
         give_way: oneshot::Receiver<()>,
-        standing: &Arc<Standing>,
+        accepted: &Arc<AcceptedConnections>,
     ) -> Ended {
-        let accepted = tokio::select! {
-            accepted = tokio::time::timeout(PATIENCE, secure::accept(acceptor, stream)) => {
-                accepted.unwrap_or_else(|_| Err(format!("no handshake within {} s", PATIENCE.as_secs())))
+        let handshake = tokio::select! {
+            done = tokio::time::timeout(PATIENCE, secure::accept(acceptor, stream)) => {
+                done.unwrap_or_else(|_| Err(format!("no handshake within {} s", PATIENCE.as_secs())))
             }
             _ = give_way => Err("too many handshakes are under way, and this one is the oldest".into()),
-            () = self.seat.give_way.notified() => Err("too many connections are open".into()),
-            _ = self.tidings.wait_for(|tidings| tidings.is_ending) => return Ended::default(),
+            () = self.permit.give_way.notified() => Err("too many connections are open".into()),
+            _ = self.changes.wait_for(|changes| changes.is_ending) => return Ended::default(),
         };
-        match accepted {
+        match handshake {
             Ok((stream, identity)) => {
                 let whom = Whom { peer, transport: Transport::Tls, identity: identity.map(Arc::new) };
-                self.serve(stream, whom, standing).await
+                self.serve(stream, whom, accepted).await
             }
             Err(why) => Ended::insecure(why),
         }
@@ -314,6 +318,6 @@ impl Visit {
     /// One that was begun here. Gives back what goes on without it.
     pub(super) async fn serve_begun(self, begun: Begun<impl Stream>) -> JoinSet<()> {
         let Begun { stream, whom, early, orders, is_released } = begun;
-        serve(stream, whom, self, Orders::Line(orders), early, is_released).await.unheard
+        serve(stream, whom, self, CommandSource::Begun(orders), early, is_released).await.unheard
     }
 }

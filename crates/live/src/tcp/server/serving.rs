@@ -21,12 +21,12 @@ use tokio::{
 
 use super::{
     super::{
+        accepted::CommandSource,
         asking::{Asking, SETTINGS_WAIT, Whom, refuse_all},
-        connections::Seat,
-        link::{Heard, Link, Stream},
-        standing::Orders,
+        connections::ConnectionPermit,
+        link::{Link, LinkEvent, Stream},
     },
-    Counted, Visit,
+    ConnectionContext, Counted,
 };
 use crate::{
     Error, PeerIdentity, Response, Transport,
@@ -53,12 +53,12 @@ const WINDOW: usize = 64;
 pub(super) async fn serve<S: Stream>(
     stream: S,
     whom: Whom,
-    visit: Visit,
-    orders: Orders,
+    context: ConnectionContext,
+    orders: CommandSource,
     early: Vec<Command>,
     is_released: Arc<AtomicBool>,
 ) -> Ended {
-    let Visit { shared, seat, mut tidings, counted } = visit;
+    let ConnectionContext { shared, permit, mut changes, counted } = context;
     let kept =
         Reachability::new(AddressRule::Never).and_then(|reachability| Ok((reachability, secrets::identities()?)));
     let (reachability, identities) = match kept {
@@ -80,7 +80,7 @@ pub(super) async fn serve<S: Stream>(
         stack.take_pieces(router.takes_pieces());
     }
     let clock = shared.clock;
-    let is_ours = matches!(orders, Orders::Line(_));
+    let is_ours = matches!(orders, CommandSource::Begun(_));
     let mut asking = Asking::new(whom.clone(), clock, WINDOW, is_released);
     // What was for the one before is not asked of a peer that comes next at its address.
     (asking.is_kept, asking.may_move) = (is_ours, is_ours);
@@ -100,7 +100,7 @@ pub(super) async fn serve<S: Stream>(
             task_events,
             shared.accesses.clone(),
         ),
-        seat,
+        permit,
         figures: Figures { counted, overloaded: 0, observers: 0, asked: 0 },
         heard: Instant::now(),
         stage: Stage::Opened,
@@ -132,13 +132,13 @@ pub(super) async fn serve<S: Stream>(
             Some(event) = events.recv() => serving.dispatcher.task_event(clock.now(), event),
             order = serving.orders.recv(), if serving.last.is_none() => serving.command(order),
             () = sleep => serving.asking.doubt(&mut serving.link),
-            () = serving.seat.give_way.notified() => {
+            () = serving.permit.give_way.notified() => {
                 serving.gives_way = true;
                 serving.end("too many connections are open");
             }
             // A port whose task is gone ends its connections.
-            changed = tidings.changed(), if !serving.dispatcher.is_closing => {
-                if changed.is_err() || tidings.borrow_and_update().is_ending { serving.release() } else { serving.dispatcher.end_forbidden() }
+            changed = changes.changed(), if !serving.dispatcher.is_closing => {
+                if changed.is_err() || changes.borrow_and_update().is_ending { serving.release() } else { serving.dispatcher.end_forbidden() }
             }
         }
         if serving.patience.is_some_and(|patience| patience <= Instant::now()) {
@@ -194,10 +194,10 @@ struct Serving<S> {
     link: Link<S>,
     dispatcher: Dispatcher,
     asking: Asking,
-    orders: Orders,
+    orders: CommandSource,
     /// This side began it.
     is_ours: bool,
-    seat: Seat,
+    permit: ConnectionPermit,
     figures: Figures,
     /// When something came last.
     heard: Instant,
@@ -295,7 +295,7 @@ impl<S: Stream> Serving<S> {
                 // Whom the application asks it knows.
                 if matches!(order, Command::Request(_)) && self.stage == Stage::Settled {
                     self.stage = Stage::Asked;
-                    self.seat.has_asked();
+                    self.permit.has_asked();
                 }
                 self.asking.command(&mut self.link, order);
             }
@@ -322,7 +322,7 @@ impl<S: Stream> Serving<S> {
         // Beside us the session keeps what it was shown.
         let shown = self.whom.identity.as_deref().map_or(0, PeerIdentity::weight);
         let session = if self.whom.transport == Transport::Tls { SESSION + 2 * shown } else { 0 };
-        if !self.seat.holds(self.heard, self.link.memory() + self.dispatcher.memory() + session) {
+        if !self.permit.holds(self.heard, self.link.memory() + self.dispatcher.memory() + session) {
             self.gives_way = true;
             self.end("all connections together hold too much, and this one most of it");
         }
@@ -342,19 +342,21 @@ impl<S: Stream> Serving<S> {
             let (heard_at, mut is_silent) = (link.heard, false);
             let incoming = link.drain(now, |said| {
                 match asking.heard(said, heard_at)? {
-                    Heard::Event(Event::Request { id, message, body, wants_to_observe, by_group, .. }) => {
+                    LinkEvent::Event(Event::Request { id, message, body, wants_to_observe, by_group, .. }) => {
                         return Some(IncomingRequest::of((id, &message), body, from, (wants_to_observe, by_group)));
                     }
-                    Heard::Event(Event::Refused { message, why, by_group, .. }) => {
+                    LinkEvent::Event(Event::Refused { message, why, by_group, .. }) => {
                         let refused = || AccessRecord::refused(from, &message, why, by_group);
                         dispatcher.accesses.hook.tell(|| AccessRecord { identity: whom.identity.clone(), ..refused() });
                     }
-                    Heard::Event(Event::ObserverGone { observer, .. }) => drop(dispatcher.observers.remove(observer)),
-                    Heard::Connection(Below::Settings(_)) if *stage == Stage::Opened => {
+                    LinkEvent::Event(Event::ObserverGone { observer, .. }) => {
+                        drop(dispatcher.observers.remove(observer))
+                    }
+                    LinkEvent::Connection(Below::Settings(_)) if *stage == Stage::Opened => {
                         (*stage, *heard) = (Stage::Settled, Instant::now());
                     }
-                    Heard::Connection(Below::Pong { .. }) => *knows_the_end = dispatcher.is_closing,
-                    Heard::Connection(Below::PongMissing) => {
+                    LinkEvent::Connection(Below::Pong { .. }) => *knows_the_end = dispatcher.is_closing,
+                    LinkEvent::Connection(Below::PongMissing) => {
                         is_silent = *is_pinged || dispatcher.is_closing || asking.is_gone;
                     }
                     _ => {}
@@ -372,7 +374,7 @@ impl<S: Stream> Serving<S> {
                 Some(mut incoming) => {
                     if *stage != Stage::Asked {
                         *stage = Stage::Asked;
-                        self.seat.has_asked();
+                        self.permit.has_asked();
                     }
                     let theirs = link.stack.settings();
                     incoming.room = Some(Room { bytes: theirs.max_message_size as usize, may_cut: theirs.block_wise });
@@ -387,7 +389,7 @@ impl<S: Stream> Serving<S> {
 
     /// Writes what waits, and closes. Nobody waits for its handlers; those of requests that want no response are given back.
     async fn close(self) -> JoinSet<()> {
-        let Self { mut link, mut asking, orders, dispatcher, figures, seat, gives_way, .. } = self;
+        let Self { mut link, mut asking, orders, dispatcher, figures, permit, gives_way, .. } = self;
         let lost = match self.ended_for {
             Some(reason) => Error::connection_lost(self.whom.peer, reason),
             None if dispatcher.is_closing => Error::Closed,
@@ -402,7 +404,7 @@ impl<S: Stream> Serving<S> {
         } else {
             link.close().await
         }
-        drop(seat);
+        drop(permit);
         unheard
     }
 }

@@ -14,15 +14,15 @@ use crate::{
     client::{Command, Commands},
 };
 
-/// Those that stand at a port, by whom they lead to.
+/// Connections that peers have begun at a port, by peer.
 #[derive(Debug, Default)]
-pub(crate) struct Standing(Mutex<BTreeMap<SocketAddr, Arc<Door>>>);
+pub(crate) struct AcceptedConnections(Mutex<BTreeMap<SocketAddr, Arc<CommandChannel>>>);
 
 /// Where the client in a connection meets its task. Most connections are never asked in, and have no channel.
 #[derive(Debug, Default)]
-struct Door {
-    knocked: Notify,
-    line: Mutex<(Option<Commands>, Option<mpsc::UnboundedReceiver<Command>>)>,
+struct CommandChannel {
+    requested: Notify,
+    ends: Mutex<(Option<Commands>, Option<mpsc::UnboundedReceiver<Command>>)>,
 }
 
 /// An address as every URI of it is read, in whichever family it came.
@@ -33,74 +33,75 @@ fn plain(peer: SocketAddr) -> SocketAddr {
     }
 }
 
-impl Standing {
-    fn doors(&self) -> MutexGuard<'_, BTreeMap<SocketAddr, Arc<Door>>> {
+impl AcceptedConnections {
+    fn channels(&self) -> MutexGuard<'_, BTreeMap<SocketAddr, Arc<CommandChannel>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Where requests in the connection of this peer go, if it has one.
     pub(crate) fn of(&self, peer: SocketAddr) -> Option<Commands> {
-        let door = Arc::clone(self.doors().get(&plain(peer))?);
-        let mut line = door.line.lock().unwrap_or_else(PoisonError::into_inner);
-        if line.0.is_none() {
+        let channel = Arc::clone(self.channels().get(&plain(peer))?);
+        let mut ends = channel.ends.lock().unwrap_or_else(PoisonError::into_inner);
+        if ends.0.is_none() {
             let (commands, orders) = mpsc::unbounded_channel();
-            *line = (Some(commands), Some(orders));
-            door.knocked.notify_one();
+            *ends = (Some(commands), Some(orders));
+            channel.requested.notify_one();
         }
-        line.0.clone()
+        ends.0.clone()
     }
 
     /// Of all connections in which something was asked.
     pub(crate) fn asked(&self) -> Vec<Commands> {
-        let line = |door: &Arc<Door>| door.line.lock().unwrap_or_else(PoisonError::into_inner).0.clone();
-        self.doors().values().filter_map(line).collect()
+        let commands =
+            |channel: &Arc<CommandChannel>| channel.ends.lock().unwrap_or_else(PoisonError::into_inner).0.clone();
+        self.channels().values().filter_map(commands).collect()
     }
 
     /// The connection of a peer stands. Of two the later one counts: the one before is dead, as its address is another's.
-    pub(super) fn enter(self: &Arc<Self>, peer: SocketAddr) -> Orders {
-        let (peer, door) = (plain(peer), Arc::<Door>::default());
-        self.doors().insert(peer, Arc::clone(&door));
-        Orders::Found(Entrance { all: Arc::clone(self), peer, door }, None)
+    pub(super) fn enter(self: &Arc<Self>, peer: SocketAddr) -> CommandSource {
+        let (peer, channel) = (plain(peer), Arc::<CommandChannel>::default());
+        self.channels().insert(peer, Arc::clone(&channel));
+        CommandSource::Accepted(Registration { all: Arc::clone(self), peer, channel }, None)
     }
 }
 
 /// The place of a connection among those that stand, until it is dropped.
 #[derive(Debug)]
-pub(super) struct Entrance {
-    all: Arc<Standing>,
+pub(super) struct Registration {
+    all: Arc<AcceptedConnections>,
     peer: SocketAddr,
-    door: Arc<Door>,
+    channel: Arc<CommandChannel>,
 }
 
-impl Drop for Entrance {
+impl Drop for Registration {
     fn drop(&mut self) {
-        let mut doors = self.all.doors();
-        if doors.get(&self.peer).is_some_and(|door| Arc::ptr_eq(door, &self.door)) {
-            doors.remove(&self.peer);
+        let mut channels = self.all.channels();
+        if channels.get(&self.peer).is_some_and(|channel| Arc::ptr_eq(channel, &self.channel)) {
+            channels.remove(&self.peer);
         }
     }
 }
 
 /// What is asked in a connection.
 #[derive(Debug)]
-pub(super) enum Orders {
+pub(super) enum CommandSource {
     /// Of one that a peer began, by who found it.
-    Found(Entrance, Option<mpsc::UnboundedReceiver<Command>>),
+    Accepted(Registration, Option<mpsc::UnboundedReceiver<Command>>),
     /// Of one that was begun here, by who wanted it.
-    Line(mpsc::UnboundedReceiver<Command>),
+    Begun(mpsc::UnboundedReceiver<Command>),
 }
 
-impl Orders {
+impl CommandSource {
     /// The next one; none if nobody can ask any more.
     pub(super) async fn recv(&mut self) -> Option<Command> {
         match self {
-            Self::Line(orders) => orders.recv().await,
-            Self::Found(entrance, orders) => loop {
+            Self::Begun(orders) => orders.recv().await,
+            Self::Accepted(registration, orders) => loop {
                 if let Some(orders) = orders {
                     return orders.recv().await;
                 }
-                entrance.door.knocked.notified().await;
-                *orders = entrance.take();
+                registration.channel.requested.notified().await;
+                *orders = registration.take();
             },
         }
     }
@@ -108,8 +109,8 @@ impl Orders {
     /// Ends those that were not taken, and the place of the connection.
     pub(super) async fn refuse(self, why: &Error) {
         let orders = match self {
-            Self::Line(orders) => Some(orders),
-            Self::Found(entrance, orders) => orders.or_else(|| entrance.take()),
+            Self::Begun(orders) => Some(orders),
+            Self::Accepted(registration, orders) => orders.or_else(|| registration.take()),
         };
         if let Some(orders) = orders {
             refuse_rest(orders, why).await;
@@ -117,8 +118,8 @@ impl Orders {
     }
 }
 
-impl Entrance {
+impl Registration {
     fn take(&self) -> Option<mpsc::UnboundedReceiver<Command>> {
-        self.door.line.lock().unwrap_or_else(PoisonError::into_inner).1.take()
+        self.channel.ends.lock().unwrap_or_else(PoisonError::into_inner).1.take()
     }
 }

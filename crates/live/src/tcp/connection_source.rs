@@ -8,38 +8,38 @@ use std::{
 use tokio::sync::mpsc;
 
 use super::{
-    Goal,
-    connecting::{Call, call},
-    standing::Standing,
+    ConnectTarget,
+    accepted::AcceptedConnections,
+    connecting::{ConnectRequest, connect_request},
 };
 use crate::{
     Error, NotSent, Transport,
-    client::{Commands, Line},
+    client::{Commands, ConnectionHandle},
 };
 
 /// Those of a port.
 #[derive(Clone, Debug)]
-pub(crate) enum Way {
+pub(crate) enum ConnectionSource {
     /// Peers have begun them, and none is begun here.
-    Standing {
+    Accepted {
         /// Where they did.
         at: SocketAddr,
-        connections: Weak<Standing>,
+        connections: Weak<AcceptedConnections>,
     },
     /// They are begun from this address, and what is asked in them is answered.
-    From { from: SocketAddr, calls: mpsc::UnboundedSender<Call> },
+    Connect { from: SocketAddr, connects: mpsc::UnboundedSender<ConnectRequest> },
 }
 
 /// Where requests in the connection of the first of these peers go that has one.
 pub(crate) fn find(
     transport: Transport,
     at: SocketAddr,
-    connections: &Weak<Standing>,
+    connections: &Weak<AcceptedConnections>,
     peers: &[SocketAddr],
 ) -> Result<Commands, Error> {
-    let standing: Arc<Standing> = connections.upgrade().ok_or(Error::Closed)?;
+    let accepted: Arc<AcceptedConnections> = connections.upgrade().ok_or(Error::Closed)?;
     let peer = *peers.first().ok_or(Error::Closed)?;
-    peers.iter().find_map(|peer| standing.of(*peer)).ok_or_else(|| {
+    peers.iter().find_map(|peer| accepted.of(*peer)).ok_or_else(|| {
         let none = "it has begun none";
         let fix = "which begins none by itself; ask it once it has, at the address from which it did, or by a client of its own";
         match transport {
@@ -53,8 +53,11 @@ pub(crate) fn find(
 }
 
 /// A connection to one of these peers that the port is to begin.
-pub(crate) fn begin(calls: &mpsc::UnboundedSender<Call>, goal: Goal) -> Result<Line, Error> {
-    let (line, call) = call(goal);
-    calls.send(call).map_err(|_| Error::Closed)?;
-    Ok(line)
+pub(crate) fn begin(
+    connects: &mpsc::UnboundedSender<ConnectRequest>,
+    target: ConnectTarget,
+) -> Result<ConnectionHandle, Error> {
+    let (handle, request) = connect_request(target);
+    connects.send(request).map_err(|_| Error::Closed)?;
+    Ok(handle)
 }
