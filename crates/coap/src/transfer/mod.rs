@@ -175,5 +175,5 @@ pub use request::{ClientRequest, ClientRequestId, Piece, Progress, RequestFailur
 pub(crate) use request_table::Exchanged;
 pub use stack::CoapStack;
 pub use unvalidated::{
-    ALWAYS, AROUND_IPV4, AROUND_IPV6, ECHO_LENGTH, FACTOR, Limit, NOTIFICATION, Sent, Standing, Validation,
+    ALWAYS, AROUND_IPV4, AROUND_IPV6, AddressValidation, ECHO_LENGTH, FACTOR, Limit, NOTIFICATION, Sent, Validation,
 };

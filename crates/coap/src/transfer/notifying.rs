@@ -11,7 +11,7 @@ use super::{
     owner::Owner,
     queued_event::QueuedEvent,
     server::Pending,
-    unvalidated::Standing,
+    unvalidated::AddressValidation,
 };
 use crate::endpoint::{self, ExchangeId, Failure, Outgoing, RequestId};
 use crate::invariant::Sure;
@@ -53,10 +53,10 @@ impl<L: MessageLayer> CoapStack<L> {
             known.map_or((0, None, now), |known| (known.sequence, known.confirmed_at, known.registered_at));
         let sequence = before.wrapping_add(1) & SEQUENCE;
         self.respond_with(now, id, answer, Some(sequence))?;
-        let limit = match pending.standing {
-            Standing::Unvalidated(_) if !self.sent.observes => return Ok(None),
-            Standing::Unvalidated(_) => self.sent.left,
-            Standing::Shown | Standing::Remembered => None,
+        let limit = match pending.address_validation {
+            AddressValidation::Unvalidated(_) if !self.sent.observes => return Ok(None),
+            AddressValidation::Unvalidated(_) => self.sent.left,
+            AddressValidation::Validated | AddressValidation::Remembered => None,
         };
         self.observer_is_gone(now, pending.from, pending.token, Gone::Replaced);
         let Pending { from, token, kind, key, asked, block2, .. } = pending;

@@ -15,7 +15,7 @@ use super::{
     options::{self, Read},
     queued_event::QueuedEvent,
     representation::{Cut, Representation},
-    unvalidated::{Sent, Standing},
+    unvalidated::{AddressValidation, Sent},
 };
 use crate::block::{Block, BlockSize, PastEnd, Verdict, robust::Requester};
 use crate::endpoint::{self, Outgoing, RequestId};
@@ -39,7 +39,7 @@ pub(super) struct Pending<A> {
     pub(super) block2: Option<Block>,
     pub(super) wants_size: bool,
     pub(super) wants_to_observe: bool,
-    pub(super) standing: Standing,
+    pub(super) address_validation: AddressValidation,
 }
 
 impl<L: MessageLayer> CoapStack<L> {
@@ -49,8 +49,8 @@ impl<L: MessageLayer> CoapStack<L> {
         let Some(message) = self.layer.message(&entry).sure("message of a request") else { return };
         let room = self.layer.room();
         let read = Read::of(&message, room);
-        let standing = self.validation.as_mut().map_or(Standing::Shown, |validation| {
-            validation.standing(now, from, message.option(number::ECHO), message.length())
+        let address_validation = self.validation.as_mut().map_or(AddressValidation::Validated, |validation| {
+            validation.address_validation(now, from, message.option(number::ECHO), message.length())
         });
         // What is critical and not the stack's own is for the application to know.
         let by_group = self.layer.came_by_group(id);
@@ -69,7 +69,7 @@ impl<L: MessageLayer> CoapStack<L> {
         }
         if takes_bursts && is_of_burst(&message) {
             let echo = self.validation.as_mut().and_then(|validation| validation.echo(now, from));
-            let requester = Requester { standing, echo };
+            let requester = Requester { address_validation, echo };
             let taken = self.bursts.request_came(now, (from, self.source_of(from), requester), id, &message);
             self.events.extend(taken.err().map(|code| QueuedEvent::Refused {
                 entry,
@@ -92,7 +92,7 @@ impl<L: MessageLayer> CoapStack<L> {
             block2,
             wants_size: read.size2 == Some(0),
             wants_to_observe: false,
-            standing,
+            address_validation,
         };
         let is_observable = !by_group && matches!(message.code, Code::GET | Code::FETCH);
         pending.wants_to_observe =
@@ -230,7 +230,7 @@ impl<L: MessageLayer> CoapStack<L> {
         }
         options::check(answer.options)?;
         self.sent = Sent::NOTHING;
-        if let Standing::Unvalidated(limit) = pending.standing {
+        if let AddressValidation::Unvalidated(limit) = pending.address_validation {
             let representation = self.respond_within(now, id, (answer, &pending), limit, observe)?;
             if let Some(representation) = representation.filter(|one| one.is_long() || pending.block1.is_some()) {
                 self.keep(now, &pending, &representation);
@@ -306,7 +306,7 @@ impl<L: MessageLayer> CoapStack<L> {
     ) -> Result<(), Refused> {
         let kind = answer.kind.unwrap_or(pending.kind);
         let message = Outgoing { kind, payload: answer.body, ..Outgoing::confirmable(answer.code, answer.options) };
-        if let Standing::Unvalidated(limit) = pending.standing
+        if let AddressValidation::Unvalidated(limit) = pending.address_validation
             && message.length_with(pending.token) > limit.message()
         {
             return self.ask_for_proof(now, id, pending, limit);
@@ -347,7 +347,7 @@ impl<L: MessageLayer> CoapStack<L> {
         let Some(kept) = self.shelf.take_up(slot, generation, now) else {
             return self.respond_with_refusal(now, id, Refusal::Forgotten);
         };
-        if let Standing::Unvalidated(limit) = pending.standing {
+        if let AddressValidation::Unvalidated(limit) = pending.address_validation {
             // What is kept may be of somebody who was validated, and this of a peer that forges its address.
             let (encoded, body, code, size) = (kept.options.clone(), kept.body.clone(), kept.code, kept.size);
             let options = encoded.lend();
@@ -436,7 +436,7 @@ impl<A: Copy> Pending<A> {
             block2: observer.block2,
             wants_size: false,
             wants_to_observe: true,
-            standing: Standing::Shown,
+            address_validation: AddressValidation::Validated,
         }
     }
 }

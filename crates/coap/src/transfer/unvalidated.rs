@@ -38,7 +38,8 @@ pub const NOTIFICATION: usize = 48;
 /// Knows who receives what is sent to its address.
 pub trait Validation<A>: Debug + Send {
     /// What may be sent for a request of so many bytes with this in its option Echo.
-    fn standing(&mut self, now: Instant, peer: A, echoed: Option<&[u8]>, request: usize) -> Standing;
+    fn address_validation(&mut self, now: Instant, peer: A, echoed: Option<&[u8]>, request: usize)
+    -> AddressValidation;
 
     /// What the client is to send back to show that it is there; `None` if it need not show anything.
     fn echo(&mut self, now: Instant, peer: A) -> Option<[u8; ECHO_LENGTH]>;
@@ -46,10 +47,10 @@ pub trait Validation<A>: Debug + Send {
 
 /// What may be sent for a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Standing {
+pub enum AddressValidation {
     /// Whatever is asked for: the request itself brought what was sent there, or nobody need show anything.
     #[default]
-    Shown,
+    Validated,
     /// The same, but of a burst one block alone: it was shown lately, and requests may be forged in its name.
     Remembered,
     /// So much.

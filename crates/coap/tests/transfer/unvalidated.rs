@@ -7,7 +7,7 @@ use millpond_coap::Output;
 use millpond_coap::block::robust::BurstParameters;
 use millpond_coap::message::{Code, Kind, Message, number};
 use millpond_coap::transfer::{
-    ALWAYS, Answer, ClientRequest, CoapStack, Config, ECHO_LENGTH, Event, FACTOR, Limit, ObserverId, Standing,
+    ALWAYS, AddressValidation, Answer, ClientRequest, CoapStack, Config, ECHO_LENGTH, Event, FACTOR, Limit, ObserverId,
     Validation,
 };
 use millpond_coap::{Endpoint, Identities, RequestId};
@@ -27,11 +27,11 @@ struct Known {
 }
 
 impl Validation<u8> for Known {
-    fn standing(&mut self, _: Instant, _: u8, echoed: Option<&[u8]>, request: usize) -> Standing {
+    fn address_validation(&mut self, _: Instant, _: u8, echoed: Option<&[u8]>, request: usize) -> AddressValidation {
         match echoed == Some(&ECHO) {
-            true => Standing::Shown,
-            false if self.remembers => Standing::Remembered,
-            false => Standing::Unvalidated(Limit::of(request, AROUND as u8)),
+            true => AddressValidation::Validated,
+            false if self.remembers => AddressValidation::Remembered,
+            false => AddressValidation::Unvalidated(Limit::of(request, AROUND as u8)),
         }
     }
 

@@ -70,7 +70,7 @@ impl Reachability {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the sender of this request is known to be where it says: see [`Proofs::standing`].
+    /// Whether the sender of this request is known to be where it says: see [`Proofs::state_of`].
     pub(crate) fn state_of(&self, now: Instant, request: &Request) -> AddressState {
         self.proofs().state_of(now, request)
     }
@@ -104,17 +104,23 @@ impl Reachability {
 }
 
 impl Validation<Address> for Reachability {
-    fn standing(&mut self, now: Instant, peer: Address, echoed: Option<&[u8]>, request: usize) -> transfer::Standing {
+    fn address_validation(
+        &mut self,
+        now: Instant,
+        peer: Address,
+        echoed: Option<&[u8]>,
+        request: usize,
+    ) -> transfer::AddressValidation {
         let (mut proofs, peer) = (self.proofs(), peer.peer());
         if proofs.trusts(peer) {
-            return transfer::Standing::Shown;
+            return transfer::AddressValidation::Validated;
         }
         match proofs.shown(now, peer, echoed) {
-            Shown { now: true, .. } => transfer::Standing::Shown,
-            Shown { lately: true, .. } => transfer::Standing::Remembered,
+            Shown { now: true, .. } => transfer::AddressValidation::Validated,
+            Shown { lately: true, .. } => transfer::AddressValidation::Remembered,
             Shown { .. } => {
                 let around = if peer.ip().to_canonical().is_ipv4() { AROUND_IPV4 } else { AROUND_IPV6 };
-                transfer::Standing::Unvalidated(Limit::of(request, around))
+                transfer::AddressValidation::Unvalidated(Limit::of(request, around))
             }
         }
     }
@@ -316,8 +322,8 @@ mod tests {
             let address = Address::of(peer);
             assert_eq!(reachability.trusts(peer), is_trusted, "{peer}");
             assert_eq!(reachability.echo(AT(0), address).is_none(), is_trusted, "{peer}");
-            let standing = Validation::standing(&mut reachability, AT(0), address, None, 20);
-            assert_eq!(standing == transfer::Standing::Shown, is_trusted, "{peer}");
+            let address_validation = Validation::address_validation(&mut reachability, AT(0), address, None, 20);
+            assert_eq!(address_validation == transfer::AddressValidation::Validated, is_trusted, "{peer}");
         }
     }
 
@@ -328,12 +334,15 @@ mod tests {
         for (peer, around) in [("192.0.2.1:7", 42), ("[2001:db8::1]:7", 62)] {
             let peer = Address::of(peer.parse().unwrap());
             let value = reachability.echo(AT(0), peer).unwrap();
-            let mut standing = |echoed| Validation::standing(&mut reachability, AT(1), peer, echoed, 20);
-            assert_eq!(standing(None), transfer::Standing::Unvalidated(Limit::of(20, around)));
-            assert_eq!(standing(Some(&[7; ECHO_LENGTH])), transfer::Standing::Unvalidated(Limit::of(20, around)));
-            assert_eq!(standing(Some(&value)), transfer::Standing::Shown);
-            assert_eq!(standing(None), transfer::Standing::Remembered);
-            assert_eq!(standing(Some(&[7; ECHO_LENGTH])), transfer::Standing::Remembered);
+            let mut validation = |echoed| Validation::address_validation(&mut reachability, AT(1), peer, echoed, 20);
+            assert_eq!(validation(None), transfer::AddressValidation::Unvalidated(Limit::of(20, around)));
+            assert_eq!(
+                validation(Some(&[7; ECHO_LENGTH])),
+                transfer::AddressValidation::Unvalidated(Limit::of(20, around))
+            );
+            assert_eq!(validation(Some(&value)), transfer::AddressValidation::Validated);
+            assert_eq!(validation(None), transfer::AddressValidation::Remembered);
+            assert_eq!(validation(Some(&[7; ECHO_LENGTH])), transfer::AddressValidation::Remembered);
         }
     }
 

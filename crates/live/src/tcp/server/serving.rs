@@ -350,7 +350,7 @@ impl<S: Stream> Serving<S> {
                         dispatcher.accesses.hook.tell(|| AccessRecord { identity: whom.identity.clone(), ..refused() });
                     }
                     LinkEvent::Event(Event::ObserverGone { observer, .. }) => {
-                        drop(dispatcher.observers.remove(observer))
+                        dispatcher.observers.remove(observer);
                     }
                     LinkEvent::Connection(Below::Settings(_)) if *stage == Stage::Opened => {
                         (*stage, *heard) = (Stage::Settled, Instant::now());

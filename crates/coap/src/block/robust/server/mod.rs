@@ -19,7 +19,7 @@ use crate::{
     Endpoint, Event, Refused, RequestId,
     message::{Code, Kind, Message, Token},
     quota::Source,
-    transfer::{self, Answer, ECHO_LENGTH, Standing},
+    transfer::{self, AddressValidation, Answer, ECHO_LENGTH},
 };
 
 use inbound::{Inbound, Stage};
@@ -64,7 +64,7 @@ pub(crate) struct BurstServer<A> {
 /// What may leave for a request.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Requester {
-    pub(crate) standing: Standing,
+    pub(crate) address_validation: AddressValidation,
     /// What its sender is to send back.
     pub(crate) echo: Option<[u8; ECHO_LENGTH]>,
 }
@@ -186,7 +186,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
             body.echo = requester.echo;
         }
         let made = self.made;
-        let taken = self.requested(now, (from, source, requester.standing), id, message);
+        let taken = self.requested(now, (from, source, requester.address_validation), id, message);
         if let Some(request) = self.pending.last_mut().filter(|_| self.made != made) {
             request.requester = requester;
         }
@@ -206,11 +206,13 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
         /// Of a message beside what the application says: header, token, Q-Block2, a short ETag, marker.
         const OVERHEAD: usize = 32;
         let request = self.pending.iter().find(|other| other.id == request)?;
-        let is_withheld = match request.requester.standing {
-            Standing::Shown => false,
+        let is_withheld = match request.requester.address_validation {
+            AddressValidation::Validated => false,
             // What came in bursts was carried out: its answer begins with one block, and is not to be made once more.
-            Standing::Remembered => request.tag.is_none() && body.len() > request.selection.size().bytes() as usize,
-            Standing::Unvalidated(limit) => {
+            AddressValidation::Remembered => {
+                request.tag.is_none() && body.len() > request.selection.size().bytes() as usize
+            }
+            AddressValidation::Unvalidated(limit) => {
                 let options = options.iter().fold(0_usize, |sum, (_, value)| sum.saturating_add(value.len()));
                 body.len().saturating_add(options).saturating_add(OVERHEAD) > limit.message()
             }

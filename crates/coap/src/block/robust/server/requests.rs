@@ -18,7 +18,7 @@ use crate::{
     RequestId,
     message::{Code, Kind, Message, is_of_transfer, number},
     quota::Source,
-    transfer::Standing,
+    transfer::AddressValidation,
 };
 
 impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
@@ -29,7 +29,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
     pub(super) fn requested(
         &mut self,
         now: Instant,
-        (from, source, standing): (A, Source, Standing),
+        (from, source, address_validation): (A, Source, AddressValidation),
         id: RequestId,
         message: &Message<'_>,
     ) -> Result<(), Code> {
@@ -43,7 +43,9 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
         }
         let selection = BlockSelection::read(message, self.parameters_of(from).set)?;
         // A request without Echo may be forged in the name of a peer that has shown that it is there: it draws one block.
-        let alone = |selection: BlockSelection| if standing == Standing::Shown { selection } else { selection.alone() };
+        let alone = |selection: BlockSelection| {
+            if address_validation == AddressValidation::Validated { selection } else { selection.alone() }
+        };
         let selection = selection.map(alone);
         let key = key_of(message);
         match (draft::block_of(message, Q_BLOCK1), selection) {
@@ -53,7 +55,9 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
                     selection.filter(BlockSelection::begins).unwrap_or_else(|| alone(BlockSelection::All(block.size)));
                 self.payload_came(now, (from, source), reply, message, key, block, selection)
             }
-            (None, Some(selection)) => self.more_asked(now, (from, source, standing), reply, message, key, selection),
+            (None, Some(selection)) => {
+                self.more_asked(now, (from, source, address_validation), reply, message, key, selection)
+            }
             (None, None) => Err(Code::BAD_REQUEST),
         }
     }
@@ -62,7 +66,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
     fn more_asked(
         &mut self,
         now: Instant,
-        (from, source, standing): (A, Source, Standing),
+        (from, source, address_validation): (A, Source, AddressValidation),
         reply: Reply,
         message: &Message<'_>,
         key: Vec<u8>,
@@ -78,7 +82,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
         let tag = message.option(REQUEST_TAG);
         // Of what is kept no block fits whom nothing was shown of: the answer to it says so.
         if !begins
-            && !matches!(standing, Standing::Unvalidated(_))
+            && !matches!(address_validation, AddressValidation::Unvalidated(_))
             && let Some(place) = self.kept(from, &key, tag, selection.size())
             && let Some(body) = self.outbound.get_mut(place).filter(|body| !body.is_old(now))
         {
