@@ -13,8 +13,8 @@ use crate::{
 
 use super::{
     Closing, FrameReader, Signal, StreamRefused,
-    pending::{Asked, Owed},
-    resting::Resting,
+    pending::{IncomingRequests, OutgoingRequests},
+    token_quarantine::TokenQuarantine,
     write_extended,
 };
 
@@ -114,9 +114,9 @@ pub struct Connection {
     outbox: Vec<u8>,
     /// The bytes that the last output lent.
     lent: Vec<u8>,
-    asked: Asked,
-    resting: Resting,
-    owed: Owed,
+    outgoing: OutgoingRequests,
+    quarantine: TokenQuarantine,
+    incoming: IncomingRequests,
     /// Pings whose answer waits until all requests up to a number were answered.
     held_pongs: VecDeque<(u64, Token)>,
     ping: Option<Ping>,
@@ -189,9 +189,9 @@ impl Connection {
             reader: options.reader(),
             outbox: Vec::new(),
             lent: Vec::new(),
-            asked: Asked::new(),
-            resting: Resting::new(),
-            owed: Owed::new(),
+            outgoing: OutgoingRequests::new(),
+            quarantine: TokenQuarantine::new(),
+            incoming: IncomingRequests::new(),
             held_pongs: VecDeque::new(),
             ping: None,
             pings: 0,
@@ -239,13 +239,13 @@ impl Connection {
     /// Requests of ours that are under way.
     #[must_use]
     pub fn requests(&self) -> usize {
-        self.asked.len()
+        self.outgoing.len()
     }
 
     /// Whether nothing that either side asked waits for its answer. Observations wait for none.
     #[must_use]
     pub fn is_quiet(&self) -> bool {
-        self.owed.unanswered() == 0 && self.asked.unanswered() == 0
+        self.incoming.unanswered() == 0 && self.outgoing.unanswered() == 0
     }
 
     /// Input: bytes came in, cut in whatever way.
@@ -279,7 +279,7 @@ impl Connection {
         }
         let observe = request.options.iter().find(|(number, _)| *number == number::OBSERVE);
         let limit = self.options.requests;
-        if self.asked.len() as u64 >= u64::from(limit) {
+        if self.outgoing.len() as u64 >= u64::from(limit) {
             return Err(StreamRefused::TooManyRequests { limit });
         }
         let wants_none = NoResponse::of(request.options).is_all();
@@ -291,13 +291,13 @@ impl Connection {
             });
         }
         let token = match request.token {
-            Some(token) if self.asked.has(token) => return Err(StreamRefused::TokenInUse),
+            Some(token) if self.outgoing.has(token) => return Err(StreamRefused::TokenInUse),
             Some(token) => token,
-            None => self.asked.token(pads, |token| self.resting.until(now, token).is_some()),
+            None => self.outgoing.token(pads, |token| self.quarantine.until(now, token).is_some()),
         };
         // One that takes no response takes none for its own.
-        if let Some(until) = self.resting.until(now, token).filter(|_| !wants_none) {
-            self.resting.is_awaited(until);
+        if let Some(until) = self.quarantine.until(now, token).filter(|_| !wants_none) {
+            self.quarantine.is_awaited(until);
             return Err(StreamRefused::TokenInUse);
         }
         match padded(token, self.options.token_length.into()) {
@@ -305,13 +305,13 @@ impl Connection {
             None => write_to(&mut self.outbox, request, token.as_bytes(), self.settings)?,
         }
         if wants_none {
-            self.resting.rest(now, token, request.token.is_some());
-            let id = self.asked.add(token, false);
-            self.asked.remove(id);
+            self.quarantine.hold(now, token, request.token.is_some());
+            let id = self.outgoing.add(token, false);
+            self.outgoing.remove(id);
             self.notices.push_back(What::Left(id));
             return Ok(id);
         }
-        Ok(self.asked.add(token, observe.is_some_and(|(_, value)| value.iter().all(|byte| *byte == 0))))
+        Ok(self.outgoing.add(token, observe.is_some_and(|(_, value)| value.iter().all(|byte| *byte == 0))))
     }
 
     /// Input: the answer to a request, or the next one to a request that observes: a success with the option Observe
@@ -322,16 +322,16 @@ impl Connection {
     pub fn respond(&mut self, now: Instant, to: RequestId, response: &Outgoing<'_>) -> Result<(), StreamRefused> {
         let _ = now;
         self.check_open()?;
-        let debt = self.owed.get(to).ok_or(StreamRefused::UnknownRequest)?;
+        let request = self.incoming.get(to).ok_or(StreamRefused::UnknownRequest)?;
         if !response.code.is_response() {
             return Err(StreamRefused::Code(response.code));
         }
-        let token = self.owed.token_bytes(&debt.token).ok_or(StreamRefused::UnknownRequest)?;
+        let token = self.incoming.token_bytes(&request.token).ok_or(StreamRefused::UnknownRequest)?;
         write_to(&mut self.outbox, response, token, self.settings)?;
         let observes = response.code.class() == 2
             && response.options.iter().any(|(number, _)| *number == number::OBSERVE)
             && self.releasing.is_none();
-        let replaced = self.owed.answered(to, observes);
+        let replaced = self.incoming.answered(to, observes);
         self.notices.extend(replaced.map(|(id, token)| What::Unobserved(id, token)));
         self.after_answer();
         Ok(())
@@ -341,7 +341,7 @@ impl Connection {
     /// is not cancelled at the other side by this: ask with Observe = 1 and the same token (RFC 8323 §7.4). False if it
     /// was over before.
     pub fn cancel(&mut self, request: ExchangeId) -> bool {
-        let known = self.asked.remove(request);
+        let known = self.outgoing.remove(request);
         if known {
             self.notices.push_back(What::Failed(request, Failure::Cancelled));
             self.after_answer();
@@ -391,14 +391,14 @@ impl Connection {
     /// Bytes held, this value itself not included.
     #[must_use]
     pub fn memory(&self) -> usize {
-        /// Bytes of a request on the books, roughly.
+        /// Bytes of a request there, roughly.
         const ENTRY: usize = 128;
-        let entries = self.asked.len().saturating_add(self.owed.len()).saturating_mul(ENTRY);
+        let entries = self.outgoing.len().saturating_add(self.incoming.len()).saturating_mul(ENTRY);
         let pongs = self.held_pongs.capacity().saturating_mul(size_of::<(u64, Token)>());
         let notices = self.notices.capacity().saturating_mul(size_of::<What>());
         let buffers = self.outbox.capacity().saturating_add(self.lent.capacity());
-        let buffers = buffers.saturating_add(pongs).saturating_add(notices).saturating_add(self.resting.memory());
-        let buffers = buffers.saturating_add(self.owed.memory_of_tokens());
+        let buffers = buffers.saturating_add(pongs).saturating_add(notices).saturating_add(self.quarantine.memory());
+        let buffers = buffers.saturating_add(self.incoming.memory_of_tokens());
         self.reader.memory().saturating_add(buffers).saturating_add(entries)
     }
 }
@@ -417,7 +417,7 @@ impl Connection {
     fn next_due(&self) -> Option<(Instant, Due)> {
         let ping = self.ping.map(|ping| (ping.due, Due::Ping));
         let release = self.releasing.and_then(|releasing| releasing.due).map(|due| (due, Due::Release));
-        let token = self.resting.due().map(|due| (due, Due::Token));
+        let token = self.quarantine.due().map(|due| (due, Due::Token));
         [ping, release, token].into_iter().flatten().min()
     }
 }

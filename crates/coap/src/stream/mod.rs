@@ -47,8 +47,8 @@ mod frame;
 mod output;
 mod pending;
 mod reader;
-mod resting;
 mod signal;
+mod token_quarantine;
 mod write;
 
 pub use connection::{Connection, Options, Settings};

@@ -18,8 +18,8 @@ fn key(token: Token) -> Key {
 
 /// Requests of ours.
 #[derive(Debug)]
-pub(super) struct Asked {
-    slots: Slots<Question>,
+pub(super) struct OutgoingRequests {
+    slots: Slots<OutgoingRequest>,
     by_token: BTreeMap<Key, u32>,
     /// In the order in which they left.
     order: BTreeMap<u64, u32>,
@@ -29,7 +29,7 @@ pub(super) struct Asked {
 
 /// A request of ours.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Question {
+pub(super) struct OutgoingRequest {
     pub(super) token: Token,
     /// It asked to observe.
     pub(super) observes: bool,
@@ -38,7 +38,7 @@ pub(super) struct Question {
     number: u64,
 }
 
-impl Asked {
+impl OutgoingRequests {
     pub(super) const fn new() -> Self {
         Self { slots: Slots::new(), by_token: BTreeMap::new(), order: BTreeMap::new(), made: 0, unanswered: 0 }
     }
@@ -75,7 +75,7 @@ impl Asked {
     pub(super) fn add(&mut self, token: Token, observes: bool) -> ExchangeId {
         self.made = self.made.wrapping_add(1);
         self.unanswered = self.unanswered.saturating_add(1);
-        let slot = self.slots.put(Question { token, observes, is_answered: false, number: self.made });
+        let slot = self.slots.put(OutgoingRequest { token, observes, is_answered: false, number: self.made });
         self.by_token.insert(key(token), slot);
         self.order.insert(self.made, slot);
         self.name(slot)
@@ -85,7 +85,7 @@ impl Asked {
         ExchangeId { slot, generation: self.slots.generation(slot) }
     }
 
-    pub(super) fn get(&self, id: ExchangeId) -> Option<&Question> {
+    pub(super) fn get(&self, id: ExchangeId) -> Option<&OutgoingRequest> {
         if self.slots.is(id.slot, id.generation) { self.slots.get(id.slot) } else { None }
     }
 
@@ -93,17 +93,17 @@ impl Asked {
     pub(super) fn answered(&mut self, token: Token) -> Option<(ExchangeId, bool, bool)> {
         let slot = *self.by_token.get(&key(token))?;
         let name = self.name(slot);
-        let question = self.slots.get_mut(slot)?;
-        let is_first = !core::mem::replace(&mut question.is_answered, true);
+        let request = self.slots.get_mut(slot)?;
+        let is_first = !core::mem::replace(&mut request.is_answered, true);
         if is_first {
             self.unanswered = self.unanswered.saturating_sub(1);
         }
-        Some((name, question.observes, is_first))
+        Some((name, request.observes, is_first))
     }
 
-    /// Takes a request off the books; false if it was not on them.
+    /// Takes a request out; false if it was not there.
     pub(super) fn remove(&mut self, id: ExchangeId) -> bool {
-        let Some(&Question { token, number, is_answered, .. }) = self.get(id) else { return false };
+        let Some(&OutgoingRequest { token, number, is_answered, .. }) = self.get(id) else { return false };
         if !is_answered {
             self.unanswered = self.unanswered.saturating_sub(1);
         }
@@ -113,7 +113,7 @@ impl Asked {
         true
     }
 
-    /// The oldest one, taken off the books.
+    /// The oldest one, taken out.
     pub(super) fn pop(&mut self) -> Option<ExchangeId> {
         let (_, &slot) = self.order.first_key_value()?;
         let id = self.name(slot);
@@ -124,8 +124,8 @@ impl Asked {
 
 /// Requests of the other side.
 #[derive(Debug)]
-pub(super) struct Owed {
-    slots: Slots<Debt>,
+pub(super) struct IncomingRequests {
+    slots: Slots<IncomingRequest>,
     /// In the order in which they came.
     order: BTreeMap<u64, u32>,
     /// Those that observe, by their tokens.
@@ -141,14 +141,14 @@ const LONG_TOKENS: Limits = Limits { tokens: 256, bytes: 128 << 10, share: 1 };
 
 /// A request of the other side.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Debt {
+pub(super) struct IncomingRequest {
     pub(super) token: Token,
     /// It was answered once and observes.
     pub(super) observes: bool,
     number: u64,
 }
 
-impl Owed {
+impl IncomingRequests {
     pub(super) const fn new() -> Self {
         Self {
             slots: Slots::new(),
@@ -198,7 +198,7 @@ impl Owed {
     pub(super) fn add(&mut self, token: Token) -> RequestId {
         self.made = self.made.wrapping_add(1);
         self.unanswered = self.unanswered.saturating_add(1);
-        let slot = self.slots.put(Debt { token, observes: false, number: self.made });
+        let slot = self.slots.put(IncomingRequest { token, observes: false, number: self.made });
         self.order.insert(self.made, slot);
         self.name(slot)
     }
@@ -207,14 +207,14 @@ impl Owed {
         RequestId { slot, generation: self.slots.generation(slot) }
     }
 
-    pub(super) fn get(&self, id: RequestId) -> Option<Debt> {
+    pub(super) fn get(&self, id: RequestId) -> Option<IncomingRequest> {
         if self.slots.is(id.slot, id.generation) { self.slots.get(id.slot).copied() } else { None }
     }
 
-    /// It was answered; it stays on the books if it observes from now on. A token is observed once: of two that have the
-    /// same one the request that came first is taken off the books, and its token named.
+    /// It was answered; it stays there if it observes from now on. A token is observed once: of two that have the
+    /// same one the request that came first is taken out, and its token named.
     pub(super) fn answered(&mut self, id: RequestId, observes: bool) -> Option<(RequestId, Token)> {
-        let Debt { token, observes: did_observe, number } = self.get(id)?;
+        let IncomingRequest { token, observes: did_observe, number } = self.get(id)?;
         if !did_observe {
             self.unanswered = self.unanswered.saturating_sub(1);
         }
@@ -225,8 +225,8 @@ impl Owed {
             }
             return None;
         }
-        if let Some(debt) = self.slots.get_mut(id.slot) {
-            debt.observes = true;
+        if let Some(request) = self.slots.get_mut(id.slot) {
+            request.observes = true;
         }
         let other = self.observing.insert(key(token), id.slot).filter(|other| *other != id.slot)?;
         let is_newer = self.slots.get(other).is_some_and(|other| other.number > number);
@@ -238,7 +238,7 @@ impl Owed {
     }
 
     fn drop(&mut self, slot: u32) {
-        if let Some(Debt { token, number, .. }) = self.slots.get(slot).copied() {
+        if let Some(IncomingRequest { token, number, .. }) = self.slots.get(slot).copied() {
             self.order.remove(&number);
             self.release_token(token);
         }
@@ -250,7 +250,7 @@ impl Owed {
         self.observing.get(&key(token)).map(|slot| self.name(*slot))
     }
 
-    /// An observation, taken off the books.
+    /// An observation, taken out.
     pub(super) fn pop_observation(&mut self) -> Option<(RequestId, Token)> {
         let (_, slot) = self.observing.pop_first()?;
         let (name, token) = (self.name(slot), self.slots.get(slot)?.token);
@@ -261,7 +261,7 @@ impl Owed {
     /// Whether a request that came before this one is unanswered.
     pub(super) fn is_unanswered_up_to(&self, number: u64) -> bool {
         let mut slots = self.order.range(..=number);
-        slots.any(|(_, slot)| self.slots.get(*slot).is_some_and(|debt| !debt.observes))
+        slots.any(|(_, slot)| self.slots.get(*slot).is_some_and(|request| !request.observes))
     }
 
     /// The number of the latest request.

@@ -49,11 +49,11 @@ impl MessageLayer for Connection {
     }
 
     fn awaits_response(&self, exchange: ExchangeId) -> bool {
-        self.asked.get(exchange).is_some()
+        self.outgoing.get(exchange).is_some()
     }
 
     fn token_of(&self, exchange: ExchangeId) -> Option<Token> {
-        self.asked.get(exchange).map(|question| question.token)
+        self.outgoing.get(exchange).map(|request| request.token)
     }
 
     fn respond(&mut self, now: Instant, to: RequestId, response: &Outgoing<'_>) -> Result<(), StreamRefused> {
@@ -66,9 +66,9 @@ impl MessageLayer for Connection {
     }
 
     fn hush(&mut self, _now: Instant, request: RequestId) -> Result<(), StreamRefused> {
-        self.owed.get(request).ok_or(StreamRefused::UnknownRequest)?;
+        self.incoming.get(request).ok_or(StreamRefused::UnknownRequest)?;
         self.was_answered_protected(request, false);
-        self.owed.answered(request, false);
+        self.incoming.answered(request, false);
         self.after_answer();
         Ok(())
     }
@@ -94,7 +94,7 @@ impl MessageLayer for Connection {
     }
 
     fn end_observation(&mut self, _now: Instant, (): (), token: Token, code: Code) {
-        if let Some(request) = self.owed.observing(token) {
+        if let Some(request) = self.incoming.observing(token) {
             // It fails only where the connection has ended, and then nobody waits for it.
             let _ended = self.answer_plainly(request, code);
         }
@@ -129,7 +129,7 @@ impl MessageLayer for Connection {
             What::Failed(exchange, why) => stack.request_failed(now, exchange, RequestFailure::Exchange(why), 1),
             What::Left(exchange) => stack.message_left(now, exchange),
             // A peer that registered again has taken the place of the one before.
-            What::Unobserved(_, token) if connection.owed.observing(token).is_some() => {}
+            What::Unobserved(_, token) if connection.incoming.observing(token).is_some() => {}
             What::Unobserved(_, token) => {
                 let why = if connection.ending.is_some() { Gone::Closed } else { Gone::Deregistered };
                 stack.observer_is_gone(now, (), token, why);

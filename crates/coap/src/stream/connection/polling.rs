@@ -56,13 +56,13 @@ impl Connection {
                 return said(notice);
             }
             if let Some(why) = self.ending {
-                if let Some(id) = self.asked.pop() {
+                if let Some(id) = self.outgoing.pop() {
                     return said(What::Failed(id, Failure::ConnectionClosed));
                 }
-                if let Some((id, token)) = self.owed.pop_observation() {
+                if let Some((id, token)) = self.incoming.pop_observation() {
                     return said(What::Unobserved(id, token));
                 }
-                self.owed.clear();
+                self.incoming.clear();
                 self.reader.clear();
                 return if core::mem::replace(&mut self.ended, true) { Output::Idle } else { Output::Close(why) };
             }
@@ -79,7 +79,7 @@ impl Connection {
                     }
                     Some((due, Due::Release)) if due <= now => self.end(Closing::ReleaseTimedOut),
                     Some((due, Due::Token)) if due <= now => {
-                        self.resting.told();
+                        self.quarantine.reported();
                         return said(What::TokenFree);
                     }
                     Some((due, _)) => return Output::Sleep(due, SleepReason::Connection),

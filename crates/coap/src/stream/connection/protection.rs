@@ -68,7 +68,7 @@ impl Connection {
         token: Token,
         message: &Outgoing<'_>,
     ) -> Result<(), StreamRefused> {
-        let request = self.owed.observing(token).ok_or(StreamRefused::UnknownRequest)?;
+        let request = self.incoming.observing(token).ok_or(StreamRefused::UnknownRequest)?;
         let observer = self.observer(token);
         let Some(protection) = self.protection_mut() else { return self.respond(now, request, message) };
         let protected = protection.notification(observer, message)?;

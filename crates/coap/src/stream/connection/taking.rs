@@ -51,7 +51,7 @@ impl Connection {
                     true if long.len() > self.options.longest_token.into() => {
                         Err((Code::BAD_REQUEST, &b"token too long"[..]))
                     }
-                    true => self.owed.keep_token(long).ok_or((Code::SERVICE_UNAVAILABLE, &[][..])),
+                    true => self.incoming.keep_token(long).ok_or((Code::SERVICE_UNAVAILABLE, &[][..])),
                 };
                 match kept {
                     Ok(token) => token,
@@ -99,12 +99,12 @@ impl Connection {
                 }
                 Some(What::Settings)
             }
-            Signal::Ping { custody: true } if self.owed.unanswered() > 0 => {
+            Signal::Ping { custody: true } if self.incoming.unanswered() > 0 => {
                 if self.held_pongs.len() >= MOST_HELD_PONGS {
                     self.abort_for(Closing::TooManyPings, None, "too many pings wait for answers");
                     return None;
                 }
-                self.held_pongs.push_back((self.owed.latest(), token));
+                self.held_pongs.push_back((self.incoming.latest(), token));
                 None
             }
             Signal::Ping { custody } => {
@@ -134,35 +134,35 @@ impl Connection {
     fn take_request(&mut self, token: Token) -> Option<What> {
         if !self.options.serves {
             self.answer_by_code(Code::NOT_IMPLEMENTED, token);
-            self.owed.release_token(token);
+            self.incoming.release_token(token);
             return None;
         }
         // Whatever it asks, what is observed with its token is so no longer (RFC 7641 §3.6, §4.1): a request that registers
         // again takes the place of the one before.
-        if let Some(id) = self.owed.observing(token) {
-            self.owed.answered(id, false);
+        if let Some(id) = self.incoming.observing(token) {
+            self.incoming.answered(id, false);
             self.notices.push_back(What::Unobserved(id, token));
         }
-        if self.owed.len() as u64 >= u64::from(self.options.requests) {
+        if self.incoming.len() as u64 >= u64::from(self.options.requests) {
             self.answer_by_code(Code::SERVICE_UNAVAILABLE, token);
-            self.owed.release_token(token);
+            self.incoming.release_token(token);
             return None;
         }
-        Some(What::Request(self.owed.add(token)))
+        Some(What::Request(self.incoming.add(token)))
     }
 
     /// A request gets an answer without anything, whatever the other side takes: what it asked is over in any case.
     pub(super) fn answer_plainly(&mut self, id: RequestId, code: Code) -> Result<(), StreamRefused> {
         self.check_open()?;
-        let debt = self.owed.get(id).ok_or(StreamRefused::UnknownRequest)?;
-        self.answer_by_code(code, debt.token);
-        self.owed.answered(id, false);
+        let request = self.incoming.get(id).ok_or(StreamRefused::UnknownRequest)?;
+        self.answer_by_code(code, request.token);
+        self.incoming.answered(id, false);
         self.after_answer();
         Ok(())
     }
 
     fn answer_by_code(&mut self, code: Code, token: Token) {
-        let Some(token) = self.owed.token_bytes(&token) else { return };
+        let Some(token) = self.incoming.token_bytes(&token) else { return };
         // Two bytes and a token fit whatever the other side takes.
         let _length = write_extended(&mut self.outbox, code, token, &[], &[], u32::MAX);
     }
@@ -171,20 +171,20 @@ impl Connection {
     pub(super) fn named<'f>(&self, frame: Frame<'f>, what: &What) -> Frame<'f> {
         let token = match what {
             _ if !frame.token.is_long() => return frame,
-            What::Request(id) => self.owed.get(*id).map_or(frame.token, |debt| debt.token),
+            What::Request(id) => self.incoming.get(*id).map_or(frame.token, |request| request.token),
             _ => unpadded(frame.token_bytes(), self.options.token_length.into()),
         };
         frame.named(token)
     }
 
     fn take_response(&mut self, now: Instant, code: Code, token: Token, notifies: bool) -> Option<What> {
-        let Some((id, observes, is_first)) = self.asked.answered(token) else {
-            self.resting.answered(now, token);
+        let Some((id, observes, is_first)) = self.outgoing.answered(token) else {
+            self.quarantine.answered(now, token);
             return Some(What::Unasked(code));
         };
         let last = !(observes && notifies);
         if last {
-            self.asked.remove(id);
+            self.outgoing.remove(id);
         }
         self.after_answer();
         Some(What::Response { id, is_first, last })
@@ -193,7 +193,7 @@ impl Connection {
     /// Something was answered: pongs may be due, and a release may be complete.
     pub(super) fn after_answer(&mut self) {
         while let Some(&(latest, token)) = self.held_pongs.front() {
-            if self.owed.is_unanswered_up_to(latest) {
+            if self.incoming.is_unanswered_up_to(latest) {
                 break;
             }
             self.held_pongs.pop_front();

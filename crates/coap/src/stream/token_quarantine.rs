@@ -7,7 +7,7 @@ use millpond_control::{Instant, Span};
 use crate::message::Token;
 
 /// For how long: MAX_SERVER_RESPONSE_DELAY (RFC 7390 §2.5). Over a stream nothing is repeated, and nothing overtakes what was said before.
-const REST: Span = Span::from_secs(250);
+const QUARANTINE: Span = Span::from_secs(250);
 /// Tokens of which it is remembered.
 const MOST: usize = 1_024;
 /// Longer ones of our own making do not come again in that time.
@@ -15,26 +15,26 @@ const LONG: usize = 3;
 
 /// Those of a connection, the oldest first.
 #[derive(Debug)]
-pub(super) struct Resting {
+pub(super) struct TokenQuarantine {
     tokens: VecDeque<(Token, Instant)>,
     /// When a request may leave that had to wait for one of them.
     awaited: Option<Instant>,
 }
 
-impl Resting {
+impl TokenQuarantine {
     pub(super) const fn new() -> Self {
         Self { tokens: VecDeque::new(), awaited: None }
     }
 
     /// A request with this token, which the client has chosen or not, has left and wants no response.
-    pub(super) fn rest(&mut self, now: Instant, token: Token, is_fixed: bool) {
+    pub(super) fn hold(&mut self, now: Instant, token: Token, is_fixed: bool) {
         if !is_fixed && token.len() >= LONG {
             return;
         }
         while self.tokens.front().is_some_and(|(_, until)| *until <= now) || self.tokens.len() >= MOST {
             self.tokens.pop_front();
         }
-        self.tokens.push_back((token, now.after(REST)));
+        self.tokens.push_back((token, now.after(QUARANTINE)));
     }
 
     /// Until when no request that wants a response may have this token.
@@ -61,8 +61,8 @@ impl Resting {
         self.awaited
     }
 
-    /// That was told.
-    pub(super) const fn told(&mut self) {
+    /// That was reported.
+    pub(super) const fn reported(&mut self) {
         self.awaited = None;
     }
 
