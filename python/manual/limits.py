@@ -31,7 +31,7 @@ LIMITS = {
     "observers.peer": (_BODIES, "observers_per_peer"),
     "bodies.peer": (_BODIES, "bodies_per_peer"),
     "bursts": (_BODIES, "bursts"),
-    "kept": (_BODIES, "kept"),
+    "kept": (_BODIES, "cached"),
     "bodies": ("coap/src/transfer/stack.rs", "MOST_BODIES"),
     "group-responses": ("coap/src/endpoint/tables/delayed_responses.rs", "MOST"),
     "leisure": ("coap/src/endpoint/groups.rs", "DEFAULT_LEISURE"),

@@ -52,7 +52,7 @@ impl Below {
             limits: Limits {
                 bodies: (body + 4_096).saturating_mul(in_bursts as usize),
                 bursts: in_bursts,
-                kept: 0,
+                cached: 0,
                 ..Limits::DEFAULT
             },
             ..Config::DEFAULT

@@ -56,7 +56,7 @@ impl Config {
 impl Config {
     /// For one connection of many: 256 requests, bodies of 1 MiB and 16 of them, 4 MiB kept, 64 observers.
     pub const STREAM: Self = Self {
-        limits: Limits { client_requests: 256, kept: 4 << 20, observers: 64, ..Limits::DEFAULT },
+        limits: Limits { client_requests: 256, cached: 4 << 20, observers: 64, ..Limits::DEFAULT },
         ..Self::DEFAULT
     };
 }
@@ -91,7 +91,7 @@ pub struct Limits {
     /// Bytes of representations kept for later blocks. Those of unvalidated peers go first, then those of peers that have answered something,
     /// or that the application [knows](super::Answer::is_proved); of either those of networks that have more than a quarter, and of
     /// these the one that was not asked for the longest.
-    pub kept: usize,
+    pub cached: usize,
     /// Observers.
     pub observers: u32,
     /// Observers that are one peer.
@@ -108,7 +108,7 @@ impl Limits {
         bodies: 16 << 20,
         bodies_per_peer: 16,
         bursts: 256,
-        kept: 16 << 20,
+        cached: 16 << 20,
         observers: 16_384,
         observers_per_peer: 64,
     };
@@ -122,7 +122,7 @@ impl Limits {
         bodies: 4 << 10,
         bodies_per_peer: 1,
         bursts: 2,
-        kept: 4 << 10,
+        cached: 4 << 10,
         observers: 4,
         observers_per_peer: 2,
     };

@@ -6,7 +6,8 @@ use core::ops::ControlFlow;
 use millpond_control::Instant;
 
 use super::{
-    CoapStack, Event, RequestFailure, StackOutput, kept::Shelf, queued_event::QueuedEvent, request_table::Exchanged,
+    CoapStack, Event, RequestFailure, StackOutput, block_cache::BlockCache, queued_event::QueuedEvent,
+    request_table::Exchanged,
 };
 use crate::block::{Assemblies, AssemblyLimits};
 use crate::endpoint::Failure;
@@ -63,7 +64,7 @@ impl<L: MessageLayer> CoapStack<L> {
         self.all_gone(now);
         let limits = AssemblyLimits { body: 0, bodies: 0, lifetime: self.config.lifetime, size: self.config.block };
         self.bodies = Assemblies::new(limits);
-        self.shelf = Shelf::new(self.config.limits.kept, self.config.lifetime);
+        self.cache = BlockCache::new(self.config.limits.cached, self.config.lifetime);
         self.pending = Beside::new();
     }
 
@@ -89,7 +90,7 @@ impl<L: MessageLayer> CoapStack<L> {
             Some((at, SleepReason::Expiry)) if parts::SERVE_BLOCKS && at <= now => {
                 self.bodies.expire(now);
                 let layer = &self.layer;
-                self.shelf.expire(now, |key| layer.hash(&key));
+                self.cache.expire(now, |key| layer.hash(&key));
             }
             _ => return ControlFlow::Break(next),
         }
@@ -113,7 +114,7 @@ impl<L: MessageLayer> CoapStack<L> {
             consider(self.observers.timers.earliest().map(|(at, _)| at), SleepReason::Notification);
         }
         if parts::SERVE_BLOCKS {
-            consider(self.shelf.next_expiry(), SleepReason::Expiry);
+            consider(self.cache.next_expiry(), SleepReason::Expiry);
             consider(self.bodies.next_expiry(), SleepReason::Expiry);
         }
         if parts::GROUPS {

@@ -136,13 +136,13 @@
 //!   a request its kind, its patience and its wish for bursts are not looked at, nor of an answer its kind.
 
 mod answer;
+mod block_cache;
 mod bursts;
 mod client;
 mod config;
 mod counters;
 mod drive;
 mod groups;
-mod kept;
 mod notifying;
 mod observers;
 mod options;

@@ -10,8 +10,8 @@ use millpond_control::Instant;
 
 use super::{
     Answer, CoapStack, Gone, Refusal, Refused,
+    block_cache::{CachedRepresentation, Key},
     bursts::is_of_burst,
-    kept::{Kept, Key},
     options::{self, Read},
     queued_event::QueuedEvent,
     representation::{Cut, Representation},
@@ -137,8 +137,8 @@ impl<L: MessageLayer> CoapStack<L> {
             Verdict::Repeated(block1) => {
                 // Its answer is kept, or the application has yet to give it to the copy that came first.
                 let key = Key { peer: from, request: key };
-                let kept = self.shelf.find(now, key, self.layer.hash(&key));
-                match kept.map(|(slot, generation, _)| (slot, generation)) {
+                let cached = self.cache.find(now, key, self.layer.hash(&key));
+                match cached.map(|(slot, generation, _)| (slot, generation)) {
                     Some((slot, generation)) => {
                         let pending = Pending { block1: Some(block1), ..pending };
                         self.respond_with_kept(now, id, pending, slot, generation);
@@ -176,11 +176,11 @@ impl<L: MessageLayer> CoapStack<L> {
     ) -> Option<Result<(u32, NonZeroU32), Refusal>> {
         let block = pending.block2.filter(|block| parts::BLOCK && block.number > 0)?;
         let key = Key { peer: pending.from, request: pending.key };
-        let (slot, generation, kept) = self.shelf.find(now, key, self.layer.hash(&key))?;
-        if has_body && kept.asked != pending.asked {
+        let (slot, generation, cached) = self.cache.find(now, key, self.layer.hash(&key))?;
+        if has_body && cached.asked != pending.asked {
             return None;
         }
-        if block.offset() >= kept.body.len() as u64 {
+        if block.offset() >= cached.body.len() as u64 {
             return Some(Err(Refusal::PastEnd));
         }
         Some(Ok((slot, generation)))
@@ -319,7 +319,7 @@ impl<L: MessageLayer> CoapStack<L> {
     /// Keeps a representation for its later blocks.
     pub(super) fn keep(&mut self, now: Instant, pending: &Pending<L::Peer>, representation: &Representation<'_>) {
         // What would not fit is not copied first.
-        if !parts::BLOCK || representation.answer.body.len() > self.config.limits.kept {
+        if !parts::BLOCK || representation.answer.body.len() > self.config.limits.cached {
             return;
         }
         let key = Key { peer: pending.from, request: pending.key };
@@ -330,9 +330,10 @@ impl<L: MessageLayer> CoapStack<L> {
         let size = representation.cut.size;
         let source = self.source_of(pending.from);
         let source = Source { is_validated: source.is_validated || representation.answer.is_proved, ..source };
-        let kept = Kept::new(key, pending.asked, (representation.answer.code, options, body), size, source);
+        let cached =
+            CachedRepresentation::new(key, pending.asked, (representation.answer.code, options, body), size, source);
         let layer = &self.layer;
-        self.shelf.put(now, kept, |key| layer.hash(&key));
+        self.cache.put(now, cached, |key| layer.hash(&key));
     }
 
     /// A request is answered with a block of what is kept.
@@ -344,12 +345,12 @@ impl<L: MessageLayer> CoapStack<L> {
         slot: u32,
         generation: NonZeroU32,
     ) {
-        let Some(kept) = self.shelf.take_up(slot, generation, now) else {
+        let Some(cached) = self.cache.take_up(slot, generation, now) else {
             return self.respond_with_refusal(now, id, Refusal::Forgotten);
         };
         if let AddressValidation::Unvalidated(limit) = pending.address_validation {
             // What is kept may be of somebody who was validated, and this of a peer that forges its address.
-            let (encoded, body, code, size) = (kept.options.clone(), kept.body.clone(), kept.code, kept.size);
+            let (encoded, body, code, size) = (cached.options.clone(), cached.body.clone(), cached.code, cached.size);
             let options = encoded.lend();
             let answer = Answer { body: &body, block: Some(size), ..Answer::new(code, &options) };
             self.pending.set(id, pending);
@@ -360,9 +361,9 @@ impl<L: MessageLayer> CoapStack<L> {
             self.counts.served = self.counts.served.saturating_add(1);
             return;
         }
-        let options = kept.options.lend();
-        let answer = Answer::new(kept.code, &options).with_shared_body(&kept.body);
-        let cut = self.layer.room().map_or(Cut::of(kept.size), |room| {
+        let options = cached.options.lend();
+        let answer = Answer::new(cached.code, &options).with_shared_body(&cached.body);
+        let cut = self.layer.room().map_or(Cut::of(cached.size), |room| {
             Cut::within(&room, &options, pending.block2.map_or(self.config.block, |block| block.size))
         });
         let representation = Representation { answer: &answer, cut, etag: None, echo: None };

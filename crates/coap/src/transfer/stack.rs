@@ -5,9 +5,9 @@ use millpond_control::{ChanceSeed, Instant, PeerController, Span};
 
 use super::{
     Answer, ClientRequest, ClientRequestId, Config, ConfigError, Counters, InPieces, ObserverId, Progress, Refused,
+    block_cache::BlockCache,
     bursts::Bursts,
     groups::Gatherings,
-    kept::Shelf,
     observers::Observers,
     owner::Owner,
     queued_event::QueuedEvent,
@@ -39,7 +39,7 @@ pub struct CoapStack<L: MessageLayer> {
     /// Bodies of requests that are not whole.
     pub(super) bodies: Assemblies<(L::Peer, u64)>,
     pub(super) in_pieces: InPieces,
-    pub(super) shelf: Shelf<L::Peer>,
+    pub(super) cache: BlockCache<L::Peer>,
     pub(super) observers: Observers<L::Peer>,
     pub(super) bursts: Bursts<L::Peer>,
     pub(super) events: VecDeque<QueuedEvent<L::Entry, L::Peer>>,
@@ -127,7 +127,7 @@ impl<A: Copy + Eq + Hash + Debug> CoapStack<Endpoint<A>> {
         }
         if parts::SERVE_BLOCKS {
             let layer = &self.layer;
-            self.shelf.drop_of(peer, |key| layer.hash(&key));
+            self.cache.drop_of(peer, |key| layer.hash(&key));
         }
         if parts::Q_BLOCK {
             self.bursts.forget_peer(peer);
@@ -204,7 +204,7 @@ impl<L: MessageLayer> CoapStack<L> {
             pending: Beside::new(),
             bodies: Assemblies::new(limits),
             in_pieces: InPieces::default(),
-            shelf: Shelf::new(config.limits.kept, config.lifetime),
+            cache: BlockCache::new(config.limits.cached, config.lifetime),
             observers: Observers::new(),
             bursts,
             events: VecDeque::new(),
@@ -372,8 +372,8 @@ impl<L: MessageLayer> CoapStack<L> {
 
     /// Representations that are kept for later blocks.
     #[must_use]
-    pub fn kept(&self) -> u32 {
-        self.shelf.len()
+    pub fn cached(&self) -> u32 {
+        self.cache.len()
     }
 
     /// What was counted so far.
@@ -394,7 +394,7 @@ impl<L: MessageLayer> CoapStack<L> {
             .saturating_add(self.groups.memory())
             .saturating_add(self.pending.memory())
             .saturating_add(self.bodies.memory())
-            .saturating_add(self.shelf.memory())
+            .saturating_add(self.cache.memory())
             .saturating_add(self.observers.memory())
             .saturating_add(self.bursts.memory())
             .saturating_add(self.shown.capacity())

@@ -357,7 +357,7 @@ fn what_a_peer_does_not_finish_is_dropped() {
 /// what it answers now; another ETag begins the body anew.
 #[test]
 fn a_body_that_is_no_longer_kept_is_asked_for_again() {
-    let config = limited(|limits| limits.kept = 0);
+    let config = limited(|limits| limits.cached = 0);
     let asked = Rc::new(Cell::new(0));
     let count = Rc::clone(&asked);
     let mut stacks = Stacks::with(taking(1_152), Options::default(), config);
@@ -424,7 +424,7 @@ fn what_the_stack_sets_itself_is_refused() {
 /// The block that is asked for lies behind the end of what is there now (RFC 7959 §2.4): the body is fetched anew.
 #[test]
 fn a_body_that_becomes_shorter_is_fetched_anew() {
-    let mut stacks = Stacks::with(taking(1_152), Options::default(), limited(|limits| limits.kept = 0));
+    let mut stacks = Stacks::with(taking(1_152), Options::default(), limited(|limits| limits.cached = 0));
     let mut lengths = [5_000, 5_000, 1_500].into_iter();
     stacks.application = Box::new(move |_, _| (Code::CONTENT, Vec::new(), body(lengths.next().unwrap_or(1_500))));
     stacks.ask(&get());

@@ -132,7 +132,7 @@ fn assert_told(held: i64, told: usize) {
 /// Options count as much as bodies.
 #[test]
 fn long_options_do_not_get_around_the_bound() {
-    let config = limited(|limits| limits.kept = 1 << 20);
+    let config = limited(|limits| limits.cached = 1 << 20);
     // Queries of 60 000 bytes in all, each request with another one.
     let query = [b'q'; 250];
     let asked = |token: u8| {

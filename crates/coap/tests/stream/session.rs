@@ -108,7 +108,7 @@ fn check_stack(bytes: &[u8]) {
         bytes: 32_768,
         body: 4_096,
         bodies: 8_192,
-        kept: 8_192,
+        cached: 8_192,
         observers: 2,
         ..Limits::DEFAULT
     };

@@ -59,7 +59,7 @@ proptest! {
         ),
     ) {
         let config = limited(|limits| {
-            *limits = Limits { client_requests: 4, bytes: 32_000, body: 8_000, bodies: 16_000, kept: 8_000, observers: 3, ..*limits };
+            *limits = Limits { client_requests: 4, bytes: 32_000, body: 8_000, bodies: 16_000, cached: 8_000, observers: 3, ..*limits };
         });
         let options = Options { max_message_size: 2_500, requests: 8, ..Options::default() };
         let mut stack = stack(options, config);

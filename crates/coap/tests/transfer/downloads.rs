@@ -79,7 +79,7 @@ fn a_body_that_is_long_for_the_client_alone_is_kept() {
     pair.ask(&ClientRequest { early: Some(BlockSize::B32), ..get() });
     pair.settle();
     assert_eq!(pair.answers(), [(body(100), false)]);
-    assert_eq!((pair.asked(), pair.stacks[1].kept()), (1, 1));
+    assert_eq!((pair.asked(), pair.stacks[1].cached()), (1, 1));
     assert!(Message::parse(&pair.datagrams[1].2).unwrap().option(number::ETAG).is_some());
 }
 
@@ -185,14 +185,14 @@ fn a_body_that_became_shorter_is_fetched_anew() {
 fn when_nothing_is_kept_the_application_is_asked_for_each_block() {
     let mut pair = Pair::new(|node, _, config| {
         if node == SERVER {
-            (config.block, config.limits.kept) = (BlockSize::B256, 0);
+            (config.block, config.limits.cached) = (BlockSize::B256, 0);
         }
     });
     pair.application.body = body(1_000);
     pair.get();
     pair.settle();
     assert_eq!(pair.answers(), [(body(1_000), false)]);
-    assert_eq!((pair.asked(), pair.stacks[1].kept()), (4, 0));
+    assert_eq!((pair.asked(), pair.stacks[1].cached()), (4, 0));
 }
 
 #[test]

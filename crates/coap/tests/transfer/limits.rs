@@ -50,16 +50,16 @@ fn beginnings_from_everywhere_do_not_fill_the_memory() {
 fn what_is_kept_is_bounded_and_dropped_after_its_lifetime() {
     let mut pair = Pair::new(|_, _, config| {
         config.block = BlockSize::B16;
-        config.limits.kept = 100_000;
+        config.limits.cached = 100_000;
     });
     pair.application.body = body(10_000);
     for from in 2..=255 {
         // Each gets one of its own: equal ones would be kept once.
         pair.application.body[5_000] = from;
         pair.inject_from(from, SERVER, b"\x40\x01\x00\x01\xb5large");
-        assert!(pair.stacks[1].kept() <= 9);
+        assert!(pair.stacks[1].cached() <= 9);
     }
-    assert_eq!(pair.stacks[1].kept(), 9);
+    assert_eq!(pair.stacks[1].cached(), 9);
     // The last ones are still there, the first are not.
     pair.take_told(SERVER);
     pair.inject_from(255, SERVER, b"\x40\x01\x00\x02\xb5large\xc1\x10");
@@ -67,7 +67,7 @@ fn what_is_kept_is_bounded_and_dropped_after_its_lifetime() {
     pair.inject_from(2, SERVER, b"\x40\x01\x00\x02\xb5large\xc1\x10");
     assert_eq!(pair.asked(), 1);
     pair.run();
-    assert_eq!((pair.stacks[1].kept(), pair.now), (0, 247 * SECOND));
+    assert_eq!((pair.stacks[1].cached(), pair.now), (0, 247 * SECOND));
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn a_representation_that_is_asked_for_stays() {
     }
     assert_eq!(pair.asked(), 1);
     pair.run();
-    assert_eq!(pair.stacks[1].kept(), 0);
+    assert_eq!(pair.stacks[1].cached(), 0);
 }
 
 /// A client that asks for more of it need not be who proved where it is: after an hour the application is asked, and may want to know.
@@ -178,7 +178,7 @@ fn what_is_over_leaves_nothing() {
         pair.told.clear();
         pair.application.handed.clear();
         memory.push(pair.stacks[0].memory() + pair.stacks[1].memory());
-        assert_eq!((pair.stacks[0].requests(), pair.stacks[1].observers(), pair.stacks[1].kept()), (0, 0, 0));
+        assert_eq!((pair.stacks[0].requests(), pair.stacks[1].observers(), pair.stacks[1].cached()), (0, 0, 0));
     }
     assert!(memory[59] <= memory[9] + 512, "{memory:?}");
 }
@@ -207,6 +207,6 @@ fn a_sibling_knows_nobody() {
     pair.get();
     pair.settle();
     let sibling = pair.stacks[1].sibling(9);
-    assert_eq!((sibling.kept(), sibling.endpoint().peers(), sibling.counters()), (0, 0, Default::default()));
+    assert_eq!((sibling.cached(), sibling.endpoint().peers(), sibling.counters()), (0, 0, Default::default()));
     assert_eq!(Message::parse(&pair.datagrams[1].2).unwrap().payload().len(), 256);
 }

@@ -88,7 +88,7 @@ impl Session {
         config.limits.bytes = 4_096;
         config.limits.body = 300;
         config.limits.bodies = 1_024;
-        config.limits.kept = [0, 600, 2_000, 20_000][usize::from(sizes >> 2 & 3)];
+        config.limits.cached = [0, 600, 2_000, 20_000][usize::from(sizes >> 2 & 3)];
         config.limits.observers = 4;
         config.limits.observers_per_peer = 3;
         let presets: Vec<_> = Preset::all().collect();
@@ -106,7 +106,7 @@ impl Session {
         };
         let actors = [actor(0), actor(1)];
         let limits = config.limits;
-        let most = settings.limits.bytes + limits.bytes + 2 * limits.bodies + limits.kept + (48 << 10);
+        let most = settings.limits.bytes + limits.bytes + 2 * limits.bodies + limits.cached + (48 << 10);
         Some(Self { now: Instant::from_micros(1), actors, wire: Vec::new(), state: 1, is_spoilt: false, most })
     }
 
@@ -327,7 +327,7 @@ impl Session {
         }
         for actor in &self.actors {
             assert!(actor.open.is_empty(), "an ask has no end");
-            assert_eq!((actor.stack.kept(), actor.stack.endpoint().exchanges()), (0, 0));
+            assert_eq!((actor.stack.cached(), actor.stack.endpoint().exchanges()), (0, 0));
         }
     }
 }

@@ -26,7 +26,7 @@ impl AsRef<[u8]> for Changing {
 #[test]
 fn the_first_block_of_a_long_body_is_neither_hashed_nor_copied_anew_for_anybody() {
     const LENGTH: usize = 1 << 20;
-    let mut pair = Pair::new(|_, _, config| config.limits.kept = 2 << 20);
+    let mut pair = Pair::new(|_, _, config| config.limits.cached = 2 << 20);
     let bytes = [body(LENGTH), vec![0; LENGTH]];
     let shared = SharedBody::new(Changing { looked_at: AtomicUsize::new(0), bytes });
     assert_eq!(shared.tag(), SharedBody::new(body(LENGTH)).tag());
@@ -37,7 +37,7 @@ fn the_first_block_of_a_long_body_is_neither_hashed_nor_copied_anew_for_anybody(
         }
     });
     assert!(allocated.bytes_total < 2 * LENGTH as u64, "{} bytes for 200 of them", allocated.bytes_total);
-    assert_eq!(pair.stacks[1].kept(), 200);
+    assert_eq!(pair.stacks[1].cached(), 200);
     let tag = shared.tag().to_be_bytes();
     for (_, _, datagram) in &pair.datagrams[..] {
         let answer = Message::parse(datagram).unwrap();

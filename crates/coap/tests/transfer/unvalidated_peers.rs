@@ -73,13 +73,13 @@ fn one_peer_has_room_for_so_many_bodies_and_drops_its_own_oldest() {
 fn one_body_that_many_fetch_is_kept_once() {
     let mut pair = Pair::new(|_, _, config| {
         config.block = BlockSize::B16;
-        config.limits.kept = 150_000;
+        config.limits.cached = 150_000;
     });
     pair.application.shared = Some(SharedBody::new(body(100_000)));
     for from in 2..=201 {
         pair.inject_from(from, SERVER, b"\x40\x01\x00\x01\xb5large");
     }
-    assert_eq!(pair.stacks[1].kept(), 200);
+    assert_eq!(pair.stacks[1].cached(), 200);
     pair.take_told(SERVER);
     for from in 2..=201 {
         pair.inject_from(from, SERVER, b"\x40\x01\x00\x02\xb5large\xc1\x10");
@@ -92,7 +92,7 @@ fn one_body_that_many_fetch_is_kept_once() {
         let endpoint = pair.stacks[1].endpoint().memory();
         assert!(pair.stacks[1].memory() - endpoint < 260_000, "{}", pair.stacks[1].memory() - endpoint);
     }
-    assert!(pair.stacks[1].kept() > 100);
+    assert!(pair.stacks[1].cached() > 100);
 }
 
 /// For the first of many blocks of 16 bytes, or a later one, of what has a path of its sender's.
@@ -119,7 +119,7 @@ fn read_on(pair: &mut Pair, paths: std::ops::Range<u16>, from: impl Fn(u16) -> u
 }
 
 fn keeping() -> Pair {
-    let mut pair = Pair::new(|_, _, config| config.limits.kept = 100_000);
+    let mut pair = Pair::new(|_, _, config| config.limits.cached = 100_000);
     pair.application.body = body(10_000);
     pair
 }
@@ -141,7 +141,7 @@ fn what_proved_peers_are_reading_stays_whatever_unvalidated_peers_ask_for() {
     read_on(&mut pair, 10..19, |path| 20 + path as u8);
     // When their time is over, nothing is left.
     pair.run();
-    assert_eq!(pair.stacks[1].kept(), 0);
+    assert_eq!(pair.stacks[1].cached(), 0);
 }
 
 #[test]

@@ -12,7 +12,7 @@ use crate::{Error, Response};
 
 /// Bytes of answers to one request that wait to be taken: as many as a stack keeps of representations, 16 of the longest
 /// answers and more than 4,096 of those that fit a message.
-const MOST: usize = millpond_coap::transfer::Limits::DEFAULT.kept;
+const MOST: usize = millpond_coap::transfer::Limits::DEFAULT.cached;
 
 type GroupResponse = Result<Response, Error>;
 

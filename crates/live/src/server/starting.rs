@@ -347,8 +347,8 @@ impl ServerBuilder {
         let jitter = ChanceSeed::new(u64::from_le_bytes(secrets::bytes()?));
         let defaults = transfer::Limits::DEFAULT;
         let several = self.longest_body.saturating_mul(4);
-        let (bodies, kept) = (defaults.bodies.max(several), defaults.kept.max(several));
-        let limits = transfer::Limits { body: self.longest_body, bodies, kept, ..defaults };
+        let (bodies, cached) = (defaults.bodies.max(several), defaults.cached.max(several));
+        let limits = transfer::Limits { body: self.longest_body, bodies, cached, ..defaults };
         let config = transfer::Config {
             block: block_size(self.block_size)?,
             confirm_every: u64::try_from(self.confirm_every.as_micros()).unwrap_or(u64::MAX),

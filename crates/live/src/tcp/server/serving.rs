@@ -159,7 +159,7 @@ pub(super) async fn serve<S: Stream>(
 fn limits(longest_body: usize) -> Limits {
     let usual = Config::STREAM.limits;
     let bodies = usual.bodies.max(longest_body.saturating_mul(4));
-    Limits { body: longest_body, bodies, kept: usual.kept.max(longest_body), ..usual }
+    Limits { body: longest_body, bodies, cached: usual.cached.max(longest_body), ..usual }
 }
 
 /// What is left of a connection.
@@ -417,9 +417,9 @@ mod tests {
     #[test]
     fn no_connection_may_hold_more_than_a_quarter_of_what_all_may() {
         for longest_body in [1, 1 << 20, 16 << 20, 100 << 20] {
-            let Limits { body, bodies, kept, .. } = limits(longest_body);
-            assert!(body <= bodies && body <= kept, "{longest_body}");
-            assert!(4 * bodies.max(kept) <= crate::server::most_in_connections(longest_body), "{longest_body}");
+            let Limits { body, bodies, cached, .. } = limits(longest_body);
+            assert!(body <= bodies && body <= cached, "{longest_body}");
+            assert!(4 * bodies.max(cached) <= crate::server::most_in_connections(longest_body), "{longest_body}");
         }
     }
 }

@@ -23,7 +23,7 @@ pub(super) struct Key<A> {
 
 /// A representation as it was answered.
 #[derive(Debug)]
-pub(super) struct Kept<A> {
+pub(super) struct CachedRepresentation<A> {
     links: Links,
     key: Key<A>,
     /// Of the request's body.
@@ -38,7 +38,7 @@ pub(super) struct Kept<A> {
     used: Instant,
 }
 
-impl<A> Linked for Kept<A> {
+impl<A> Linked for CachedRepresentation<A> {
     fn links(&self) -> &Links {
         &self.links
     }
@@ -47,7 +47,7 @@ impl<A> Linked for Kept<A> {
     }
 }
 
-impl<A> Kept<A> {
+impl<A> CachedRepresentation<A> {
     pub(super) fn new(
         key: Key<A>,
         asked: u64,
@@ -83,12 +83,12 @@ const LOOKED_AT: usize = 256;
 /// Representations within a budget of bytes, in which a body that several have counts once. Those of unvalidated peers make room first, of
 /// either those of crowded networks, and of these the one that was not asked for the longest.
 #[derive(Debug)]
-pub(super) struct Shelf<A> {
-    slots: Slots<Kept<A>>,
+pub(super) struct BlockCache<A> {
+    slots: Slots<CachedRepresentation<A>>,
     table: HashTable<u32>,
     /// The bodies of all of them: many clients fetch the same one.
     bodies: Bodies,
-    orders: Orders,
+    lists: Lists,
     /// Bytes of options.
     bytes: usize,
     budget: usize,
@@ -97,14 +97,14 @@ pub(super) struct Shelf<A> {
 
 /// Places in the order of their last use.
 #[derive(Debug)]
-struct Orders {
+struct Lists {
     /// Of unvalidated peers.
     unvalidated_peers: List,
     /// Of peers that are known to be at their addresses.
     known: List,
 }
 
-impl Orders {
+impl Lists {
     const fn of(&self, is_known: bool) -> &List {
         if is_known { &self.known } else { &self.unvalidated_peers }
     }
@@ -114,13 +114,13 @@ impl Orders {
     }
 }
 
-impl<A: Copy + Eq> Shelf<A> {
+impl<A: Copy + Eq> BlockCache<A> {
     pub(super) const fn new(budget: usize, lifetime: Span) -> Self {
         Self {
             slots: Slots::new(),
             table: HashTable::new(),
             bodies: Bodies::new(),
-            orders: Orders { unvalidated_peers: List::EMPTY, known: List::EMPTY },
+            lists: Lists { unvalidated_peers: List::EMPTY, known: List::EMPTY },
             bytes: 0,
             budget,
             lifetime,
@@ -128,7 +128,7 @@ impl<A: Copy + Eq> Shelf<A> {
     }
 
     pub(super) fn len(&self) -> u32 {
-        self.orders.unvalidated_peers.len().saturating_add(self.orders.known.len())
+        self.lists.unvalidated_peers.len().saturating_add(self.lists.known.len())
     }
 
     /// Bytes held.
@@ -138,76 +138,87 @@ impl<A: Copy + Eq> Shelf<A> {
     }
 
     /// What is kept under a key, with its slot and that slot's generation, if it may be given without the application.
-    pub(super) fn find(&self, now: Instant, key: Key<A>, hash: u64) -> Option<(u32, NonZeroU32, &Kept<A>)> {
+    pub(super) fn find(
+        &self,
+        now: Instant,
+        key: Key<A>,
+        hash: u64,
+    ) -> Option<(u32, NonZeroU32, &CachedRepresentation<A>)> {
         let slot = self.slot(key, hash)?;
-        let kept = self.slots.get(slot).filter(|kept| !kept.is_old(now))?;
-        Some((slot, self.slots.generation(slot), kept))
+        let cached = self.slots.get(slot).filter(|cached| !cached.is_old(now))?;
+        Some((slot, self.slots.generation(slot), cached))
     }
 
     fn slot(&self, key: Key<A>, hash: u64) -> Option<u32> {
-        let is_it = |slot: &u32| self.slots.get(*slot).is_some_and(|kept| kept.key == key);
+        let is_it = |slot: &u32| self.slots.get(*slot).is_some_and(|cached| cached.key == key);
         self.table.find(hash, is_it).copied()
     }
 
     /// What is kept in a slot, which was used now.
-    pub(super) fn take_up(&mut self, slot: u32, generation: NonZeroU32, now: Instant) -> Option<&Kept<A>> {
+    pub(super) fn take_up(
+        &mut self,
+        slot: u32,
+        generation: NonZeroU32,
+        now: Instant,
+    ) -> Option<&CachedRepresentation<A>> {
         if !self.slots.is(slot, generation) {
             return None;
         }
         let is_known = self.slots.get(slot)?.source.is_validated;
-        let order = self.orders.of_mut(is_known);
+        let order = self.lists.of_mut(is_known);
         order.remove(&mut self.slots, slot);
         order.push(&mut self.slots, slot);
-        let kept = self.slots.get_mut(slot)?;
-        kept.used = now;
-        Some(kept)
+        let cached = self.slots.get_mut(slot)?;
+        cached.used = now;
+        Some(cached)
     }
 
     /// Keeps a representation in place of what was kept under its key, if it fits the budget at all and what is worth more
     /// need not make room for it.
-    pub(super) fn put(&mut self, now: Instant, kept: Kept<A>, hash: impl Fn(Key<A>) -> u64) {
-        let key = kept.key;
+    pub(super) fn put(&mut self, now: Instant, cached: CachedRepresentation<A>, hash: impl Fn(Key<A>) -> u64) {
+        let key = cached.key;
         if let Some(slot) = self.slot(key, hash(key)) {
             self.remove(slot, &hash);
         }
-        let each = kept.bytes().saturating_add(size_of::<Kept<A>>());
-        if each.saturating_add(kept.body.len()) > self.budget {
+        let each = cached.bytes().saturating_add(size_of::<CachedRepresentation<A>>());
+        if each.saturating_add(cached.body.len()) > self.budget {
             return;
         }
         loop {
             // What makes room may have been the last to have the body.
-            let body = self.bodies.cost(&kept.body);
+            let body = self.bodies.cost(&cached.body);
             // Places are counted as if each took what it takes at most: they double.
             if self.spent().saturating_add(each).saturating_add(body) <= self.budget {
                 break;
             }
-            let Some(least) = self.least(&kept) else { return };
+            let Some(least) = self.least(&cached) else { return };
             self.remove(least, &hash);
         }
-        self.bytes = self.bytes.saturating_add(kept.bytes());
-        self.bodies.hold(&kept.body);
-        let order = self.orders.of_mut(kept.source.is_validated);
-        let slot = self.slots.put(Kept { made: now, used: now, ..kept });
+        self.bytes = self.bytes.saturating_add(cached.bytes());
+        self.bodies.hold(&cached.body);
+        let order = self.lists.of_mut(cached.source.is_validated);
+        let slot = self.slots.put(CachedRepresentation { made: now, used: now, ..cached });
         order.push(&mut self.slots, slot);
         let Self { slots, table, .. } = self;
-        table.insert_unique(hash(key), slot, |slot| slots.get(*slot).map_or(0, |kept| hash(kept.key)));
+        table.insert_unique(hash(key), slot, |slot| slots.get(*slot).map_or(0, |cached| hash(cached.key)));
     }
 
     /// The one that makes room for this one; none if all are worth more.
-    fn least(&self, comer: &Kept<A>) -> Option<u32> {
-        let is_known = comer.source.is_validated;
-        let order = self.orders.of(is_known && self.orders.unvalidated_peers.is_empty());
+    fn least(&self, newcomer: &CachedRepresentation<A>) -> Option<u32> {
+        let is_known = newcomer.source.is_validated;
+        let order = self.lists.of(is_known && self.lists.unvalidated_peers.is_empty());
         let looked_at = || order.iter(&self.slots).take(LOOKED_AT);
-        let weight = |kept: &Kept<A>| kept.weight(self.bodies.holders(&kept.body));
-        let weights = looked_at().map(|(_, kept)| kept).chain([comer]).map(|kept| (kept.source, weight(kept)));
+        let weight = |cached: &CachedRepresentation<A>| cached.weight(self.bodies.holders(&cached.body));
+        let weights =
+            looked_at().map(|(_, cached)| cached).chain([newcomer]).map(|cached| (cached.source, weight(cached)));
         let crowded = Crowded::among(weights);
-        let least = crowded.least(looked_at().map(|(slot, kept)| (slot, kept.source, ())))?;
-        let is_less = |kept: &Kept<A>| crowded.worth(comer.source) < crowded.worth(kept.source);
+        let least = crowded.least(looked_at().map(|(slot, cached)| (slot, cached.source, ())))?;
+        let is_less = |cached: &CachedRepresentation<A>| crowded.worth(newcomer.source) < crowded.worth(cached.source);
         Some(least).filter(|least| is_known || !self.slots.get(*least).is_some_and(is_less))
     }
 
     fn spent(&self) -> usize {
-        let places = (self.len() as usize).saturating_mul(size_of::<Kept<A>>());
+        let places = (self.len() as usize).saturating_mul(size_of::<CachedRepresentation<A>>());
         self.bytes.saturating_add(self.bodies.bytes()).saturating_add(places)
     }
 
@@ -215,14 +226,14 @@ impl<A: Copy + Eq> Shelf<A> {
     pub(super) fn expire(&mut self, now: Instant, hash: impl Fn(Key<A>) -> u64) {
         for is_known in [false, true] {
             while self.expiry_of(is_known).is_some_and(|at| at <= now) {
-                self.remove(self.orders.of(is_known).first(), &hash);
+                self.remove(self.lists.of(is_known).first(), &hash);
             }
         }
     }
 
     /// Drops what is kept for a peer.
     pub(super) fn drop_of(&mut self, peer: A, hash: impl Fn(Key<A>) -> u64) {
-        let its = self.slots.iter().filter(|(_, kept)| kept.key.peer == peer).map(|(slot, _)| slot);
+        let its = self.slots.iter().filter(|(_, cached)| cached.key.peer == peer).map(|(slot, _)| slot);
         for slot in its.collect::<Vec<_>>() {
             self.remove(slot, &hash);
         }
@@ -234,20 +245,20 @@ impl<A: Copy + Eq> Shelf<A> {
     }
 
     fn expiry_of(&self, is_known: bool) -> Option<Instant> {
-        let (_, oldest) = self.orders.of(is_known).iter(&self.slots).next()?;
+        let (_, oldest) = self.lists.of(is_known).iter(&self.slots).next()?;
         Some(oldest.used.after(self.lifetime))
     }
 
     fn remove(&mut self, slot: u32, hash: &impl Fn(Key<A>) -> u64) {
-        let Some(kept) = self.slots.get_mut(slot) else { return };
-        let (key, is_known) = (kept.key, kept.source.is_validated);
-        self.bytes = self.bytes.saturating_sub(kept.bytes());
-        kept.options = OptionList::new();
-        self.bodies.release(&kept.body);
+        let Some(cached) = self.slots.get_mut(slot) else { return };
+        let (key, is_known) = (cached.key, cached.source.is_validated);
+        self.bytes = self.bytes.saturating_sub(cached.bytes());
+        cached.options = OptionList::new();
+        self.bodies.release(&cached.body);
         if let Ok(entry) = self.table.find_entry(hash(key), |other| *other == slot) {
             entry.remove();
         }
-        self.orders.of_mut(is_known).remove(&mut self.slots, slot);
+        self.lists.of_mut(is_known).remove(&mut self.slots, slot);
         self.slots.release(slot);
     }
 }
