@@ -91,7 +91,7 @@ pub trait MessageLayer: Debug + Sized {
     ///
     /// # Errors
     /// A request answered before.
-    fn hush(&mut self, now: Instant, request: RequestId) -> Result<(), Self::Refused>;
+    fn suppress_response(&mut self, now: Instant, request: RequestId) -> Result<(), Self::Refused>;
 
     /// Input: nobody will answer a request.
     fn drop_request(&mut self, now: Instant, request: RequestId);

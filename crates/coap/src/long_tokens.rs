@@ -125,7 +125,7 @@ impl<A: Copy + Eq> LongTokens<A> {
     }
 
     /// Makes room again if nobody holds a token.
-    pub(crate) fn forget(&mut self, token: Token) {
+    pub(crate) fn remove(&mut self, token: Token) {
         let place = self.slot(token).and_then(|slot| self.places.get_mut(slot));
         if let Some(place) = place.filter(|place| place.holders == 0) {
             place.bytes = Box::default();

@@ -113,7 +113,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// Input: a request is to be sent to a group: once, as a non-confirmable message, with a token that nothing else
     /// uses ([`Outgoing::kind`] and [`Outgoing::token`] are not looked at). Every response on that token, the sender
     /// it, is [`Event::AdditionalResponse`](super::Event::AdditionalResponse) of the exchange named, the first one of each peer only, until
-    /// [`forget_group`](Self::forget_group). The token stays out of use until no answer can come any more: NON_LIFETIME,
+    /// [`cancel_group`](Self::cancel_group). The token stays out of use until no answer can come any more: NON_LIFETIME,
     /// MAX_LATENCY and MAX_SERVER_RESPONSE_DELAY after it left (RFC 7390 §2.5).
     ///
     /// It leaves when the controller of the group's address admits it, and not sooner after the request before than
@@ -163,7 +163,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// Input: no more answers to a group request are wanted; those that come all the same are
     /// [`Event::Late`](super::Event::Late). One that has not left yet never does, and ends as
     /// [`Event::Undelivered`](super::Event::Undelivered). False if there is none of this name.
-    pub fn forget_group(&mut self, now: Instant, group: ExchangeId) -> bool {
+    pub fn cancel_group(&mut self, now: Instant, group: ExchangeId) -> bool {
         let now = self.input(now);
         let Some(request) = self
             .extra

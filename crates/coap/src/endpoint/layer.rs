@@ -71,9 +71,9 @@ impl<A: Copy + Eq + Hash + Debug> MessageLayer for Endpoint<A> {
         Self::reject(self, now, request)
     }
 
-    fn hush(&mut self, now: Instant, request: RequestId) -> Result<(), Refused> {
+    fn suppress_response(&mut self, now: Instant, request: RequestId) -> Result<(), Refused> {
         self.was_answered_protected(request, false);
-        Self::hush(self, now, request)
+        Self::suppress_response(self, now, request)
     }
 
     fn drop_request(&mut self, now: Instant, request: RequestId) {

@@ -334,7 +334,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     ///
     /// # Errors
     /// A request answered before.
-    pub fn hush(&mut self, now: Instant, request: RequestId) -> Result<(), Refused> {
+    pub fn suppress_response(&mut self, now: Instant, request: RequestId) -> Result<(), Refused> {
         let now = self.input(now);
         self.leave_unanswered(now, request)
     }

@@ -177,7 +177,7 @@ impl IncomingRequests {
     pub(super) fn release_token(&mut self, token: Token) {
         if let Some(tokens) = self.long_tokens.as_deref_mut() {
             tokens.hold(token, false);
-            tokens.forget(token);
+            tokens.remove(token);
         }
     }
 

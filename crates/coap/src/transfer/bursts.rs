@@ -200,7 +200,7 @@ impl<L: MessageLayer> CoapStack<L> {
         }
         let Some(client) = &mut self.bursts.client else { return Err(Refused::OutOfBytes { limit }) };
         let slot = self.requests.slots.put(None);
-        let id = client.request(now, to, request, slot).inspect_err(|_| self.requests.forget(slot))?;
+        let id = client.request(now, to, request, slot).inspect_err(|_| self.requests.remove(slot))?;
         (pending.burst, pending.has_next) = (Some(id), false);
         self.requests.put_back(slot, pending);
         self.counts.client_requests = self.counts.client_requests.saturating_add(1);
@@ -208,7 +208,7 @@ impl<L: MessageLayer> CoapStack<L> {
     }
 
     /// A request in bursts is no longer wanted.
-    pub(super) fn abandon_burst(&mut self, id: BurstId) {
+    pub(super) fn cancel_burst(&mut self, id: BurstId) {
         if let Some(client) = &mut self.bursts.client {
             client.cancel(id);
         }
@@ -260,7 +260,7 @@ impl<L: MessageLayer> CoapStack<L> {
         match end {
             End::Done(whole) => {
                 let (request, from) = (self.requests.name(slot), pending.to);
-                self.requests.forget(slot);
+                self.requests.remove(slot);
                 self.events.push_back(QueuedEvent::BurstAnswer { request, from, whole });
             }
             End::Failed(why) => {

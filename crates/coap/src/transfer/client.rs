@@ -331,7 +331,7 @@ impl<L: MessageLayer> CoapStack<L> {
             Then::Fail(why) => self.fail(now, slot, *pending, why, exchanged.copies),
             Then::Done(body) => {
                 if let Some(group) = gathers {
-                    self.requests.forget(slot);
+                    self.requests.remove(slot);
                     return self.group_answer_ended(group, QueuedEvent::GroupAnswer { entry, group, body });
                 }
                 let (request, goes_on) = (self.requests.name(slot), pending.watch.is_some());
@@ -340,7 +340,7 @@ impl<L: MessageLayer> CoapStack<L> {
                     pending.begin_anew();
                     self.requests.put_back(slot, pending);
                 } else {
-                    self.requests.forget(slot);
+                    self.requests.remove(slot);
                 }
                 self.events.push_back(QueuedEvent::Answer { entry, request, body, goes_on, exchanged });
             }
@@ -384,8 +384,8 @@ impl<L: MessageLayer> CoapStack<L> {
     ) {
         let (request, to, gathers) = (self.requests.name(slot), pending.to, pending.gathers.filter(|_| parts::GROUPS));
         // Where there are no resets, what the server sends on is stopped by a word alone.
-        self.abandon(now, pending, L::IS_RELIABLE);
-        self.requests.forget(slot);
+        self.cancel_exchanges(now, pending, L::IS_RELIABLE);
+        self.requests.remove(slot);
         if let Some(group) = gathers {
             return self.group_answer_ended(group, QueuedEvent::GroupAnswerLost { group, from: to, why });
         }
@@ -394,9 +394,9 @@ impl<L: MessageLayer> CoapStack<L> {
     }
 
     /// Nothing more is wanted of a request.
-    pub(super) fn abandon(&mut self, now: Instant, pending: PendingRequest<L::Peer>, deregisters: bool) {
+    pub(super) fn cancel_exchanges(&mut self, now: Instant, pending: PendingRequest<L::Peer>, deregisters: bool) {
         if let Some(burst) = pending.burst.filter(|_| parts::Q_BLOCK) {
-            self.abandon_burst(burst);
+            self.cancel_burst(burst);
         }
         // One that was not answered yet may have been heard.
         let registering =
@@ -422,21 +422,21 @@ impl<L: MessageLayer> CoapStack<L> {
     }
 
     /// The application no longer wants a request.
-    pub(super) fn give_up(&mut self, now: Instant, id: ClientRequestId, deregisters: bool) -> bool {
+    pub(super) fn cancel_request(&mut self, now: Instant, id: ClientRequestId, deregisters: bool) -> bool {
         if self.requests.find(id).is_none() {
             return false;
         }
         let Some(pending) = self.requests.take(id.slot).sure("request of a name that is good") else { return false };
         let to = pending.to;
-        self.abandon(now, *pending, deregisters);
-        self.requests.forget(id.slot);
+        self.cancel_exchanges(now, *pending, deregisters);
+        self.requests.remove(id.slot);
         self.counts.failed = self.counts.failed.saturating_add(1);
         self.events.push_back(QueuedEvent::Failed { request: id, to, why: RequestFailure::Cancelled, copies: 0 });
         true
     }
 
     /// The timer of a request ran out.
-    pub(super) fn ask_is_due(&mut self, now: Instant, slot: u32) {
+    pub(super) fn request_is_due(&mut self, now: Instant, slot: u32) {
         self.requests.timers.clear(slot);
         let Some(mut pending) = self.requests.take(slot).sure("request whose timer ran out") else { return };
         if pending.deadline.is_some_and(|deadline| deadline <= now) {

@@ -77,7 +77,7 @@ impl<L: MessageLayer> CoapStack<L> {
         match next {
             Some((at, SleepReason::Request)) if parts::CLIENT && at <= now => {
                 if let Some((_, slot)) = self.requests.timers.earliest() {
-                    self.ask_is_due(now, slot);
+                    self.request_is_due(now, slot);
                 }
             }
             Some((at, SleepReason::Notification)) if parts::NOTIFY && at <= now => {

@@ -151,7 +151,7 @@ impl<A: Copy + Eq + Hash + Debug> CoapStack<Endpoint<A>> {
 
 impl<L: MessageLayer> CoapStack<L> {
     /// Input: the answers of a group are no longer wanted. Nothing more is reported of them. False if all was over before.
-    pub fn forget_group(&mut self, now: Instant, group: GroupId) -> bool {
+    pub fn cancel_group(&mut self, now: Instant, group: GroupId) -> bool {
         self.input(now);
         let Some(place) = self.groups.all.iter().position(|gathering| gathering.id == group) else { return false };
         let Gathering { exchange, .. } = self.groups.all.swap_remove(place);
@@ -160,8 +160,8 @@ impl<L: MessageLayer> CoapStack<L> {
         let slots = self.requests.slots.iter().filter(|(_, pending)| pending.as_deref().is_some_and(of_it));
         for slot in slots.map(|(slot, _)| slot).collect::<Vec<_>>() {
             if let Some(pending) = self.requests.take(slot) {
-                self.abandon(now, *pending, false);
-                self.requests.forget(slot);
+                self.cancel_exchanges(now, *pending, false);
+                self.requests.remove(slot);
             }
         }
         true
@@ -237,7 +237,7 @@ impl<L: MessageLayer> CoapStack<L> {
     /// No further answer to this request to a group is taken.
     fn stop_gathering(&mut self, now: Instant, exchange: ExchangeId) {
         if let Some(endpoint) = self.layer.datagrams() {
-            endpoint.forget_group(now, exchange);
+            endpoint.cancel_group(now, exchange);
         }
     }
 

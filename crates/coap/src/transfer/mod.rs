@@ -128,7 +128,7 @@
 //!   begin an upload anew in blocks of 1024 bytes.
 //! * **Requests beyond those that the connection takes**, or with a token that is in use, wait for others to end.
 //! * **Observe** (RFC 7641, RFC 8323 §7): the order is the stream's, so sequence numbers are not looked at, and registrations
-//!   last. [`CoapStack::cancel`] deregisters, and who is dismissed is told so.
+//!   last. [`CoapStack::cancel`] deregisters, and an observer that is removed is told so.
 //! * **Back pressure** is the driver's: while the stream takes no bytes, do not poll, and read nothing. Notifications wait
 //!   inside, of each observer the newest; what came is answered before the next is looked at. Any input
 //!   may come at any time, bytes once the events before them were taken.

@@ -164,7 +164,7 @@ impl<L: MessageLayer> CoapStack<L> {
             self.keep(now, &pending, &representation);
         }
         if is_last {
-            self.remove_observer(now, slot);
+            self.take_observer(now, slot);
         } else if let Some(observer) = self.observers.get_mut(slot) {
             observer.sequence = sequence;
             observer.under_way = exchange;
@@ -290,9 +290,9 @@ impl<L: MessageLayer> CoapStack<L> {
     }
 
     /// An observer is no longer served, and is told so where that is possible.
-    pub(super) fn expel(&mut self, now: Instant, slot: u32, code: Code) -> bool {
+    pub(super) fn end_observer(&mut self, now: Instant, slot: u32, code: Code) -> bool {
         self.end_observation(now, slot, code);
-        self.remove_observer(now, slot).is_some()
+        self.take_observer(now, slot).is_some()
     }
 
     fn end_observation(&mut self, now: Instant, slot: u32, code: Code) {
@@ -303,14 +303,14 @@ impl<L: MessageLayer> CoapStack<L> {
 
     fn gone(&mut self, now: Instant, slot: u32, why: Gone) {
         let observer = self.observers.name(slot);
-        if let Some(peer) = self.remove_observer(now, slot) {
+        if let Some(peer) = self.take_observer(now, slot) {
             self.counts.observers_gone = self.counts.observers_gone.saturating_add(1);
             self.events.push_back(QueuedEvent::ObserverGone { observer, peer, why });
         }
     }
 
     /// Forgets an observer; what is under way to it is cancelled.
-    pub(super) fn remove_observer(&mut self, now: Instant, slot: u32) -> Option<L::Peer> {
+    pub(super) fn take_observer(&mut self, now: Instant, slot: u32) -> Option<L::Peer> {
         let layer = &self.layer;
         let observer = self.observers.remove(slot, |peer| layer.hash(&peer))?;
         self.layer.hold_token(observer.peer, observer.token, false);

@@ -107,7 +107,7 @@ impl<A> RequestTable<A> {
         }
     }
 
-    pub(super) fn forget(&mut self, slot: u32) {
+    pub(super) fn remove(&mut self, slot: u32) {
         self.timers.clear(slot);
         self.slots.release(slot);
     }

@@ -119,7 +119,7 @@ impl<A: Copy + Eq + Hash + Debug> CoapStack<Endpoint<A>> {
     }
 
     /// Input: as [`Endpoint::forget_peer`]; what came of its bodies goes, and what was kept to be asked for by it. Its observers
-    /// are [dismissed](Self::dismiss) first.
+    /// are [removed](Self::remove_observer) first.
     pub fn forget_peer(&mut self, now: Instant, peer: A) {
         self.input(now);
         if parts::SERVE_BLOCKS {
@@ -243,14 +243,14 @@ impl<L: MessageLayer> CoapStack<L> {
     /// server is told so (RFC 7641 §3.6). False if the request was over before.
     pub fn cancel(&mut self, now: Instant, request: ClientRequestId) -> bool {
         self.input(now);
-        self.give_up(now, request, true)
+        self.cancel_request(now, request, true)
     }
 
     /// Input: as [`cancel`](Self::cancel), without a word to the server: a notification that comes all the same is answered with a reset. Where
     /// there is none, over a stream, the server is told.
     pub fn forget(&mut self, now: Instant, request: ClientRequestId) -> bool {
         self.input(now);
-        self.give_up(now, request, L::IS_RELIABLE)
+        self.cancel_request(now, request, L::IS_RELIABLE)
     }
 
     /// Input: the application answers a request. What of the body does not fit the block asked for is kept for later
@@ -285,13 +285,13 @@ impl<L: MessageLayer> CoapStack<L> {
     ///
     /// # Errors
     /// A request answered before.
-    pub fn hush(&mut self, now: Instant, request: RequestId) -> Result<(), Refused> {
+    pub fn suppress_response(&mut self, now: Instant, request: RequestId) -> Result<(), Refused> {
         self.input(now);
         if request.is_of_burst() {
             return self.pass_in_bursts(request, true);
         }
         self.pending.take(request);
-        self.layer.hush(now, request).map_err(Into::into)
+        self.layer.suppress_response(now, request).map_err(Into::into)
     }
 
     /// Input: the application answers a request that wants to observe, and its sender becomes an observer. `None` if it
@@ -325,10 +325,10 @@ impl<L: MessageLayer> CoapStack<L> {
     }
 
     /// Input: an observer is forgotten without a word; over a stream it is told so by 5.03. False if it was gone before.
-    pub fn dismiss(&mut self, now: Instant, observer: ObserverId) -> bool {
+    pub fn remove_observer(&mut self, now: Instant, observer: ObserverId) -> bool {
         self.input(now);
         let slot = self.observers.find(observer);
-        slot.is_some_and(|slot| self.expel(now, slot, Code::SERVICE_UNAVAILABLE))
+        slot.is_some_and(|slot| self.end_observer(now, slot, Code::SERVICE_UNAVAILABLE))
     }
 
     /// The observers that are this peer.

@@ -12,7 +12,7 @@ impl<L: MessageLayer> CoapStack<L> {
     /// Input: a request that does not want all responses (No-Response, RFC 7967) awaits none any more. It ends
     /// [unanswered](super::Event::Unanswered) if its request was acknowledged, or has left where nothing acknowledges it. False
     /// if not, or if it wants all; then nothing has happened.
-    pub fn let_go(&mut self, now: Instant, request: ClientRequestId) -> bool {
+    pub fn end_unanswered(&mut self, now: Instant, request: ClientRequestId) -> bool {
         self.input(now);
         if !self.requests.find(request).is_some_and(|pending| self.may_be_unanswered(pending)) {
             return false;
@@ -53,7 +53,7 @@ impl<L: MessageLayer> CoapStack<L> {
         self.owners.take(exchange);
         let Some(pending) = self.requests.take(slot).sure("request that has an exchange") else { return };
         let request = self.requests.name(slot);
-        self.requests.forget(slot);
+        self.requests.remove(slot);
         self.events.push_back(QueuedEvent::Unanswered { request, to: pending.to, is_acknowledged });
     }
 
@@ -61,8 +61,8 @@ impl<L: MessageLayer> CoapStack<L> {
     pub(super) fn is_unanswered(&mut self, now: Instant, slot: u32, pending: PendingRequest<L::Peer>) {
         let (request, to) = (self.requests.name(slot), pending.to);
         let is_acknowledged = !L::IS_RELIABLE && pending.is_confirmable();
-        self.abandon(now, pending, false);
-        self.requests.forget(slot);
+        self.cancel_exchanges(now, pending, false);
+        self.requests.remove(slot);
         self.events.push_back(QueuedEvent::Unanswered { request, to, is_acknowledged });
     }
 

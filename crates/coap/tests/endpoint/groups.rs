@@ -269,8 +269,8 @@ fn an_answer_that_comes_again_or_differently_is_told_once() {
         }
     }
     assert_eq!((told, acknowledged), (vec![1, 2], 2));
-    assert!(client.forget_group(Instant::from_micros(SECOND), asked));
-    assert!(!client.forget_group(Instant::from_micros(SECOND), asked));
+    assert!(client.cancel_group(Instant::from_micros(SECOND), asked));
+    assert!(!client.cancel_group(Instant::from_micros(SECOND), asked));
     client.receive(Instant::from_micros(SECOND), 3, &answer(1, plain));
     assert!(matches!(client.poll(Instant::from_micros(SECOND)), Output::Event(Event::Late { from: 3, .. })));
     assert!(matches!(client.poll(Instant::from_micros(SECOND)), Output::Idle), "no reset");
@@ -297,7 +297,7 @@ fn no_request_to_a_member_has_the_token_of_the_group_until_nobody_can_answer() {
         // NON_LIFETIME of 137.5 s, 100 s and 250 s; what is over is forgotten with the next request to a group.
         let asked = link.ask();
         let now = link.at();
-        link.all[0].forget_group(now, asked);
+        link.all[0].cancel_group(now, asked);
         link.drain(0);
         let again = token(&link);
         assert_ne!(again, groups);
@@ -332,7 +332,7 @@ fn a_request_that_waits_can_be_taken_back() {
     let (first, second) = (link.ask(), link.ask());
     assert_ne!(first, second);
     let now = link.at();
-    assert!(link.all[0].forget_group(now, second));
+    assert!(link.all[0].cancel_group(now, second));
     link.drain(0);
     link.run_until(60 * SECOND);
     assert_eq!(link.messages(0).len(), 1);

@@ -13,7 +13,7 @@ const CON: Outgoing<'static> = Outgoing::confirmable(Code::PUT, NOTHING);
 const NON: Outgoing<'static> = Outgoing::non_confirmable(Code::PUT, NOTHING);
 
 /// Its server leaves unanswered what it is asked.
-fn hushing() -> Pair {
+fn suppressing() -> Pair {
     let mut pair = Pair::usual();
     pair.think = None;
     pair
@@ -21,9 +21,9 @@ fn hushing() -> Pair {
 
 impl Pair {
     /// The server's application leaves the last request unanswered, as its sender wishes.
-    fn hush(&mut self) {
+    fn suppress_response(&mut self) {
         let request = self.handed.take().unwrap();
-        self.server.hush(self.now(), request).unwrap();
+        self.server.suppress_response(self.now(), request).unwrap();
         self.drain(Side::Server);
     }
 
@@ -40,10 +40,10 @@ impl Pair {
 
 #[test]
 fn a_confirmable_request_is_over_once_it_is_acknowledged_and_that_is_a_sample() {
-    let mut pair = hushing();
+    let mut pair = suppressing();
     pair.ask(&CON).unwrap();
     pair.run_until(SECOND / 20);
-    pair.hush();
+    pair.suppress_response();
     pair.run();
     pair.happened(&[
         "0 C sends CON PUT 0",
@@ -56,10 +56,10 @@ fn a_confirmable_request_is_over_once_it_is_acknowledged_and_that_is_a_sample() 
 
 #[test]
 fn with_the_first_copy_or_its_acknowledgement_lost() {
-    let mut pair = hushing().losing([0, 2]);
+    let mut pair = suppressing().losing([0, 2]);
     pair.ask(&CON).unwrap();
     pair.run_until(2_550_000);
-    pair.hush();
+    pair.suppress_response();
     pair.run();
     pair.happened(&[
         "0 C sends CON PUT 0 (lost)",
@@ -74,7 +74,7 @@ fn with_the_first_copy_or_its_acknowledgement_lost() {
 
 #[test]
 fn one_that_nobody_acknowledges_or_that_is_cancelled_fails() {
-    let mut pair = hushing().losing(0..5);
+    let mut pair = suppressing().losing(0..5);
     pair.ask(&CON).unwrap();
     pair.run();
     assert_eq!(pair.take_log().last().unwrap(), "77.5 C fails: GaveUp");
@@ -96,7 +96,7 @@ fn a_response_that_comes_with_or_before_the_acknowledgement_is_told() {
         "0.05 S sends ACK Content 0",
         "0.1 C gets ACK Content 0: Piggybacked after 0.1 s",
     ]);
-    let mut pair = hushing();
+    let mut pair = suppressing();
     pair.ask(&CON).unwrap();
     pair.take_log();
     pair.inject(Side::Client, b"\x54\x45\x00\x07\0\0\0\0\xffworld");
@@ -127,7 +127,7 @@ fn one_that_comes_later_is_late_and_rejected_if_it_is_confirmable() {
 
 #[test]
 fn a_non_confirmable_request_is_over_once_it_left_and_holds_no_other_kind_back() {
-    let mut pair = hushing().acquainted();
+    let mut pair = suppressing().acquainted();
     let start = pair.now;
     pair.ask(&NON).unwrap();
     assert_eq!((pair.client.exchanges(), pair.now), (0, start));
@@ -139,7 +139,7 @@ fn a_non_confirmable_request_is_over_once_it_left_and_holds_no_other_kind_back()
 /// RFC 8085 §3.1.3: nothing comes back, so one in 3 s; to who never answered 1 byte/s as well, of 17 bytes each.
 #[test]
 fn non_confirmable_ones_are_3_s_apart_and_longer_to_a_peer_that_has_never_answered() {
-    for (mut pair, pause) in [(hushing().acquainted(), 3), (hushing(), 17)] {
+    for (mut pair, pause) in [(suppressing().acquainted(), 3), (suppressing(), 17)] {
         let start = pair.now;
         for _ in 0..4 {
             pair.ask(&NON).unwrap();
@@ -157,7 +157,7 @@ fn non_confirmable_ones_are_3_s_apart_and_longer_to_a_peer_that_has_never_answer
 #[test]
 fn those_that_want_some_responses_are_3_s_apart_too_even_if_they_are_cancelled() {
     let ask = Outgoing::non_confirmable(Code::PUT, ERRORS);
-    let mut pair = hushing().acquainted();
+    let mut pair = suppressing().acquainted();
     let start = pair.now;
     for count in 0..3 {
         let exchange = pair.ask(&ask).unwrap();
@@ -178,11 +178,11 @@ fn those_that_want_some_responses_are_3_s_apart_too_even_if_they_are_cancelled()
 
 #[test]
 fn a_controller_has_every_so_manieth_leave_confirmably() {
-    let mut pair = hushing().acquainted().wishing(Wishes { confirmable_every: 2, ..Wishes::NONE });
+    let mut pair = suppressing().acquainted().wishing(Wishes { confirmable_every: 2, ..Wishes::NONE });
     pair.ask(&NON).unwrap();
     pair.ask(&NON).unwrap();
     pair.run_until(pair.now + SECOND / 20);
-    pair.hush();
+    pair.suppress_response();
     pair.run_until(pair.now + SECOND);
     let log = pair.take_log();
     assert!(log.iter().any(|line| line.contains("C sends CON PUT")), "{log:?}");
@@ -191,7 +191,7 @@ fn a_controller_has_every_so_manieth_leave_confirmably() {
 
 #[test]
 fn a_reset_is_told_of_either() {
-    let mut pair = hushing();
+    let mut pair = suppressing();
     pair.ask(&NON).unwrap();
     pair.inject(Side::Client, b"\x70\0\0\0");
     assert_eq!(pair.take_log().last().unwrap(), "0 C is rejected");
@@ -204,13 +204,13 @@ fn a_reset_is_told_of_either() {
 #[test]
 fn its_token_is_out_of_use_for_who_wants_a_response_until_none_can_come_any_more() {
     let token = Token::new(b"mine");
-    let mut pair = hushing().acquainted();
+    let mut pair = suppressing().acquainted();
     let start = pair.now;
     pair.ask(&Outgoing { token, ..NON }).unwrap();
     pair.ask(&Outgoing { token, ..CON }).unwrap();
     assert_eq!(pair.take_log().iter().filter(|line| line.contains("C sends")).count(), 2, "of those that want none");
     pair.run_until(start + SECOND / 20);
-    pair.hush();
+    pair.suppress_response();
     pair.run_until(start + SECOND);
     pair.take_log();
     let exchange = pair.ask(&Outgoing { token, ..get() }).unwrap();
@@ -233,7 +233,7 @@ fn short_tokens_that_are_out_of_use_are_not_made_for_others() {
             pair.ask(request).unwrap();
             pair.run_until(pair.now + SECOND / 20);
             if wants_none {
-                pair.hush();
+                pair.suppress_response();
             }
             pair.run_until(pair.now + SECOND / 20);
         }

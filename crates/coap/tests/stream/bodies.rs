@@ -448,7 +448,7 @@ fn requests_that_are_rejected_or_get_no_answer_are_off_the_books() {
                 Output::Event(Event::Request { id, .. }) => asked = Some(id),
                 Output::Event(_) => {}
                 _ => match asked.take() {
-                    Some(id) if token % 2 == 0 => server.hush(now, id).unwrap(),
+                    Some(id) if token % 2 == 0 => server.suppress_response(now, id).unwrap(),
                     Some(id) => server.reject(now, id).unwrap(),
                     None => break,
                 },

@@ -136,8 +136,8 @@ fn whom_the_server_dismisses_is_told() {
     let mut stacks = Stacks::new(Options::default(), Options::default()).serving(b"state".to_vec());
     stacks.ask(&observe());
     stacks.run();
-    assert!(stacks.server.dismiss(stacks.now, stacks.observers[0]));
-    assert!(!stacks.server.dismiss(stacks.now, stacks.observers[0]));
+    assert!(stacks.server.remove_observer(stacks.now, stacks.observers[0]));
+    assert!(!stacks.server.remove_observer(stacks.now, stacks.observers[0]));
     stacks.run();
     assert_eq!(stacks.answers()[1], (Code::SERVICE_UNAVAILABLE, Vec::new(), false));
 }

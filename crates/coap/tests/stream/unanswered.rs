@@ -148,7 +148,7 @@ fn one_that_wants_some_is_let_go_and_fails_with_its_connection() {
     let mut stacks = Stacks::new(Options::default(), Options::default());
     let ask = stacks.ask(&ClientRequest::new(Code::PUT, ERRORS));
     let _up = stacks.drain_client();
-    assert!(stacks.client.let_go(stacks.now, ask) && !stacks.client.let_go(stacks.now, ask));
+    assert!(stacks.client.end_unanswered(stacks.now, ask) && !stacks.client.end_unanswered(stacks.now, ask));
     stacks.drain_client();
     assert_eq!(stacks.told, [Event::Unanswered { request: ask, is_acknowledged: false }]);
     stacks.told.clear();

@@ -463,9 +463,9 @@ fn who_wishes_no_response_to_a_body_in_bursts_takes_no_place() {
             pair.inject_from(2 | low, SERVER, &[&[first, 1, high, low, low][..], &options].concat());
             let now = pair.now();
             for id in std::mem::take(&mut pair.application.handed) {
-                pair.stacks[1].hush(now, id).unwrap();
+                pair.stacks[1].suppress_response(now, id).unwrap();
                 pair.drain(SERVER);
-                assert!(pair.stacks[1].hush(now, id).is_err());
+                assert!(pair.stacks[1].suppress_response(now, id).is_err());
             }
             assert_eq!(code_of_last(&pair), code_of_empty, "{id}");
             pair.now += SECOND / 20;

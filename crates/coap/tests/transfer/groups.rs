@@ -283,9 +283,9 @@ fn long_answers_of_a_group_without_their_ends_leave_room_for_other_asks() {
 fn nothing_is_told_of_a_group_that_is_forgotten() {
     let mut link = Link::new(&[10, 5_000]);
     let asked = link.ask(&get());
-    assert!(link.stacks[0].forget_group(Instant::from_micros(link.now), asked));
+    assert!(link.stacks[0].cancel_group(Instant::from_micros(link.now), asked));
     link.drain(0);
-    assert!(!link.stacks[0].forget_group(Instant::from_micros(link.now), asked));
+    assert!(!link.stacks[0].cancel_group(Instant::from_micros(link.now), asked));
     link.drain(0);
     link.run();
     assert_eq!(link.told, []);

@@ -134,10 +134,10 @@ fn an_observer_can_be_dismissed_and_then_is_unknown() {
     let now = pair.now();
     pair.notify(b"under way");
     assert!(
-        pair.stacks[1].dismiss(now, id)
+        pair.stacks[1].remove_observer(now, id)
             && !{
                 pair.drain(SERVER);
-                pair.stacks[1].dismiss(now, id)
+                pair.stacks[1].remove_observer(now, id)
             }
     );
     pair.drain(SERVER);

@@ -158,7 +158,7 @@ impl Session {
                     assert!(!self.actors[who].open.contains(&ask));
                 } else if let Some(observer) = actor.observers.pop() {
                     // Gone already, if it was told the last that there is to tell.
-                    let _ = actor.stack.dismiss(self.now, observer);
+                    let _ = actor.stack.remove_observer(self.now, observer);
                     self.drain(who);
                 }
             }

@@ -24,18 +24,18 @@ impl Hushing {
         Self(pair)
     }
 
-    fn hush(&mut self) {
+    fn suppress_response(&mut self) {
         let now = self.0.now();
         for id in std::mem::take(&mut self.0.application.handed) {
-            self.0.stacks[1].hush(now, id).unwrap();
+            self.0.stacks[1].suppress_response(now, id).unwrap();
             self.0.drain(SERVER);
         }
         self.0.run_for(SECOND / 5);
     }
 
-    fn let_go(&mut self, ask: millpond_coap::transfer::ClientRequestId) -> bool {
+    fn end_unanswered(&mut self, ask: millpond_coap::transfer::ClientRequestId) -> bool {
         let now = self.0.now();
-        let was_so = self.0.stacks[0].let_go(now, ask);
+        let was_so = self.0.stacks[0].end_unanswered(now, ask);
         self.0.drain(CLIENT);
         was_so
     }
@@ -44,14 +44,14 @@ impl Hushing {
 #[test]
 fn who_wants_none_is_told_that_it_was_acknowledged_or_left() {
     for (kind, is_acknowledged) in [(Kind::Confirmable, true), (Kind::NonConfirmable, false)] {
-        let mut hushing = Hushing::new();
-        let ask = hushing.0.ask(&put(NOTHING, kind).with_body(b"22.5"));
-        hushing.0.run_for(SECOND / 5);
-        hushing.hush();
-        assert_eq!(hushing.0.take_told(CLIENT), [Told::Unanswered { request: ask, is_acknowledged }]);
+        let mut suppressing = Hushing::new();
+        let ask = suppressing.0.ask(&put(NOTHING, kind).with_body(b"22.5"));
+        suppressing.0.run_for(SECOND / 5);
+        suppressing.suppress_response();
+        assert_eq!(suppressing.0.take_told(CLIENT), [Told::Unanswered { request: ask, is_acknowledged }]);
         let asked = Told::Asked { code: Code::PUT, body: b"22.5".to_vec(), observe: false };
-        assert_eq!(hushing.0.take_told(SERVER), [asked]);
-        assert_eq!((hushing.0.stacks[0].requests(), hushing.0.stacks[0].counters().failed), (0, 0));
+        assert_eq!(suppressing.0.take_told(SERVER), [asked]);
+        assert_eq!((suppressing.0.stacks[0].requests(), suppressing.0.stacks[0].counters().failed), (0, 0));
     }
 }
 
@@ -67,30 +67,30 @@ fn an_answer_that_comes_in_the_acknowledgement_is_told_all_the_same() {
 #[test]
 fn who_wants_some_is_unanswered_by_its_deadline_or_once_it_waits_no_more() {
     for (kind, is_acknowledged) in [(Kind::Confirmable, true), (Kind::NonConfirmable, false)] {
-        let mut hushing = Hushing::new();
+        let mut suppressing = Hushing::new();
         let deadline = Some(Instant::from_micros(5 * SECOND));
-        let ask = hushing.0.ask(&ClientRequest { deadline, ..put(ERRORS, kind) });
-        hushing.0.run_for(SECOND / 5);
-        hushing.hush();
-        hushing.0.run_for(4 * SECOND);
-        assert_eq!(hushing.0.take_told(CLIENT), []);
-        hushing.0.run_for(SECOND);
-        assert_eq!(hushing.0.take_told(CLIENT), [Told::Unanswered { request: ask, is_acknowledged }]);
+        let ask = suppressing.0.ask(&ClientRequest { deadline, ..put(ERRORS, kind) });
+        suppressing.0.run_for(SECOND / 5);
+        suppressing.suppress_response();
+        suppressing.0.run_for(4 * SECOND);
+        assert_eq!(suppressing.0.take_told(CLIENT), []);
+        suppressing.0.run_for(SECOND);
+        assert_eq!(suppressing.0.take_told(CLIENT), [Told::Unanswered { request: ask, is_acknowledged }]);
 
         // A server that has never answered is sent no more than 1 byte/s non-confirmably.
-        let ask = hushing.0.ask(&put(ERRORS, kind));
-        hushing.0.run_for(20 * SECOND);
-        hushing.hush();
-        assert!(hushing.let_go(ask) && !hushing.let_go(ask), "once");
-        assert_eq!(hushing.0.take_told(CLIENT), [Told::Unanswered { request: ask, is_acknowledged }]);
+        let ask = suppressing.0.ask(&put(ERRORS, kind));
+        suppressing.0.run_for(20 * SECOND);
+        suppressing.suppress_response();
+        assert!(suppressing.end_unanswered(ask) && !suppressing.end_unanswered(ask), "once");
+        assert_eq!(suppressing.0.take_told(CLIENT), [Told::Unanswered { request: ask, is_acknowledged }]);
 
         // Without either it waits as long as a response may come.
-        let ask = hushing.0.ask(&put(ERRORS, kind));
-        hushing.0.run_for(20 * SECOND);
-        hushing.hush();
-        hushing.0.settle();
-        assert_eq!(hushing.0.take_told(CLIENT), [Told::Unanswered { request: ask, is_acknowledged }]);
-        assert_eq!(hushing.0.stacks[0].endpoint().exchanges(), 0);
+        let ask = suppressing.0.ask(&put(ERRORS, kind));
+        suppressing.0.run_for(20 * SECOND);
+        suppressing.suppress_response();
+        suppressing.0.settle();
+        assert_eq!(suppressing.0.take_told(CLIENT), [Told::Unanswered { request: ask, is_acknowledged }]);
+        assert_eq!(suppressing.0.stacks[0].endpoint().exchanges(), 0);
     }
 }
 
@@ -112,14 +112,14 @@ fn what_nobody_acknowledges_by_its_deadline_fails_and_is_not_let_go() {
         let deadline = Some(Instant::from_micros(pair.now + SECOND));
         let ask = pair.ask(&ClientRequest { deadline, ..put(options, Kind::Confirmable) });
         let now = pair.now();
-        assert!(!pair.stacks[0].let_go(now, ask));
+        assert!(!pair.stacks[0].end_unanswered(now, ask));
         pair.run_for(2 * SECOND);
         assert_eq!(pair.take_told(CLIENT), [Told::Failed { request: ask, why: RequestFailure::Deadline }]);
     }
     // And what wants all responses is not cancelled, whatever became of it.
     let ask = pair.ask(&put(&[(number::URI_PATH, b"large")], Kind::NonConfirmable));
     let now = pair.now();
-    assert!(!pair.stacks[0].let_go(now, ask));
+    assert!(!pair.stacks[0].end_unanswered(now, ask));
     assert!(pair.cancel(ask));
 }
 

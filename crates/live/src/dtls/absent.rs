@@ -114,7 +114,7 @@ impl Sessions {
         match self.0 {}
     }
 
-    pub(crate) const fn abandon(&mut self, _: Address) -> bool {
+    pub(crate) const fn cancel_handshake(&mut self, _: Address) -> bool {
         match self.0 {}
     }
 

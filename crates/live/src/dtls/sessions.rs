@@ -298,7 +298,7 @@ impl Sessions {
     }
 
     /// Gives up a handshake to which nothing was said yet. False if there is none.
-    pub(crate) fn abandon(&mut self, peer: Address) -> bool {
+    pub(crate) fn cancel_handshake(&mut self, peer: Address) -> bool {
         let number = self.places.get(&peer).and_then(|place| place.handshaking);
         let unheard = number.filter(|number| self.sessions.get(number).is_some_and(Session::is_unheard));
         if let Some(number) = unheard {

@@ -103,7 +103,7 @@ pub(crate) enum Action {
     /// No answer: the message is rejected.
     Reject(RequestId),
     /// No answer is wanted: the message is acknowledged at most.
-    Hush(RequestId),
+    SuppressResponse(RequestId),
     /// What was to be the answer cannot be sent.
     Fail(RequestId),
     Notify {
@@ -112,7 +112,7 @@ pub(crate) enum Action {
         is_confirmable: bool,
         is_last: bool,
     },
-    Dismiss(ObserverId),
+    RemoveObserver(ObserverId),
 }
 
 /// What an observer asked for.
@@ -268,7 +268,7 @@ impl Dispatcher {
     }
 
     /// Handlers that have not answered yet are waited for no longer: their requests are answered with 5.03.
-    pub(crate) fn give_up(&mut self) {
+    pub(crate) fn abort_handlers(&mut self) {
         self.giving_up.send_replace(true);
     }
 
@@ -282,7 +282,7 @@ impl Dispatcher {
         if wants_none { &mut self.unheard } else { &mut self.tasks }
     }
 
-    /// Lets go of tasks that have ended.
+    /// Drops tasks that have ended.
     fn join(&mut self) {
         while self.tasks.try_join_next().is_some() || self.unheard.try_join_next().is_some() {}
     }

@@ -82,13 +82,13 @@ impl SocketTask {
         let all = &mut self.events.requests.gatherings.all;
         let Some(place) = all.iter().position(|gathering| gathering.number == number) else { return };
         let Gathering { socket, id, .. } = all.swap_remove(place);
-        self.on_stack(socket, now, |stack| stack.forget_group(now, id));
+        self.on_stack(socket, now, |stack| stack.cancel_group(now, id));
     }
 
     /// Everything is cancelled.
     pub(super) fn stop_all_gathering(&mut self, now: Instant) {
         while let Some(gathering) = self.events.requests.gatherings.all.pop() {
-            self.on_stack(gathering.socket, now, |stack| stack.forget_group(now, gathering.id));
+            self.on_stack(gathering.socket, now, |stack| stack.cancel_group(now, gathering.id));
         }
     }
 
@@ -99,7 +99,7 @@ impl SocketTask {
             let Gathering { socket, id, answers, .. } = self.events.requests.gatherings.all.swap_remove(place);
             let reason = format!("{group} was not asked: {reason}; name the interface by which it is reached");
             answers.send(Err(Error::refused(NotSent::Destination, reason)));
-            self.on_stack(socket, now, |stack| stack.forget_group(now, id));
+            self.on_stack(socket, now, |stack| stack.cancel_group(now, id));
         }
     }
 }

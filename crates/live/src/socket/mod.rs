@@ -318,7 +318,7 @@ impl SocketTask {
         self.events.requests.end_pings(|ping| ping.peer == *to, &unreachable());
         let mut had_begun = false;
         for socket in &mut self.sockets {
-            had_begun |= socket.abandon(*to);
+            had_begun |= socket.cancel_handshake(*to);
         }
         if had_begun {
             self.settings.attempts.failed(tokio::time::Instant::now(), *to, chance());

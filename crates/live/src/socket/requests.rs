@@ -28,7 +28,7 @@ impl SocketTask {
             },
             Command::EndUnanswered(number) => match self.events.requests.find(number) {
                 Some((at, id)) => {
-                    if self.on_stack(at, now, |stack| stack.let_go(now, id)) != Some(true) {
+                    if self.on_stack(at, now, |stack| stack.end_unanswered(now, id)) != Some(true) {
                         self.cancel(now, (at, id));
                     }
                     self.settle();

@@ -194,7 +194,7 @@ impl SocketTask {
         let now = tokio::time::Instant::now();
         if server.patience.is_some_and(|patience| now >= patience) {
             server.patience = None;
-            server.dispatcher.give_up();
+            server.dispatcher.abort_handlers();
         }
         for order in std::mem::take(&mut server.orders) {
             let Some(server) = &mut self.server else { break };
@@ -319,7 +319,7 @@ impl SocketTask {
             if let Some(server) = &mut self.server {
                 server.dispatcher.observers.remove(observer);
             }
-            self.on_stack(at, now, |stack| stack.dismiss(now, observer));
+            self.on_stack(at, now, |stack| stack.remove_observer(now, observer));
         }
     }
 

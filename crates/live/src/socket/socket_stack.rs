@@ -307,9 +307,9 @@ impl SocketStack {
     }
 
     /// Gives up a handshake to which a peer said nothing yet. False if there is none.
-    pub(crate) fn abandon(&mut self, peer: SocketAddr) -> bool {
+    pub(crate) fn cancel_handshake(&mut self, peer: SocketAddr) -> bool {
         let outside = self.sessions.is_some().then(|| self.outside(peer));
-        self.sessions.as_mut().zip(outside).is_some_and(|(sessions, outside)| sessions.abandon(outside))
+        self.sessions.as_mut().zip(outside).is_some_and(|(sessions, outside)| sessions.cancel_handshake(outside))
     }
 
     /// What happened to sessions since this was asked last. Before anybody hears of one that stands, its peer has the path of

@@ -182,7 +182,7 @@ impl Asking {
             self.end_held(&silent);
             // Observations wait for as long as they like.
             for (socket, id) in self.requests.awaited().collect::<Vec<_>>() {
-                if link.stack.let_go(self.clock.now(), id) {
+                if link.stack.end_unanswered(self.clock.now(), id) {
                     continue;
                 }
                 link.stack.cancel(self.clock.now(), id);
@@ -210,7 +210,7 @@ impl Asking {
                 }
             }
             Command::EndUnanswered(number) => match self.requests.find(number) {
-                Some((_, id)) if link.stack.let_go(now, id) => {}
+                Some((_, id)) if link.stack.end_unanswered(now, id) => {}
                 Some(place) => self.cancel(link, place),
                 None => self.held.remove(&mut self.requests, number),
             },

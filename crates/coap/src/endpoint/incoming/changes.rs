@@ -127,7 +127,7 @@ impl<A: Copy + Eq + core::hash::Hash> Changes<A> {
             self.records.get(*slot).is_some_and(|record| record.id == key.id && record.from == key.from)
         }) {
             let slot = *entry.get();
-            self.forget(slot, identities);
+            self.remove(slot, identities);
         }
         self.expire(now, identities);
         let mut forgotten = 0_u32;
@@ -145,7 +145,7 @@ impl<A: Copy + Eq + core::hash::Hash> Changes<A> {
             let Some(slot) = least else { return forgotten.saturating_add(1) };
             let is_early = self.records.get(slot).is_some_and(|record| record.expires > now);
             forgotten = forgotten.saturating_add(u32::from(is_early));
-            self.forget(slot, identities);
+            self.remove(slot, identities);
         }
         let of = match self.find_network(network, identities) {
             Some(known) => known,
@@ -193,7 +193,7 @@ impl<A: Copy + Eq + core::hash::Hash> Changes<A> {
                 return;
             }
             match self.oldest_of(network) {
-                Some((slot, oldest)) if oldest.expires <= now => self.forget(slot, identities),
+                Some((slot, oldest)) if oldest.expires <= now => self.remove(slot, identities),
                 _ => self.turn(),
             }
         }
@@ -233,7 +233,7 @@ impl<A: Copy + Eq + core::hash::Hash> Changes<A> {
         self.oldest_of(network).map(|(slot, _)| slot)
     }
 
-    fn forget(&mut self, slot: u32, identities: &Identities) {
+    fn remove(&mut self, slot: u32, identities: &Identities) {
         let Some(record) = self.records.get_mut(slot) else { return };
         let (hash, of) = (Key::new(record.from, record.id, identities).hash, record.network);
         let length = core::mem::take(&mut record.response).len();
@@ -334,7 +334,7 @@ mod tests {
         assert_eq!(changes.memory(), memory);
         let slots: alloc::vec::Vec<u32> = changes.records.iter().map(|(slot, _)| slot).collect();
         for slot in slots {
-            changes.forget(slot, &identities);
+            changes.remove(slot, &identities);
         }
         let left =
             (changes.table.len(), changes.names.len(), changes.turns.len(), changes.bytes, changes.networks.taken());

@@ -190,7 +190,7 @@ impl<A: Copy + Eq + Hash> Duplicates<A> {
         identities: &Identities,
     ) -> u32 {
         self.expire(now);
-        self.forget(key, requests);
+        self.remove(key, requests);
         let (has_room, forgotten) = self.make_room(response.len(), now, identities);
         if !has_room {
             return forgotten.saturating_add(1);
@@ -216,12 +216,12 @@ impl<A: Copy + Eq + Hash> Duplicates<A> {
         requests: &Requests<A>,
         identities: &Identities,
     ) -> u32 {
-        self.forget(key, requests);
+        self.remove(key, requests);
         self.changes.handled(key, network, reply, times, identities)
     }
 
     /// The application has acknowledged this message, or will not.
-    pub(in crate::endpoint) fn forget(&mut self, key: &Key<A>, requests: &Requests<A>) {
+    pub(in crate::endpoint) fn remove(&mut self, key: &Key<A>, requests: &Requests<A>) {
         if !parts::SERVER || self.pending.is_empty() {
             return;
         }

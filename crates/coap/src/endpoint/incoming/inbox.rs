@@ -65,7 +65,7 @@ impl<A: Copy + Eq + Hash> Inbox<A> {
         let Self { requests, duplicates, .. } = self;
         let Some(request) = requests.get(slot) else { return };
         if request.mode == ResponseMode::Piggybacked {
-            duplicates.forget(&Key::new(request.from, request.id, identities), requests);
+            duplicates.remove(&Key::new(request.from, request.id, identities), requests);
         }
         requests.remove(slot);
     }

@@ -240,7 +240,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
                 (Err(_), None) if is_out_of_bytes => return Err(self.out_of_bytes()),
                 (Err(Full { until }), None) => return Err(Refused::TooManyPeers { limit, until }),
             };
-            self.peers.forget(oldest, &self.setup.identities);
+            self.peers.remove(oldest, &self.setup.identities);
             self.counts.one_more(Count::ForgottenPeer);
         }
         let peer = self.peers.add(self.node(), address, self.setup.prototype.clone(), &self.setup.identities);
@@ -249,7 +249,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
                 extra.probes.remove(&peer);
             }
             if parts::NO_RESPONSE {
-                extra.unanswered.forget(peer);
+                extra.unanswered.remove(peer);
             }
         }
         Ok(peer)

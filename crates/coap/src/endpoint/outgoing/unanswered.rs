@@ -37,7 +37,7 @@ impl<A: Copy + Eq> Unanswered<A> {
     }
 
     /// Another peer has this slot.
-    pub(in crate::endpoint) fn forget(&mut self, peer: u32) {
+    pub(in crate::endpoint) fn remove(&mut self, peer: u32) {
         self.pauses.remove(&peer);
     }
 

@@ -245,7 +245,7 @@ impl<A: Copy + Eq + Hash> Peers<A> {
     }
 
     /// Forgets a peer that is idle. Its controller goes when its place is taken again.
-    pub(in crate::endpoint) fn forget(&mut self, oldest: u32, identities: &Identities) {
+    pub(in crate::endpoint) fn remove(&mut self, oldest: u32, identities: &Identities) {
         let Some(Place { peer, own }) = self.slots.get_mut(oldest) else { return };
         let is_unvalidated = peer.state.is_unvalidated();
         let freed = peer.ids.memory().saturating_add(own.beside());

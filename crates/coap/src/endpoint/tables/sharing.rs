@@ -176,7 +176,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         self.drop_exchanges(number, now);
         self.peers.settle(number, false);
         if self.peers.get(number).is_some_and(Peer::is_idle) {
-            self.peers.forget(number, &self.setup.identities);
+            self.peers.remove(number, &self.setup.identities);
             self.counts.one_more(Count::ForgottenPeer);
         }
     }

@@ -65,7 +65,7 @@ impl MessageLayer for Connection {
         self.answer_plainly(request, Code::BAD_OPTION)
     }
 
-    fn hush(&mut self, _now: Instant, request: RequestId) -> Result<(), StreamRefused> {
+    fn suppress_response(&mut self, _now: Instant, request: RequestId) -> Result<(), StreamRefused> {
         self.incoming.get(request).ok_or(StreamRefused::UnknownRequest)?;
         self.was_answered_protected(request, false);
         self.incoming.answered(request, false);

@@ -50,8 +50,8 @@ impl Dispatcher {
                     response.options().lend(|options| stack.answer(now, id, &answer_of(&response, options).as_piece()));
                 self.was_sent(id, sent, answered(&response), &stack.sent());
             }
-            Action::Hush(id) => {
-                let _ = stack.hush(now, id);
+            Action::SuppressResponse(id) => {
+                let _ = stack.suppress_response(now, id);
                 self.accesses.ended(id, AccessOutcome::Unanswered);
             }
             Action::Reject(id) => {
@@ -88,11 +88,11 @@ impl Dispatcher {
                     tracing::debug!(target: "millpond_live", "an observer was not notified: {error}");
                 }
                 if is_last && response.is_success() {
-                    self.actions.push_front(Action::Dismiss(observer));
+                    self.actions.push_front(Action::RemoveObserver(observer));
                 }
             }
-            Action::Dismiss(observer) => {
-                stack.dismiss(now, observer);
+            Action::RemoveObserver(observer) => {
+                stack.remove_observer(now, observer);
             }
         }
     }

@@ -139,7 +139,7 @@ pub(super) fn forbidden(request: &Request) -> Response {
 /// An answer, unless who asks wants none of its class.
 pub(super) fn heeding(request: &Request, id: RequestId, response: Response) -> Action {
     match is_unwanted(request, response.code()) {
-        true => Action::Hush(id),
+        true => Action::SuppressResponse(id),
         false => Action::Answer { id, response, is_proved: request.is_address_proved() },
     }
 }

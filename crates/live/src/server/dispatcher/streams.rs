@@ -172,7 +172,7 @@ impl Streams {
     /// A stream is over. What was said last is known for a while.
     fn is_over(&mut self, name: Name, number: u64) {
         if self.is_reliable {
-            return self.forget(&name, number);
+            return self.remove(&name, number);
         }
         self.may_go(name, number);
     }
@@ -182,7 +182,7 @@ impl Streams {
         self.over.push_back((name, number));
         while self.over.len() > 1 && (self.over.len() > MOST_OVER || self.bytes_over() > MOST_BYTES_OVER) {
             if let Some((name, number)) = self.over.pop_front() {
-                self.forget(&name, number);
+                self.remove(&name, number);
             }
         }
     }
@@ -192,7 +192,7 @@ impl Streams {
         uploads.map(Upload::memory).sum()
     }
 
-    fn forget(&mut self, name: &Name, number: u64) {
+    fn remove(&mut self, name: &Name, number: u64) {
         if self.uploads.get(name).is_some_and(|upload| upload.number == number) {
             self.uploads.remove(name);
         }
@@ -242,7 +242,7 @@ impl Dispatcher {
     }
 
     /// Another request took the place of this one, which waited.
-    fn let_go<T>(&mut self, waiting: Option<(PendingRequest, T)>) {
+    fn answer_waiting<T>(&mut self, waiting: Option<(PendingRequest, T)>) {
         if let Some((pending, _)) = waiting {
             self.say(&pending, about(Code::REQUEST_ENTITY_INCOMPLETE, None));
         }
@@ -252,7 +252,7 @@ impl Dispatcher {
     pub(super) fn say(&mut self, pending: &PendingRequest, response: Response) {
         let is_unwanted = response.code() != Code::CONTINUE && is_unwanted(&pending.request, response.code());
         self.actions.push_back(match is_unwanted {
-            true => Action::Hush(pending.id),
+            true => Action::SuppressResponse(pending.id),
             false => Action::Piece(pending.id, response),
         });
     }

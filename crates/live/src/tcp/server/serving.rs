@@ -143,7 +143,7 @@ pub(super) async fn serve<S: Stream>(
         }
         if serving.patience.is_some_and(|patience| patience <= Instant::now()) {
             serving.patience = None;
-            serving.dispatcher.give_up();
+            serving.dispatcher.abort_handlers();
             serving.asking.cancel_all(&mut serving.link);
         }
         serving.check_up(has_come.into_inner());
@@ -334,7 +334,8 @@ impl<S: Stream> Serving<S> {
         let Self { link, dispatcher, asking, whom, figures, stage, heard, is_pinged, knows_the_end, .. } = self;
         loop {
             while let Some(action) = dispatcher.action() {
-                let is_said = !matches!(action, Action::Hush(_) | Action::Fail(_) | Action::Dismiss(_));
+                let is_said =
+                    !matches!(action, Action::SuppressResponse(_) | Action::Fail(_) | Action::RemoveObserver(_));
                 dispatcher.carry_out(now, &mut link.stack, action);
                 figures.counted.sent.fetch_add(u64::from(is_said), Ordering::Relaxed);
             }

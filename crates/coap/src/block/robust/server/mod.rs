@@ -279,7 +279,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
                     let _gone = endpoint.reject(now, request);
                 }
                 Step::Hush(request) => {
-                    let _gone = endpoint.hush(now, request);
+                    let _gone = endpoint.suppress_response(now, request);
                 }
                 Step::Send(to, token, draft) => {
                     self.send(now, to, token, &draft, endpoint);

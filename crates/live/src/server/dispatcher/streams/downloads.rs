@@ -111,7 +111,7 @@ impl Dispatcher {
             Download { number, asks: Some(asks), head, sent: skip, total, said: None, waiting: None, progress };
         download.ask(pending, pieces);
         let before = self.streams.downloads.insert(name, download);
-        self.let_go(before.and_then(|before| before.waiting));
+        self.answer_waiting(before.and_then(|before| before.waiting));
     }
 
     /// A block that does not begin an answer is asked for. Whose answer is not known, the handler is asked anew.
@@ -124,7 +124,7 @@ impl Dispatcher {
                     (progress.0)(&Progress { sent: offset, received: 0, total: download.total });
                 }
                 let before = download.ask(pending, pieces);
-                self.let_go(before);
+                self.answer_waiting(before);
                 None
             }
             // Once more, in a message of its own.

@@ -62,7 +62,7 @@ impl Dispatcher {
         let (name, number) = (Name::of(&pending.request, true), self.streams.number());
         // A peer that reads one that was begun before learns that its rest does not come.
         let before = self.streams.uploads.remove(&name);
-        self.let_go(before.and_then(|before| before.waiting));
+        self.answer_waiting(before.and_then(|before| before.waiting));
         let (sender, chunks) = mpsc::channel(1);
         let total =
             pending.request.value(number::SIZE1).and_then(Uint::read).and_then(|total| usize::try_from(total).ok());
@@ -123,7 +123,7 @@ impl Dispatcher {
             match (&mut upload.waiting, upload.said.clone()) {
                 (Some(waiting), _) => {
                     let before = std::mem::replace(waiting, (pending, block));
-                    self.let_go(Some(before));
+                    self.answer_waiting(Some(before));
                 }
                 (None, Some(said)) => self.say(&pending, said),
                 (None, None) => self.say(&pending, incomplete()),
