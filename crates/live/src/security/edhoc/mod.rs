@@ -2,9 +2,9 @@
 //! CoAP as its Appendix A.2 has it.
 //!
 //! The handshake is that of lakers 0.8 with RustCrypto. It was written for what is well-formed: a message is checked here before, so that none makes
-//! it panic. It wipes nothing, so what is kept of a handshake is wiped here. It takes one suite and one method, credentials by kid or value
-//! (only the former is taken here), no padding, and of external authorisation data nothing is understood here: messages that bring any are
-//! refused.
+//! it panic. It wipes nothing, so what is kept of a handshake is wiped here. It takes one suite and one method, and credentials by kid or value
+//! (only the former is taken here). Of external authorisation data nothing is known here: what is not critical is ignored, and a message with
+//! critical data is refused, or with more than lakers has room for, or with a first label above 23.
 
 mod accepting;
 mod credentials;

@@ -26,6 +26,9 @@ const TAG: usize = 8;
 
 const NO_DATA: Option<EADItem> = None;
 
+/// Bytes of external authorisation data in message_2 and message_3, so that all that is computed of them fits what lakers has room for.
+const LONGEST_DATA: usize = 40;
+
 /// Why a handshake ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(in crate::security) enum Fault {
@@ -37,6 +40,9 @@ pub(in crate::security) enum Fault {
     Unknown,
     #[error("a message is not authentic")]
     NotAuthentic,
+    /// RFC 9528 §3.8.
+    #[error("critical authorisation data is unknown here")]
+    Critical,
     #[error("no message_3 of this session is awaited")]
     Unawaited,
     /// Nothing that the other side could help.
@@ -158,10 +164,8 @@ impl Agreed {
     /// Takes message_4.
     pub(super) fn confirm(&mut self, message_4: &[u8]) -> Result<(), Fault> {
         let message = encrypted(message_4)?;
-        match i_process_message_4(&mut self.unconfirmed, &mut algorithms(), &message)? {
-            (_, None) => Ok(()),
-            _ => Err(Fault::Malformed),
-        }
+        let (_, data) = i_process_message_4(&mut self.unconfirmed, &mut algorithms(), &message)?;
+        ignore(data.as_ref(), usize::MAX)
     }
 }
 
@@ -178,9 +182,10 @@ pub(super) fn message_3(
     let mut algorithms = algorithms();
     let (mut state, theirs, id, data) = i_parse_message_2(&asked.state, &mut algorithms, &message_2)?;
     // Both sides would encrypt with one key and the same nonces.
-    if data.is_some() || theirs == asked.ours {
+    if theirs == asked.ours {
         return Err(Fault::Malformed);
     }
+    ignore(data.as_ref(), LONGEST_DATA)?;
     let (_, peer) = named(&id, &credentials.peers)?;
     let verified = i_verify_message_2(&state, &mut algorithms, *peer, credentials.key.bytes());
     state.x.zeroize();
@@ -225,9 +230,10 @@ pub(super) fn message_2(
     let message_1: BufferMessage1 = buffer(message_1)?;
     let (method, suites, g_x, _, data) = parse_message_1(&message_1)?;
     // The selected one is the last.
-    if method != METHOD || data.is_some() || !is_public(&g_x) {
+    if method != METHOD || !is_public(&g_x) {
         return Err(Fault::Malformed);
     }
+    ignore(data.as_ref(), usize::MAX)?;
     if suites.as_slice().last() != Some(&SUITE) {
         return Err(Fault::Suite);
     }
@@ -253,12 +259,11 @@ pub(super) fn message_4(
     let message_3 = encrypted(message_3)?;
     let mut algorithms = algorithms();
     let (mut state, id, data) = r_parse_message_3(&mut answered.state, &mut algorithms, &message_3)?;
-    let verified = match (data, named(&id, &credentials.peers)) {
-        (None, Ok((place, peer))) => r_verify_message_3(&mut state, &mut algorithms, *peer)
+    let verified = match (ignore(data.as_ref(), LONGEST_DATA), named(&id, &credentials.peers)) {
+        (Ok(()), Ok((place, peer))) => r_verify_message_3(&mut state, &mut algorithms, *peer)
             .map(|verified| (place, verified))
             .map_err(Fault::from),
-        (Some(_), _) => Err(Fault::Malformed),
-        (_, Err(fault)) => Err(fault),
+        (Err(fault), _) | (_, Err(fault)) => Err(fault),
     };
     state.y.zeroize();
     state.prk_3e2m.zeroize();
@@ -279,6 +284,47 @@ fn named<'a>(id: &IdCred, known: &'a [Credential]) -> Result<(usize, &'a Credent
     known.iter().enumerate().find(|(_, credential)| is_meant(credential)).ok_or(Fault::Unknown)
 }
 
+/// External authorisation data, of which none is known here: what is not critical is ignored, and padding is such (RFC 9528 §3.8). lakers
+/// takes all that follows the first label for the value of that, and no first label of more than one byte.
+fn ignore(data: Option<&EADItem>, most: usize) -> Result<(), Fault> {
+    let Some(EADItem { is_critical, value, .. }) = data else { return Ok(()) };
+    let mut rest = value.as_ref().map_or(&[][..], |value| value.as_slice());
+    if *is_critical {
+        return Err(Fault::Critical);
+    }
+    if rest.len() >= most {
+        return Err(Fault::Malformed);
+    }
+    let mut has_value = false;
+    while !rest.is_empty() {
+        let (major, argument, behind) = cbor_head(rest).ok_or(Fault::Malformed)?;
+        rest = behind;
+        match major {
+            0 => has_value = false,
+            1 => return Err(Fault::Critical),
+            2 if !has_value => {
+                let length = usize::try_from(argument).map_err(|_| Fault::Malformed)?;
+                (has_value, rest) = (true, rest.get(length..).ok_or(Fault::Malformed)?);
+            }
+            _ => return Err(Fault::Malformed),
+        }
+    }
+    Ok(())
+}
+
+/// The major type and the argument of what CBOR begins here (RFC 8949 §3), and what is behind these.
+fn cbor_head(bytes: &[u8]) -> Option<(u8, u64, &[u8])> {
+    let (first, rest) = bytes.split_first()?;
+    let (major, info) = (first >> 5, first & 0x1f);
+    let length = match info {
+        0..=23 => return Some((major, info.into(), rest)),
+        24..=27 => 1 << (info - 24),
+        _ => return None,
+    };
+    let (argument, rest) = rest.split_at_checked(length)?;
+    Some((major, argument.iter().fold(0, |number, byte| number << 8 | u64::from(*byte)), rest))
+}
+
 fn buffer(bytes: &[u8]) -> Result<EdhocMessageBuffer, Fault> {
     EdhocMessageBuffer::new_from_slice(bytes).map_err(|_| Fault::Malformed)
 }
@@ -294,4 +340,101 @@ fn encrypted(bytes: &[u8]) -> Result<EdhocMessageBuffer, Fault> {
         return Err(Fault::Malformed);
     }
     buffer(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Label and value of a first item, and what follows.
+    fn item(label: u16, is_critical: bool, rest: &[u8]) -> EADItem {
+        let value = (!rest.is_empty()).then(|| EdhocMessageBuffer::new_from_slice(rest).unwrap());
+        EADItem { label, is_critical, value }
+    }
+
+    /// A handshake in which the message of this number brings this, as what becomes of it.
+    fn with(number: u8, item: &EADItem) -> Result<(), Fault> {
+        let at = |this| (this == number).then(|| item.clone());
+        let [(one, own), (other, theirs)] = [b"one", b"two"].map(|kid| EdhocCredentials::generate(kid).unwrap());
+        let initiator = EdhocCredentials::new(&*one, &own, [&*theirs])?;
+        let responder = EdhocCredentials::new(&*other, &theirs, [&*own])?;
+        let (by, [i, r]) = (CredentialTransfer::ByReference, [0x37, 0x27].map(|id| ConnId::from_slice(&[id]).unwrap()));
+        let (x, y) = (PrivateKey::random()?, PrivateKey::random()?);
+        let mut crypto = algorithms();
+
+        let suites_i = EdhocBuffer::new_from_slice(&[SUITE]).unwrap();
+        let start = InitiatorStart { suites_i, method: METHOD, x: *x.bytes(), g_x: x.public() };
+        let (state, first) = i_prepare_message_1(&start, &mut crypto, i, &at(1))?;
+        let asked = Asked { state, ours: i };
+
+        let (second, mut answered) = if number == 2 {
+            let start = ResponderStart { method: METHOD, y: *y.bytes(), g_y: y.public() };
+            let (processed, theirs, _) = r_process_message_1(&start, &mut crypto, &first)?;
+            let (own, key) = (responder.own, responder.key.bytes());
+            let (state, second) = r_prepare_message_2(&processed, &mut crypto, own, key, r, by, &at(2))?;
+            (second.as_slice().to_vec(), Answered { ours: r, theirs, state })
+        } else {
+            message_2(&y, first.as_slice(), &responder, |_| Ok(r))?
+        };
+
+        let (third, mut agreed) = if number == 3 {
+            let (state, theirs, _, _) = i_parse_message_2(&asked.state, &mut crypto, &buffer(&second)?)?;
+            let verified = i_verify_message_2(&state, &mut crypto, initiator.peers[0], initiator.key.bytes())?;
+            let (unconfirmed, third, _) = i_prepare_message_3(&verified, &mut crypto, initiator.own, by, &at(3))?;
+            let completed = i_complete_without_message_4(&unconfirmed)?;
+            (third.as_slice().to_vec(), Agreed { theirs, ours: i, completed, unconfirmed })
+        } else {
+            message_3(&asked, &second, &initiator)?
+        };
+
+        let fourth = if number == 4 {
+            let (mut state, _, _) = r_parse_message_3(&mut answered.state, &mut crypto, &encrypted(&third)?)?;
+            let (verified, _) = r_verify_message_3(&mut state, &mut crypto, responder.peers[0])?;
+            r_prepare_message_4(&verified, &mut crypto, &at(4))?.1.as_slice().to_vec()
+        } else {
+            message_4(&mut answered, &third, &responder)?.0
+        };
+        agreed.confirm(&fourth)
+    }
+
+    #[test]
+    fn in_each_message_unknown_data_is_ignored_unless_it_is_critical() {
+        // A value, padding, and a label of two bytes with a value.
+        let many = [0x42, 1, 2, 0x00, 0x41, 0, 0x18, 0x20, 0x43, 1, 2, 3];
+        for number in 1..=4 {
+            assert_eq!(with(number, &item(5, false, &[])), Ok(()), "message_{number}");
+            assert_eq!(with(number, &item(5, false, &many)), Ok(()), "message_{number}");
+            assert_eq!(with(number, &item(5, true, &[0x41, 1])), Err(Fault::Critical), "message_{number}");
+            // Behind one that is not.
+            assert_eq!(with(number, &item(5, false, &[0x41, 1, 0x25])), Err(Fault::Critical), "message_{number}");
+        }
+    }
+
+    /// Else lakers would write past what it has room for.
+    #[test]
+    fn data_is_as_long_as_there_is_room_for() {
+        let long = |length: u8| item(5, false, &[&[0x58, length][..], &vec![0; length.into()]].concat());
+        for number in [2, 3] {
+            assert_eq!(with(number, &long(37)), Ok(()), "message_{number}");
+            assert_eq!(with(number, &long(38)), Err(Fault::Malformed), "message_{number}");
+        }
+        assert_eq!(with(1, &long(100)), Ok(()));
+    }
+
+    #[test]
+    fn data_that_is_none_is_refused() {
+        let of = |rest: &[u8]| ignore(Some(&item(5, false, rest)), usize::MAX);
+        for rest in [&[0x41][..], &[0x41, 1, 0x41, 1], &[0x61, b'a'], &[0xff], &[0x5f], &[0x18], &[0x5b, 0xff], &[0xf5]]
+        {
+            assert_eq!(of(rest), Err(Fault::Malformed), "{rest:02x?}");
+        }
+        assert_eq!(of(&[0x5b, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0]), Err(Fault::Malformed));
+        for critical in [&[0x20][..], &[0x38, 0x18], &[0x39, 1, 0], &[0x40, 0x20], &[0x17, 0x20]] {
+            assert_eq!(of(critical), Err(Fault::Critical), "{critical:02x?}");
+        }
+        for taken in [&[][..], &[0x40], &[0x40, 0x17, 0x40], &[1, 2, 3]] {
+            assert_eq!(of(taken), Ok(()), "{taken:02x?}");
+        }
+        assert_eq!(Fault::Critical.message(), b"\x01\x78\x2bcritical authorisation data is unknown here");
+    }
 }
