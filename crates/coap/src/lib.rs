@@ -13,7 +13,7 @@
 //! duplicates, matches responses and queues what it means as one entry of `endpoint/tables/queue.rs`.
 //! [`CoapStack::poll`](transfer::CoapStack::poll), in `transfer/drive.rs`, takes entry after entry; `hear`, in `endpoint/layer.rs`, calls
 //! `request_came` of `transfer/server.rs` or `response_came` of `transfer/client.rs`. What follows is done there and then: a
-//! refusal, the next block, a notification that waited. What concerns the application waits in `told` for the next poll.
+//! refusal, the next block, a notification that waited. What concerns the application waits in `events` for the next poll.
 //!
 //! *Out*: [`CoapStack::request`](transfer::CoapStack::request), [`answer`](transfer::CoapStack::answer) and [`notify`](transfer::CoapStack::notify) cut the body
 //! (`transfer/pending_request.rs`, `transfer/representation.rs`) and call `request`, `respond` or `notify` of the [`layer`].
@@ -31,16 +31,12 @@
 //! | peer | whatever is at one address, as the caller distinguishes addresses |
 //! | validated peer | one that was asked for something or has answered something; an unvalidated peer is any other |
 //! | path | the way to a peer, with its controller, NSTART and queue; peers share one if the caller says so (`sharing_paths`, `share_path`) |
-//! | turn | of peers that share a path, whose message leaves next |
 //! | stack | an endpoint, or a connection, with whole bodies above it |
-//! | kept representation | an answer of several blocks, as long as later ones of it may be asked for |
-//! | additional response | one on the token of a request that was answered before: a notification, or a block of a burst |
 //! | overdue request | one that is unanswered after its last copy's wait, and keeps its place until something else needs it |
 //! | claim | all tokens that begin alike, held for the requests of one body in bursts |
 //! | burst, set | the blocks that leave without a pause: MAX_PAYLOADS of RFC 9177 |
 //! | evidence, sample | what a reply says about the round trip, with a grade for how sure that is |
 //! | name of a copy | what tells the copies of a request apart, and which its response repeats |
-//! | memory | what is known of paths after a restart: their base round trips ([`Memory`]) |
 //! | chance | random words by address, given by the caller, so that a run can be repeated |
 
 #![no_std]
