@@ -261,3 +261,22 @@ fn cubic_fills_a_path_without_losses_and_is_told_by_its_name() {
     let least = bytes * 8.0 / 1e6;
     assert!(took > least && took < least + 3.0, "{took} s, at least {least} s");
 }
+
+/// Seconds that the kernel's CUBIC takes (Linux 6.18, docs/reports/emulator.md), down and up, with SACK and without: where its own
+/// slow start overflows the buffer, and nothing is lost besides.
+#[test]
+fn cubic_as_linux_has_it_takes_as_long_as_the_kernel() {
+    for (buffer, sack, down, up) in [
+        (1_410_000, false, 32.72, 17.38),
+        (28_200, true, 32.72, 17.40),
+        (28_200, false, 55.60, 27.24),
+        (14_100, true, 32.72, 17.39),
+        (14_100, false, 45.74, 35.98),
+    ] {
+        let transport = format!("{LINUX}, congestion = \"linux-cubic\", sack = {sack}");
+        let clients = format!("count = 1\nexchanges = 1\ntransport = {{ kind = \"tcp\", {transport} }}");
+        let uploads = format!("{clients}\nrequest_payload = \"102400 B\"");
+        assert_near(seconds(&go(&scenario(buffer, "102400 B", "", &clients), 1)), down, 0.035 * down);
+        assert_near(seconds(&go(&scenario(buffer, "0 B", "", &uploads), 1)), up, 0.055 * up);
+    }
+}

@@ -14,6 +14,7 @@ CONTROLLERS = {
     **{preset.name: preset.label for preset in presets()},
     "tcp-new-reno": "TCP New Reno",
     "tcp-cubic": "TCP CUBIC",
+    "tcp-linux-cubic": "TCP CUBIC of Linux",
     "tcp-bbr": "TCP BBR",
     "coap-over-tcp": "CoAP over TCP",
     "q-block2": "Q-Block2",

@@ -62,6 +62,8 @@ pub enum Congestion {
     NewReno,
     /// RFC 9438.
     Cubic,
+    /// CUBIC as Linux has it.
+    LinuxCubic,
     /// BBR version 1.
     Bbr,
 }
@@ -158,6 +160,7 @@ impl Tcp {
                 Congestion::Bbr => tcp::Control::Bbr(seed),
                 Congestion::NewReno => tcp::Control::NewReno(recovery),
                 Congestion::Cubic => tcp::Control::Cubic(recovery),
+                Congestion::LinuxCubic => tcp::Control::LinuxCubic(recovery),
             },
             syn_retries: self.syn_retries,
         }
@@ -224,6 +227,7 @@ impl fmt::Display for Tcp {
         f.write_str(match self.congestion {
             Congestion::NewReno => "tcp-new-reno",
             Congestion::Cubic => "tcp-cubic",
+            Congestion::LinuxCubic => "tcp-linux-cubic",
             Congestion::Bbr => "tcp-bbr",
         })?;
         let mut told = Vec::new();

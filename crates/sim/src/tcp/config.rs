@@ -95,6 +95,8 @@ pub enum Control {
     NewReno(Recovery),
     /// CUBIC.
     Cubic(Recovery),
+    /// CUBIC as Linux has it.
+    LinuxCubic(Recovery),
     /// BBR version 1; the number seeds the phase in which probing starts.
     Bbr(u64),
 }
@@ -105,6 +107,7 @@ impl Control {
         match self {
             Self::NewReno(recovery) => Box::new(NewReno::new(initial_window, recovery)),
             Self::Cubic(recovery) => Box::new(Cubic::new(initial_window, recovery)),
+            Self::LinuxCubic(recovery) => Box::new(Cubic::linux(initial_window, recovery)),
             Self::Bbr(seed) => Box::new(Bbr::new(initial_window, mss, seed)),
         }
     }

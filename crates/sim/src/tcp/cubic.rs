@@ -1,7 +1,11 @@
 //! CUBIC (RFC 9438): slow start that HyStart++ ends, then a window that is a cubic function of the time since the last
-//! reduction. What Linux adds to it is left out.
+//! reduction; or as Linux has it.
 
-use super::{Ack, CongestionControl, Flight, Micros, Recovery, State, hystart::HyStart, repair::Repair};
+use super::{
+    Ack, CongestionControl, Flight, Micros, Recovery, State,
+    hystart::{HyStart, LinuxHyStart},
+    repair::Repair,
+};
 
 /// RFC 9438 §4.6: what is left of the window.
 const BETA: f64 = 0.7;
@@ -23,11 +27,22 @@ pub struct Cubic {
     avoidance: Option<Avoidance>,
     /// Since when nothing is under way, if nothing is.
     idle: Option<Micros>,
-    latest_rtt: f64,
+    /// The round trip that the window looks ahead, seconds: the latest, or the shortest where Linux counts.
+    ahead: f64,
     repair: Repair,
-    slow_start: HyStart,
+    slow_start: SlowStart,
     /// It was reduced last because the timer ran out.
     after_timeout: bool,
+}
+
+/// What ends the first slow start.
+#[derive(Debug)]
+enum SlowStart {
+    /// RFC 9406.
+    Conservative(HyStart),
+    /// HyStart. Until the first reduction, and after a timeout, the window grows by at least a twentieth in a round trip; and it looks
+    /// ahead by the shortest round trip.
+    Linux(LinuxHyStart),
 }
 
 /// One stage of congestion avoidance.
@@ -45,6 +60,16 @@ impl Cubic {
     /// A new connection.
     #[must_use]
     pub fn new(initial_window: u32, recovery: Recovery) -> Self {
+        Self::with(initial_window, recovery, SlowStart::Conservative(HyStart::default()))
+    }
+
+    /// The same as Linux has it.
+    #[must_use]
+    pub fn linux(initial_window: u32, recovery: Recovery) -> Self {
+        Self::with(initial_window, recovery, SlowStart::Linux(LinuxHyStart::default()))
+    }
+
+    fn with(initial_window: u32, recovery: Recovery, slow_start: SlowStart) -> Self {
         Self {
             initial_window,
             window: initial_window.into(),
@@ -53,9 +78,9 @@ impl Cubic {
             prior: 0.0,
             avoidance: None,
             idle: None,
-            latest_rtt: 0.0,
+            ahead: 0.0,
             repair: Repair::new(recovery),
-            slow_start: HyStart::default(),
+            slow_start,
             after_timeout: false,
         }
     }
@@ -72,7 +97,13 @@ impl Cubic {
         let mut acked = f64::from(ack.acked);
         if self.threshold.is_infinite() {
             // Of the first slow start alone (RFC 9406 §4.3).
-            match self.slow_start.heard(ack) {
+            let divisor = match &mut self.slow_start {
+                SlowStart::Conservative(hystart) => hystart.heard(ack),
+                SlowStart::Linux(hystart) => {
+                    hystart.goes_on(ack, self.window, (self.ahead * 1e6) as Micros).then_some(1.0)
+                }
+            };
+            match divisor {
                 Some(divisor) => acked /= divisor,
                 None => self.threshold = self.window,
             }
@@ -101,12 +132,14 @@ impl Cubic {
         let cubic = |t: f64| C * (t - stage.k).powi(3) + stage.most;
         let alpha = if stage.estimate < self.prior { ALPHA } else { 1.0 };
         stage.estimate += alpha * acked / window;
+        let is_first = matches!(self.slow_start, SlowStart::Linux(_)) && (self.most == 0.0 || after_timeout);
+        let least = if is_first { 0.05 } else { 0.0 };
         if cubic(t) < stage.estimate {
-            self.window = stage.estimate.max(window);
+            self.window = stage.estimate.max(window + least * acked);
             return;
         }
-        let target = cubic(t + self.latest_rtt).clamp(window, 1.5 * window);
-        self.window += (target - window) / window * acked;
+        let target = cubic(t + self.ahead).clamp(window, 1.5 * window);
+        self.window += ((target - window) / window).max(least) * acked;
     }
 }
 
@@ -139,8 +172,9 @@ impl CongestionControl for Cubic {
     }
 
     fn on_ack(&mut self, ack: &Ack) {
-        if let Some(rtt) = ack.rtt {
-            self.latest_rtt = rtt as f64 / 1e6;
+        if let Some(rtt) = ack.rtt.map(|rtt| rtt as f64 / 1e6) {
+            let looks_back = matches!(self.slow_start, SlowStart::Linux(_)) && self.ahead > 0.0;
+            self.ahead = if looks_back { self.ahead.min(rtt) } else { rtt };
         }
         if ack.flight.outstanding == 0 {
             self.idle = Some(ack.now);

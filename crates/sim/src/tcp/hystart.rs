@@ -1,4 +1,4 @@
-//! HyStart++ (RFC 9406): ends slow start when round trips become longer, before a queue overflows.
+//! Ends slow start when round trips become longer, before a queue overflows: HyStart++ (RFC 9406), and HyStart as Linux has it.
 
 use super::{Ack, Micros};
 
@@ -60,6 +60,47 @@ impl HyStart {
     }
 }
 
+/// HyStart (S. Ha, I. Rhee: Taming the elephants, Computer Networks 55, 2011) with the constants of Linux: what is learnt of the
+/// round trips of a round ends slow start at once.
+#[derive(Debug, Default)]
+pub(super) struct LinuxHyStart {
+    /// A round ends when so many segments were delivered.
+    ends: u64,
+    began: Micros,
+    /// When the last acknowledgement of a train came.
+    train: Micros,
+    /// The shortest round trip of this round, of which there were so many.
+    least: Option<Micros>,
+    samples: u32,
+}
+
+impl LinuxHyStart {
+    /// Below this window nothing ends.
+    const LEAST_WINDOW: f64 = 16.0;
+    /// Acknowledgements that follow each other so soon are a train.
+    const TRAIN: Micros = 2_000;
+
+    /// An acknowledgement came, and the shortest round trip ever is known: whether slow start goes on.
+    pub(super) fn goes_on(&mut self, ack: &Ack, window: f64, shortest: Micros) -> bool {
+        let Some(rtt) = ack.rtt.filter(|_| window >= Self::LEAST_WINDOW) else { return true };
+        if ack.delivered_total >= self.ends {
+            let ends = ack.delivered_total + u64::from(ack.flight.outstanding);
+            *self = Self { ends, began: ack.now, train: ack.now, least: None, samples: 0 };
+        }
+        if ack.now.saturating_sub(self.train) <= Self::TRAIN {
+            self.train = ack.now;
+            // A train half as long as the shortest round trip fills the path.
+            if ack.now.saturating_sub(self.began) > shortest / 2 {
+                return false;
+            }
+        }
+        let least = self.least.map_or(rtt, |least| least.min(rtt));
+        self.least = Some(least);
+        self.samples += 1;
+        self.samples <= SAMPLES || least <= shortest + (shortest / 8).clamp(LEAST_RISE, MOST_RISE)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -94,5 +135,27 @@ mod tests {
         let over =
             (0..100).map(|n| slow_start.heard(&ack(n, 100_000 + 20_000 * (n / 10)))).position(|told| told.is_none());
         assert_eq!(over, Some(60), "slower from the second round on, over five rounds after it");
+    }
+
+    #[test]
+    fn linux_ends_slow_start_at_once_by_a_rise_or_a_train_of_acknowledgements() {
+        let ended = |window: f64, apart: Micros, rtts: &[Micros]| {
+            let mut slow_start = LinuxHyStart::default();
+            let mut acks = rtts.iter().enumerate();
+            acks.position(|(n, &rtt)| {
+                let ack = Ack { now: n as Micros * apart, ..ack(n as u64, rtt) };
+                !slow_start.goes_on(&ack, window, 400_000)
+            })
+        };
+        let (low, high) = ([416_000; 30], [416_001; 30]);
+        // The ninth of a round: no fewer than eight are believed.
+        assert_eq!((ended(16.0, 40_000, &low), ended(16.0, 40_000, &high)), (None, Some(8)));
+        assert_eq!(ended(15.9, 40_000, &high), None, "a small window ends nothing");
+        // 110 of a round of 10 would be 11 rounds: each begins anew.
+        assert_eq!(ended(16.0, 2_000, &[400_000; 110]), None);
+        let mut slow_start = LinuxHyStart::default();
+        let flight = Flight { outstanding: 500, pipe: 500 };
+        let train = (0..200).map(|n| Ack { now: n * 2_000, ..Ack::of_one(0, n, flight, 400_000) });
+        assert_eq!(train.map(|ack| slow_start.goes_on(&ack, 16.0, 400_000)).position(|on| !on), Some(101));
     }
 }

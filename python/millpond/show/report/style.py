@@ -84,6 +84,7 @@ PRESETS: dict[str, Look] = {
     "calm": Look("#00539C", "-", (5, 1, 0), "oo"),
     "tcp-new-reno": Look("#A33B20", "-", "X", "//////"),
     "tcp-cubic": Look("#7A4EAB", (0, (4, 1, 1, 1)), (9, 1, 0), "xxxxxx"),
+    "tcp-linux-cubic": Look("#B79BD6", (0, (6, 2)), (9, 1, 20), "xxxxxxx"),
     "tcp-bbr": Look("#00876C", (0, (6, 2)), "h", "\\\\\\\\\\\\"),
     "coap-over-tcp": Look("#6E3B2A", (0, (1.2, 1.6)), (7, 1, 180), "\\\\\\\\|"),
     "q-block2": Look("#D16BA5", (0, (1.2, 1.6)), (5, 1, 180), "---"),
