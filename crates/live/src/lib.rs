@@ -120,6 +120,9 @@ pub use uri::{DEFAULT_PORT, DEFAULT_SECURE_PORT, Host, Transport, Uri, UriError,
 /// For the fuzzer alone.
 #[cfg(all(fuzzing, feature = "dtls"))]
 pub use dtls::hostile::check as check_sessions;
+/// The same.
+#[cfg(all(fuzzing, feature = "edhoc"))]
+pub use security::check_edhoc;
 
 /// The guide's examples compile.
 #[cfg(doctest)]

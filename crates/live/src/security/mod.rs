@@ -26,6 +26,8 @@ mod verify;
 
 #[cfg(feature = "edhoc")]
 pub use edhoc::EdhocCredentials;
+#[cfg(all(fuzzing, feature = "edhoc"))]
+pub use edhoc::hostile::check as check_edhoc;
 pub use identity::PeerIdentity;
 #[cfg(feature = "oscore")]
 pub use oscore::OscoreContexts;

@@ -50,17 +50,23 @@ impl EdhocCredentials {
     /// # Errors
     /// A kid that is empty or too long; no random bytes.
     pub fn generate(kid: &[u8]) -> Result<(Zeroizing<[u8; 32]>, Vec<u8>), Error> {
-        const MAP_OF_4: u8 = 0xa4;
         if kid.is_empty() || kid.len() > 16 {
             return Err(setting("a kid has 1 to 16 bytes"));
         }
         let key = PrivateKey::random()?;
+        let credential = Self::credential(&key, kid);
+        Ok((Zeroizing::new(*key.bytes()), credential))
+    }
+
+    /// The credential of the public one of a private key, with this kid of at most 16 bytes.
+    pub(super) fn credential(key: &PrivateKey, kid: &[u8]) -> Vec<u8> {
+        const MAP_OF_4: u8 = 0xa4;
         // { cnf: { COSE_Key: { kty: EC2, kid, crv: P-256, x } } }
         let mut credential = vec![0xa1, 0x08, 0xa1, 0x01, MAP_OF_4, 0x01, 0x02, 0x02, 0x40 | kid.len() as u8];
         credential.extend_from_slice(kid);
         credential.extend_from_slice(&[0x20, 0x01, 0x21, 0x58, KEY as u8]);
         credential.extend_from_slice(&key.public());
-        Ok((Zeroizing::new(*key.bytes()), credential))
+        credential
     }
 }
 

@@ -21,6 +21,8 @@ pub use credentials::EdhocCredentials;
 
 pub(crate) use accepting::Acceptor;
 use steps::Fault;
+#[cfg(fuzzing)]
+pub(super) use steps::hostile;
 
 /// Where messages go (RFC 9528 Appendix A.2).
 const PATH: &str = "/.well-known/edhoc";
