@@ -33,6 +33,8 @@ pub(crate) struct Asked {
     pub(crate) key: CacheKey,
     /// An answer may be kept, and be given to others who ask for the same.
     pub(crate) is_shared: bool,
+    /// A long one may come while it is forwarded.
+    pub(crate) may_stream: bool,
     /// Who has registered and is asked where it did so: by the gateway's own port, in its session or connection.
     pub(crate) registrant: Option<Registrant>,
     pub(crate) under: Under,
@@ -92,6 +94,8 @@ pub(crate) struct Wanted<'r> {
     pub(crate) hop_limit: u8,
     pub(crate) options: &'r Options,
     pub(crate) payload: &'r Bytes,
+    /// It takes a long answer while that comes.
+    pub(crate) takes_streams: bool,
 }
 
 /// Proxies that a request may still pass where it does not say so (RFC 8768 §3).
@@ -130,6 +134,7 @@ impl Rules {
             hop_limit,
             options,
             payload: request.payload(),
+            takes_streams: request.may_stream(),
         };
         let named = named(options, &wanted)?;
         wanted.named = named.as_ref();
@@ -177,6 +182,7 @@ impl Rules {
             timeout,
             key,
             is_shared,
+            may_stream: is_shared && wanted.method == Code::GET && wanted.takes_streams,
             registrant,
             under,
         })

@@ -2,8 +2,11 @@
 
 use std::{
     collections::BTreeMap,
+    io,
     net::SocketAddr,
+    pin::Pin,
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    task::{Context, Poll},
     time::Duration,
 };
 
@@ -12,6 +15,7 @@ use millpond_live::{
     proxy::{Flights, NoRoom},
 };
 use tokio::{
+    io::{AsyncRead, ReadBuf},
     sync::{oneshot, watch},
     time::{Instant, timeout_at},
 };
@@ -48,6 +52,10 @@ pub(crate) struct Engine {
     pub(crate) answers: Answers,
     /// What has been asked and is not answered, and how many proxies each may still pass.
     open: Mutex<BTreeMap<CacheKey, Vec<u8>>>,
+    /// One for each answer that is forwarded while it comes.
+    streams: Arc<()>,
+    /// Bytes of the longest answer that is kept.
+    longest_kept: usize,
     pub(crate) watched: Mutex<BTreeMap<Alike, Arc<Watched>>>,
     /// What the server's observers observe.
     observable: OnceLock<Observable>,
@@ -88,6 +96,13 @@ impl Source {
 
 /// How often it is looked whether a device that sleeps has come.
 const LOOKED_AGAIN: Duration = Duration::from_millis(500);
+/// Bytes of the longest answer that is whole before it is forwarded, so that others who ask for the same get it, too. Of a longer one the
+/// gateway has this much at most, and some blocks that come while it is forwarded.
+const LONGEST_WHOLE: usize = 64 << 10;
+/// The same of one that is kept: a share of the cache.
+const SHARE_OF_CACHE: usize = 4;
+/// Longer ones at a time.
+const MOST_STREAMS: usize = 64;
 
 pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -106,6 +121,8 @@ impl Engine {
             flights: Arc::default(),
             clock: Clock::start(),
             open: Mutex::default(),
+            streams: Arc::default(),
+            longest_kept: config.cache.bytes / SHARE_OF_CACHE,
             answers: Answers::new(),
             watched: Mutex::default(),
             observable: OnceLock::new(),
@@ -151,6 +168,11 @@ impl Engine {
     /// Different requests that are not answered.
     pub(crate) fn open(&self) -> usize {
         locked(&self.open).len().max(locked(&self.flights).len())
+    }
+
+    /// Answers that are forwarded while they come.
+    pub(crate) fn streams(&self) -> usize {
+        Arc::strong_count(&self.streams).saturating_sub(1)
     }
 
     /// For how long the answer to a request has been kept.
@@ -233,6 +255,8 @@ impl Engine {
         };
         let etag = kept.as_ref().and_then(|(kept, _)| kept.options().get(number::ETAG)).cloned();
         let (answer, source) = match self.ask(asked, etag.as_deref()).await {
+            // It is for one alone: the next who waits asks anew.
+            Ok(answer) if answer.has_body_to_come() => return (answer, Source::Upstream),
             Ok(answer) => {
                 let kept = kept.as_ref().map(|(kept, _)| kept);
                 (locked(&self.cache).take(self.clock.now(), &asked.key, kept, answer), Source::Upstream)
@@ -265,12 +289,46 @@ impl Engine {
                 Some(etag) => request.option(number::ETAG, etag.to_vec()),
                 None => request,
             };
-            request.deadline(until.saturating_duration_since(Instant::now())).send()
+            let request = request.deadline(until.saturating_duration_since(Instant::now()));
+            async move {
+                match asked.may_stream {
+                    true => request.send_streaming(|first| self.whole(asked, first)).await,
+                    false => request.send().await,
+                }
+            }
         });
         match answer.await {
-            Ok(response) => Ok(asked.answer(&response)),
+            Ok(response) => self.forwarded(asked, response),
             Err(error) => Err(failed(asked, &error)),
         }
+    }
+
+    /// Bytes of an answer that begins so for which the rest waits.
+    fn whole(&self, asked: &Asked, first: &Response) -> usize {
+        if !asked.is_validated {
+            // It gets none of a long answer, and asks once more.
+            return 0;
+        }
+        let is_kept = first.options().uint(number::MAX_AGE) != Some(0) || first.options().get(number::ETAG).is_some();
+        if is_kept { self.longest_kept.max(LONGEST_WHOLE) } else { LONGEST_WHOLE }
+    }
+
+    /// Somebody's answer, as it is handed back; a long one while it comes.
+    fn forwarded(&self, asked: &Asked, response: Response) -> Result<Response, Refusal> {
+        let Some(body) = response.take_body() else { return Ok(asked.answer(&response)) };
+        if !asked.is_validated {
+            let why = format!("{}: a long answer, for an address that is not validated", asked.authority());
+            return Err(Refusal { asks_for_proof: true, ..Refusal::new(Code::UNAUTHORIZED, why) });
+        }
+        if self.streams() >= MOST_STREAMS {
+            let why = format!("{}: too many long answers are forwarded at this time", asked.authority());
+            return Err(Refusal::new(Code::SERVICE_UNAVAILABLE, why).again_in(30));
+        }
+        let answer = asked.answer(&response);
+        Ok(match answer.is_success() {
+            true => answer.with_stream(Forwarding { body, _one: Arc::clone(&self.streams) }),
+            false => answer,
+        })
     }
 
     /// A turn on the path to who is asked, and the requests of which one is to be sent in it: one for each port by which it may be reached.
@@ -373,6 +431,18 @@ impl Drop for Flight {
     }
 }
 
+/// A long answer that is forwarded while it comes.
+struct Forwarding {
+    body: Pin<Box<dyn AsyncRead + Send>>,
+    _one: Arc<()>,
+}
+
+impl AsyncRead for Forwarding {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, room: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        self.body.as_mut().poll_read(cx, room)
+    }
+}
+
 /// A request that is not answered yet.
 struct Open<'e> {
     of: &'e Engine,
@@ -456,6 +526,7 @@ mod tests {
                 hop_limit: 16,
                 options: &Options::new(),
                 payload: &Bytes::new(),
+                takes_streams: true,
             });
             let (response, source) = engine.answer(&asked.unwrap()).await;
             codes.push((response.code(), source));

@@ -43,8 +43,9 @@ pub(crate) async fn text(engine: Arc<Engine>) -> String {
         paths.push((name.to_owned(), client.stats().await.unwrap_or_default()));
     }
     let waiting = engine.paths.waiting().map(|(name, waiting)| (name.to_owned(), waiting)).collect();
-    let (kept, watched, open) = (engine.kept(), locked(&engine.watched).len(), engine.open());
-    registry.register_collector(Box::new(Figures { paths, waiting, kept, watched, open }));
+    let (kept, watched) = (engine.kept(), locked(&engine.watched).len());
+    let (open, streams) = (engine.open(), engine.streams());
+    registry.register_collector(Box::new(Figures { paths, waiting, kept, watched, open, streams }));
     let mut text = String::new();
     // Writing to a string does not fail.
     let _ = encode(&mut text, &registry);
@@ -59,6 +60,7 @@ struct Figures {
     kept: usize,
     watched: usize,
     open: usize,
+    streams: usize,
 }
 
 impl Collector for Figures {
@@ -82,9 +84,10 @@ impl Collector for Figures {
         for (path, waiting) in &self.waiting {
             ConstGauge::new(*waiting as u64).encode(metric.encode_family(&[("path", path.as_str())])?)?;
         }
-        let alone: [(&str, &str, Option<&Unit>, usize); 3] = [
+        let alone: [(&str, &str, Option<&Unit>, usize); 4] = [
             ("observations", "Observations of devices", None, self.watched),
             ("open", "Requests to devices that are not answered", None, self.open),
+            ("streams", "Long answers that are forwarded while they come", None, self.streams),
             ("cache", "Answers that are kept", Some(&Unit::Bytes), self.kept),
         ];
         for (name, help, unit, value) in alone {

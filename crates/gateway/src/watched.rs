@@ -75,7 +75,9 @@ impl Engine {
             ended: Notify::new(),
         });
         all.insert(key.clone(), Arc::clone(&watched));
-        let (engine, asked, of) = (Arc::downgrade(self), asked.clone(), Arc::clone(&watched));
+        // A state is for many.
+        let asked = Asked { may_stream: false, ..asked.clone() };
+        let (engine, of) = (Arc::downgrade(self), Arc::clone(&watched));
         tokio::spawn(async move {
             keep(&engine, &asked, &of).await;
             // Who asks from now on begins another one.

@@ -16,7 +16,7 @@ use tokio::io::AsyncRead;
 
 use crate::{ContentFormat, Options, Progress, client::OnProgress, transfer::SharedBody};
 
-/// A response with its whole body.
+/// A response with its body, which is whole unless it was asked for as it comes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Response {
     code: Code,
@@ -83,7 +83,7 @@ impl Response {
     }
 
     /// 2.05 with a body that is read from this as the client asks for its blocks: one block and a byte of it are in memory. For
-    /// resources that [stream](crate::Resource::streaming) alone. Without an ETag it gets one that no other answer has: who loses
+    /// resources that [stream](crate::Resource::streaming), and requests that [may](crate::Request::may_stream) be answered so. Without an ETag it gets one that no other answer has: who loses
     /// his place in it begins anew.
     #[must_use]
     pub fn stream(reader: impl AsyncRead + Send + 'static) -> Self {
@@ -152,6 +152,20 @@ impl Response {
     #[cfg(feature = "server")]
     pub(crate) const fn shared(&self) -> Option<&SharedBody> {
         self.shared.as_ref()
+    }
+
+    /// The body that is read as it comes, if that of its server was long ([`send_streaming`](crate::RequestBuilder::send_streaming)), or
+    /// as it is made ([`stream`](Self::stream)). An error of it is an end without all of the body.
+    /// Clones share it: who takes it first has it.
+    #[must_use]
+    pub fn take_body(&self) -> Option<Pin<Box<dyn AsyncRead + Send>>> {
+        self.stream.as_ref()?.reader()
+    }
+
+    /// Whether there is such a body.
+    #[must_use]
+    pub const fn has_body_to_come(&self) -> bool {
+        self.has_stream()
     }
 
     pub(crate) fn take_stream(&mut self) -> Option<ResponseStream> {

@@ -7,7 +7,7 @@
 //! | `refused` | why there are no more states: a code and a reason; a browser begins anew |
 
 use std::{
-    convert::Infallible,
+    io,
     net::SocketAddr,
     pin::Pin,
     sync::Arc,
@@ -56,9 +56,9 @@ struct Events(mpsc::Receiver<Bytes>);
 
 impl HttpBody for Events {
     type Data = Bytes;
-    type Error = Infallible;
+    type Error = io::Error;
 
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
         self.0.poll_recv(cx).map(|event| event.map(|event| Ok(Frame::data(event))))
     }
 }
@@ -72,7 +72,7 @@ impl Told {
         made.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
         let first = format!("{RETRY}{}", event(first));
         tokio::spawn(self.tell(first, events));
-        made.map(|_| Events(receiver).boxed())
+        made.map(|_| Events(receiver).boxed_unsync())
     }
 
     async fn tell(self, first: String, events: mpsc::Sender<Bytes>) {

@@ -158,6 +158,7 @@ impl Read {
             hop_limit: self.hop_limit,
             options,
             payload: &self.payload,
+            takes_streams: true,
         }
     }
 }

@@ -2,14 +2,21 @@
 //!
 //! What a device says stands in the body alone: headers are made of numbers, of names of the registry, and of what is encoded.
 
-use std::{convert::Infallible, time::Duration};
+use std::{
+    io,
+    pin::Pin,
+    task::{Context, Poll, ready},
+    time::Duration,
+};
 
-use http_body_util::{BodyExt, Full, combinators::BoxBody};
+use http_body_util::{BodyExt, Full, combinators::UnsyncBoxBody};
 use hyper::{
     Response, StatusCode,
+    body::{Body as HttpBody, Frame},
     header::{self, HeaderName, HeaderValue},
 };
 use millpond_live::{Bytes, Code, number, percent_encoded};
+use tokio::io::{AsyncRead, ReadBuf};
 
 use super::{
     codes,
@@ -22,12 +29,31 @@ use crate::{
     refusal::Refusal,
 };
 
-pub(super) type Body = BoxBody<Bytes, Infallible>;
+pub(super) type Body = UnsyncBoxBody<Bytes, io::Error>;
 
 const TEXT: &str = "text/plain; charset=utf-8";
 /// Whatever a device sends does nothing in a browser: all of them have one origin, that of the gateway.
 const POLICY: HeaderValue = HeaderValue::from_static("default-src 'none'; sandbox");
 const CACHE_STATUS: HeaderName = HeaderName::from_static("cache-status");
+
+/// A body that is forwarded while it comes.
+struct Coming(Pin<Box<dyn AsyncRead + Send>>);
+
+/// Bytes of it in a frame.
+const FRAME: usize = 8 << 10;
+
+impl HttpBody for Coming {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+        let mut room = [0; FRAME];
+        let mut room = ReadBuf::new(&mut room);
+        ready!(self.0.as_mut().poll_read(cx, &mut room))?;
+        let came = room.filled();
+        Poll::Ready((!came.is_empty()).then(|| Ok(Frame::data(Bytes::copy_from_slice(came)))))
+    }
+}
 
 /// An answer to a request that was forwarded.
 pub(super) struct Answer<'a> {
@@ -46,7 +72,8 @@ impl Answer<'_> {
         let tag = response.options().get(number::ETAG);
         let has_it = tag.is_some_and(|tag| read.has.contains(tag));
         let is_content = code == Code::CONTENT && matches!(read.method, Code::GET | Code::FETCH);
-        let mut status = codes::status(code, !payload.is_empty());
+        let has_body = !payload.is_empty() || response.has_body_to_come();
+        let mut status = codes::status(code, has_body);
         let format = response.content_format().map(|format| media_type(format.number()));
         if is_content {
             if has_it {
@@ -56,10 +83,16 @@ impl Answer<'_> {
                 return refused(&Refusal::new(Code::NOT_ACCEPTABLE, why));
             }
         }
-        let body = if status == StatusCode::NOT_MODIFIED { Bytes::new() } else { payload.clone() };
-        let mut made = plain(status, body);
+        let mut made = if status == StatusCode::NOT_MODIFIED {
+            plain(status, Bytes::new())
+        } else {
+            match response.take_body() {
+                Some(body) => plain(status, Bytes::new()).map(|_| Coming(body).boxed_unsync()),
+                None => plain(status, payload.clone()),
+            }
+        };
         let headers = made.headers_mut();
-        if !payload.is_empty() && status != StatusCode::NOT_MODIFIED {
+        if has_body && status != StatusCode::NOT_MODIFIED {
             let is_text = || std::str::from_utf8(payload).is_ok();
             let (kind, coding) = match format {
                 Some(format) => format,
@@ -156,7 +189,7 @@ pub(super) fn refused(refusal: &Refusal) -> Response<Body> {
 
 /// One with what all have.
 pub(super) fn plain(status: StatusCode, body: Bytes) -> Response<Body> {
-    let mut made = Response::new(Full::new(body).boxed());
+    let mut made = Response::new(Full::new(body).map_err(|never| match never {}).boxed_unsync());
     *made.status_mut() = status;
     let headers = made.headers_mut();
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));

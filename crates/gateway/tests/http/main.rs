@@ -4,6 +4,7 @@ mod asking;
 mod events;
 mod forwarding;
 mod hostile;
+mod streaming;
 
 use std::{net::SocketAddr, path::Path, sync::Arc};
 

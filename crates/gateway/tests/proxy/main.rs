@@ -9,6 +9,7 @@ mod lossy;
 mod observing;
 mod paths;
 mod refusing;
+mod streaming;
 
 use std::{
     net::SocketAddr,

@@ -1,5 +1,6 @@
 //! The client: handles that ask.
 
+mod body;
 mod builder;
 mod cache;
 mod command;

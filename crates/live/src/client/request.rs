@@ -301,7 +301,7 @@ impl RequestBuilder {
         let (mut has_proved, mut has_moved) = (false, false);
         // Of a body later blocks are for the connection alone that knows those before.
         let is_first =
-            piece.is_none_or(|piece| piece.block1.is_none() && piece.block2.is_some_and(|block| block.number == 0));
+            piece.is_none_or(|piece| piece.block1.is_none() && piece.block2.is_none_or(|block| block.number == 0));
         loop {
             let (reply, told) = oneshot::channel();
             let mut guard = by(until, self.start(peers, Reply::Once(reply), piece)).await?;

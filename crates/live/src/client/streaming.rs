@@ -2,6 +2,8 @@
 //! written, or the one after it read (RFC 7959 goes in step in any case). Over a stream a request holds, or gets, as many blocks as
 //! fit a message (BERT, RFC 8323 §6).
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use millpond_coap::block::{Block, BlockSize, DownloadError, UploadError};
 use millpond_coap::message::{Code, number};
@@ -12,6 +14,7 @@ use tokio::{
 
 use super::{
     Command, RequestBuilder, Room, block_size,
+    body::RestOfBody,
     deadline::within,
     peer::Peers,
     progress::{OnProgress, Progress},
@@ -32,6 +35,8 @@ struct Taking {
     /// Request-Tag of the body that it answers.
     tag: Option<u32>,
     progress: Progress,
+    /// In which each of its blocks has come, if that is not for all of it together.
+    each_within: Option<Duration>,
 }
 
 impl RequestBuilder {
@@ -55,8 +60,41 @@ impl RequestBuilder {
             if !answer.is_success() {
                 return Ok(answer);
             }
-            let taking = Taking { asked: Some(wished), limit: usize::MAX, tag: None, progress: Progress::default() };
+            let taking = Taking {
+                asked: Some(wished),
+                limit: usize::MAX,
+                tag: None,
+                progress: Progress::default(),
+                each_within: None,
+            };
             self.take(&mut peers, answer, taking, writer).await
+        })
+        .await
+    }
+
+    /// Sends it, and waits for the answer, and for as many bytes of its body as `whole` says of its first block. The rest of a longer body
+    /// is asked for, block by block, as it is read from [`Response::take_body`], and what [`payload`](Response::payload) gives
+    /// is empty then. Beside those bytes some blocks are in memory; over TCP and TLS a message. Unlike [`download`](Self::download)
+    /// it begins like [`send`](Self::send), so that a server that knows no blocks answers it. The deadline is that of the answer
+    /// with those bytes, and of each later block. The transfer ends when the body is dropped.
+    ///
+    /// # Errors
+    /// Those of [`download`](Self::download); what comes later is an error of the body.
+    pub async fn send_streaming(mut self, whole: impl FnOnce(&Response) -> usize) -> Result<Response, Error> {
+        let (each_within, is_stream) = (self.deadline, self.is_stream()?);
+        within(each_within, async move {
+            let mut peers = Peers::of(&self).await?;
+            let answer = self.answer(&mut peers, Some(Piece { block1: None, block2: None, tag: None })).await?;
+            if !answer.is_success() || block_of(&answer, number::BLOCK2, is_stream)?.is_none() {
+                return Ok(answer);
+            }
+            let (first, whole) = (answer.clone().with_payload(Bytes::new()), whole(&answer));
+            let body = RestOfBody::new(|mut writer| async move {
+                let progress = Progress::default();
+                let taking = Taking { asked: None, limit: usize::MAX, tag: None, progress, each_within };
+                self.take(&mut peers, answer, taking, &mut writer).await.map(drop)
+            });
+            body.behind(first, whole).await
         })
         .await
     }
@@ -70,7 +108,7 @@ impl RequestBuilder {
         writer: &mut (impl AsyncWrite + Unpin + Send),
     ) -> Result<Response, Error> {
         let (hook, wished, is_stream) = (self.progress.clone(), self.wished()?, self.is_stream()?);
-        let Taking { mut asked, limit, tag, mut progress } = taking;
+        let Taking { mut asked, limit, tag, mut progress, each_within } = taking;
         let first = answer.clone().with_payload(Bytes::new());
         loop {
             let came = block_of(&answer, number::BLOCK2, is_stream)?;
@@ -103,7 +141,8 @@ impl RequestBuilder {
             }
             let block = after(progress.received, came.size)?;
             asked = Some(came.size);
-            answer = self.answer(peers, Some(Piece { block1: None, block2: Some(block), tag })).await?;
+            let piece = Piece { block1: None, block2: Some(block), tag };
+            answer = within(each_within, self.answer(peers, Some(piece))).await?;
             if !answer.is_success() {
                 return Err(lost(&answer, format!("it goes on with {}", answer.code())));
             }
@@ -179,7 +218,7 @@ impl RequestBuilder {
                     // The answer is long, too.
                     self.payload = Ok(Bytes::new());
                     let (limit, mut body) = (self.client.settings.longest_body, Vec::new());
-                    let taking = Taking { asked: None, limit, tag, progress };
+                    let taking = Taking { asked: None, limit, tag, progress, each_within: None };
                     let answer = self.take(&mut peers, answer, taking, &mut body).await?;
                     return Ok(answer.with_payload(body));
                 }

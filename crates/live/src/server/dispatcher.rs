@@ -157,7 +157,7 @@ pub(crate) struct PendingRequest {
     version: u64,
     /// Of a handler that waits.
     place: Option<Place>,
-    /// Its resource streams.
+    /// Its resource streams, or its answer.
     pieces: Option<Pieces>,
     /// Bytes of the longest answer that leaves in one message.
     whole: usize,
@@ -367,6 +367,11 @@ impl Dispatcher {
                 if found.is_some_and(|resource| resource.is_streaming) {
                     match self.sort(now, pending, room) {
                         Some(begins) => pending = begins,
+                        None => return,
+                    }
+                } else {
+                    match self.go_on_streaming(pending) {
+                        Some(other) => pending = other,
                         None => return,
                     }
                 }

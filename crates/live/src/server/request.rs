@@ -136,6 +136,13 @@ impl Request {
         self.fit
     }
 
+    /// It may be answered with a [stream](crate::Response::stream) by a resource that does not [stream](crate::Resource::streaming): it
+    /// does not observe, takes no bursts (RFC 9177), and no body of it came in blocks.
+    #[must_use]
+    pub fn may_stream(&self) -> bool {
+        self.fit.is_some() && self.value(number::BLOCK1).is_none()
+    }
+
     /// Which part of a representation of so many bytes answers it, for handlers that need not make all of it: the block that is
     /// asked for, or the first if it does not fit one message; nothing if that lies behind the end. All of it where a part will not
     /// do: for observers, bursts (RFC 9177), resources that [stream](crate::Resource::streaming), and a body that came in blocks.

@@ -16,7 +16,7 @@ use millpond_live::{
     number,
 };
 use tokio::{
-    io::{AsyncRead, ReadBuf},
+    io::{AsyncRead, AsyncReadExt, ReadBuf},
     net::UdpSocket,
     sync::{Semaphore, mpsc},
 };
@@ -436,16 +436,16 @@ async fn a_request_whose_stream_is_begun_anew_before_it_came_is_answered() {
 }
 
 #[tokio::test]
-async fn a_stream_without_a_resource_that_streams_is_told() {
+async fn who_observes_gets_no_stream() {
     let seen = Observable::new();
     let both = Resource::new().get(|| async { "x" }).observable(&seen).streaming();
     let refused = builder().route("/both", both).start().await.unwrap_err();
     assert!(matches!(&refused, Error::Setting { reason, .. } if reason.contains("streams and can be observed")));
-    let plain = Resource::new().get(|| async { Response::stream(tokio::io::empty()) });
+    let plain = Resource::new().get(|| async { Response::stream(tokio::io::empty()) }).observable(&seen);
     let server = builder().route("/plain", plain).start().await.unwrap();
     let client = Client::new().await.unwrap();
-    let answer = client.get(format!("coap://{}/plain", server.local_addr())).await.unwrap();
-    assert_eq!(answer.code(), Code::INTERNAL_SERVER_ERROR);
+    let observed = client.get(format!("coap://{}/plain", server.local_addr())).observe().await.unwrap_err();
+    assert!(matches!(&observed, Error::NotObserved { answer } if answer.code() == Code::INTERNAL_SERVER_ERROR));
 }
 
 /// What distinguishes streams is as long as what is asked for.
@@ -513,4 +513,73 @@ async fn the_answer_to_a_long_fetch_is_one_stream() {
             assert_eq!(made.load(Ordering::Relaxed), asked, "{scheme} {length}");
         }
     }
+}
+
+/// A resource that can be observed answers one with a stream, and the client reads it while it comes; each is held up by who reads it.
+#[tokio::test]
+async fn a_resource_that_does_not_stream_may_answer_with_a_stream_that_is_read_while_it_comes() {
+    const LENGTH: usize = 300_000;
+    let (bytes, read) = Counted::new(image(LENGTH));
+    let bytes = Arc::new(Mutex::new(Some(bytes)));
+    let (asked, changed) = (Arc::new(AtomicUsize::new(0)), Observable::new());
+    let handler = {
+        let asked = Arc::clone(&asked);
+        move |request: Request| {
+            asked.fetch_add(1, Ordering::Relaxed);
+            let bytes = bytes.lock().unwrap().take();
+            async move {
+                match bytes {
+                    Some(bytes) if request.may_stream() => Response::stream(bytes),
+                    _ => Response::new(Code::BAD_REQUEST),
+                }
+            }
+        }
+    };
+    let resource = Resource::new().observable(&changed).get(handler);
+    let server = builder().route("/image", resource).start().await.unwrap();
+    let client = Client::new().await.unwrap();
+    let request = client.get(format!("coap://{}/image", server.local_addr()));
+    let answer = request.send_streaming(|first| first.payload().len()).await.unwrap();
+    assert!(answer.has_body_to_come() && answer.payload().is_empty());
+    let mut body = answer.take_body().unwrap();
+    assert!(answer.take_body().is_none(), "it is for one");
+    let mut begun = vec![0; 3_000];
+    body.read_exact(&mut begun).await.unwrap();
+    assert!(read.load(Ordering::Relaxed) < LENGTH / 2, "{read:?} bytes were read");
+    body.read_to_end(&mut begun).await.unwrap();
+    assert!(begun == image(LENGTH));
+    assert_eq!(asked.load(Ordering::Relaxed), 1);
+}
+
+#[tokio::test]
+async fn a_body_that_is_short_is_whole_and_one_that_ends_early_is_an_error() {
+    /// It fails behind so many bytes.
+    struct Broken(usize);
+    impl AsyncRead for Broken {
+        fn poll_read(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            room: &mut ReadBuf<'_>,
+        ) -> Poll<std::io::Result<()>> {
+            let length = room.remaining().min(self.0);
+            if length == 0 {
+                return Poll::Ready(Err(std::io::ErrorKind::Other.into()));
+            }
+            room.put_slice(&vec![7; length]);
+            self.0 -= length;
+            Poll::Ready(Ok(()))
+        }
+    }
+    let short = Resource::new().get(|| async { Response::content(image(5_000)) });
+    let broken = Resource::new().get(|| async { Response::stream(Broken(50_000)) }).streaming();
+    let server = builder().route("/short", short).route("/broken", broken).start().await.unwrap();
+    let (client, at) = (Client::new().await.unwrap(), format!("coap://{}", server.local_addr()));
+    let whole = client.get(format!("{at}/short")).send_streaming(|_| 5_000).await.unwrap();
+    assert!(!whole.has_body_to_come() && whole.payload() == &image(5_000));
+    let broken = client.get(format!("{at}/broken")).send_streaming(|_| 1_000).await.unwrap();
+    let mut body = Vec::new();
+    let error = broken.take_body().unwrap().read_to_end(&mut body).await.unwrap_err();
+    assert!(error.to_string().contains("5.00") && body.len() <= 50_000, "{error}");
+    let error = client.get(format!("{at}/broken")).send_streaming(|_| 60_000).await.unwrap_err();
+    assert!(matches!(error, Error::Transfer { .. }), "{error}");
 }

@@ -32,13 +32,21 @@ impl Dispatcher {
         if self.is_answered_with_part(&pending, &mut response) {
             return;
         }
-        if let Some(pieces) = pending.pieces {
+        let pieces = match pending.pieces {
+            None if response.has_stream() && pending.request.may_stream() && !pending.by_group => {
+                // Its later blocks are admitted as a part of it.
+                self.downloaders.remember(pending.request.peer());
+                pending.request.fit().and_then(|fit| fit.pieces(&pending.request))
+            }
+            pieces => pieces,
+        };
+        if let Some(pieces) = pieces {
             return self.answered_in_pieces(now, pending, pieces, response);
         }
         if response.has_stream() {
             tracing::error!(
                 target: "millpond_live",
-                "a handler answered with a stream, and its resource is not streaming(); its request is answered with 5.00"
+                "a handler answered with a stream where Request::may_stream() does not hold; its request is answered with 5.00"
             );
             return self.actions.push_back(heeding(
                 &pending.request,

@@ -30,7 +30,7 @@ impl Fit {
         self.room.map_or(self.longest, |room| room.bytes.saturating_sub(OVERHEAD))
     }
 
-    fn pieces(&self, request: &Request) -> Option<Pieces> {
+    pub(super) fn pieces(&self, request: &Request) -> Option<Pieces> {
         Pieces::of(request, self.longest, self.room)
     }
 
@@ -59,7 +59,7 @@ impl Downloaders {
         self.peers.contains(&peer)
     }
 
-    fn remember(&mut self, peer: SocketAddr) {
+    pub(super) fn remember(&mut self, peer: SocketAddr) {
         if !self.peers.insert(peer) {
             return;
         }

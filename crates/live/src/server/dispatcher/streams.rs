@@ -232,6 +232,17 @@ impl Dispatcher {
         None
     }
 
+    /// A request may be for a later block of an answer that streams although its resource does not. If not it is given back.
+    pub(super) fn go_on_streaming(&mut self, mut pending: PendingRequest) -> Option<PendingRequest> {
+        if self.streams.downloads.is_empty() || !pending.request.may_stream() {
+            return Some(pending);
+        }
+        let pieces = pending.request.fit().and_then(|fit| fit.pieces(&pending.request));
+        let Some(pieces) = pieces.filter(|pieces| pieces.offset() > 0) else { return Some(pending) };
+        pending.pieces = Some(pieces);
+        self.next_of_download(pending, pieces).map(|pending| PendingRequest { pieces: None, ..pending })
+    }
+
     /// A task of a stream told something.
     pub(super) fn step(&mut self, now: Instant, name: Name, number: u64, step: Step) {
         match step {
