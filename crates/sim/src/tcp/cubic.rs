@@ -56,6 +56,12 @@ struct Avoidance {
     estimate: f64,
 }
 
+impl SlowStart {
+    const fn is_of_linux(&self) -> bool {
+        matches!(self, Self::Linux(_))
+    }
+}
+
 impl Cubic {
     /// A new connection.
     #[must_use]
@@ -132,7 +138,7 @@ impl Cubic {
         let cubic = |t: f64| C * (t - stage.k).powi(3) + stage.most;
         let alpha = if stage.estimate < self.prior { ALPHA } else { 1.0 };
         stage.estimate += alpha * acked / window;
-        let is_first = matches!(self.slow_start, SlowStart::Linux(_)) && (self.most == 0.0 || after_timeout);
+        let is_first = self.slow_start.is_of_linux() && (self.most == 0.0 || after_timeout);
         let least = if is_first { 0.05 } else { 0.0 };
         if cubic(t) < stage.estimate {
             self.window = stage.estimate.max(window + least * acked);
@@ -173,7 +179,7 @@ impl CongestionControl for Cubic {
 
     fn on_ack(&mut self, ack: &Ack) {
         if let Some(rtt) = ack.rtt.map(|rtt| rtt as f64 / 1e6) {
-            let looks_back = matches!(self.slow_start, SlowStart::Linux(_)) && self.ahead > 0.0;
+            let looks_back = self.slow_start.is_of_linux() && self.ahead > 0.0;
             self.ahead = if looks_back { self.ahead.min(rtt) } else { rtt };
         }
         if ack.flight.outstanding == 0 {

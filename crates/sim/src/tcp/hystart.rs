@@ -9,15 +9,42 @@ const SAMPLES: u32 = 8;
 const GROWTH_DIVISOR: f64 = 4.0;
 const ROUNDS: u32 = 5;
 
+/// What is learnt of round trips while the segments that are under way at once are acknowledged.
+#[derive(Debug, Default)]
+struct Round {
+    /// It ends when so many segments were delivered.
+    ends: u64,
+    /// The shortest round trip, of so many.
+    least: Option<Micros>,
+    samples: u32,
+}
+
+impl Round {
+    /// The one that begins with an acknowledgement, if the one before has ended.
+    fn after(&self, ack: &Ack) -> Option<Self> {
+        let ends = ack.delivered_total + u64::from(ack.flight.outstanding);
+        (ack.delivered_total >= self.ends).then_some(Self { ends, least: None, samples: 0 })
+    }
+
+    /// A round trip took so long: the shortest so far.
+    fn took(&mut self, rtt: Micros) -> Micros {
+        let least = self.least.map_or(rtt, |least| least.min(rtt));
+        (self.least, self.samples) = (Some(least), self.samples + 1);
+        least
+    }
+}
+
+/// By how much a round trip is longer than a short one if it is longer at all.
+fn rise(short: Micros) -> Micros {
+    (short / 8).clamp(LEAST_RISE, MOST_RISE)
+}
+
 /// What is known of round trips in slow start.
 #[derive(Debug, Default)]
 pub(super) struct HyStart {
-    /// A round ends when so many segments were delivered.
-    ends: u64,
-    /// The shortest round trips of the round before, and of this one, of which there were so many.
+    round: Round,
+    /// The shortest round trip of the round before.
     last: Option<Micros>,
-    least: Option<Micros>,
-    samples: u32,
     conservative: Option<Conservative>,
 }
 
@@ -32,9 +59,8 @@ struct Conservative {
 impl HyStart {
     /// An acknowledgement came: by what growth is divided, or none if slow start is over.
     pub(super) fn heard(&mut self, ack: &Ack) -> Option<f64> {
-        if ack.delivered_total >= self.ends {
-            self.ends = ack.delivered_total + u64::from(ack.flight.outstanding);
-            (self.last, self.least, self.samples) = (self.least, None, 0);
+        if let Some(next) = self.round.after(ack) {
+            (self.last, self.round) = (self.round.least, next);
             if let Some(slow) = &mut self.conservative {
                 slow.rounds += 1;
                 if slow.rounds >= ROUNDS {
@@ -43,16 +69,15 @@ impl HyStart {
             }
         }
         if let Some(rtt) = ack.rtt {
-            self.least = Some(self.least.map_or(rtt, |least| least.min(rtt)));
-            self.samples += 1;
+            self.round.took(rtt);
         }
-        if let (Some(last), Some(least), SAMPLES..) = (self.last, self.least, self.samples) {
+        if let (Some(last), Round { least: Some(least), samples: SAMPLES.., .. }) = (self.last, &self.round) {
             match &self.conservative {
-                None if least >= last + (last / 8).clamp(LEAST_RISE, MOST_RISE) => {
-                    self.conservative = Some(Conservative { baseline: least, rounds: 0 });
+                None if *least >= last + rise(last) => {
+                    self.conservative = Some(Conservative { baseline: *least, rounds: 0 });
                 }
                 // It was no queue.
-                Some(slow) if least < slow.baseline => self.conservative = None,
+                Some(slow) if *least < slow.baseline => self.conservative = None,
                 _ => {}
             }
         }
@@ -64,14 +89,10 @@ impl HyStart {
 /// round trips of a round ends slow start at once.
 #[derive(Debug, Default)]
 pub(super) struct LinuxHyStart {
-    /// A round ends when so many segments were delivered.
-    ends: u64,
+    round: Round,
     began: Micros,
     /// When the last acknowledgement of a train came.
     train: Micros,
-    /// The shortest round trip of this round, of which there were so many.
-    least: Option<Micros>,
-    samples: u32,
 }
 
 impl LinuxHyStart {
@@ -83,9 +104,8 @@ impl LinuxHyStart {
     /// An acknowledgement came, and the shortest round trip ever is known: whether slow start goes on.
     pub(super) fn goes_on(&mut self, ack: &Ack, window: f64, shortest: Micros) -> bool {
         let Some(rtt) = ack.rtt.filter(|_| window >= Self::LEAST_WINDOW) else { return true };
-        if ack.delivered_total >= self.ends {
-            let ends = ack.delivered_total + u64::from(ack.flight.outstanding);
-            *self = Self { ends, began: ack.now, train: ack.now, least: None, samples: 0 };
+        if let Some(round) = self.round.after(ack) {
+            *self = Self { round, began: ack.now, train: ack.now };
         }
         if ack.now.saturating_sub(self.train) <= Self::TRAIN {
             self.train = ack.now;
@@ -94,10 +114,8 @@ impl LinuxHyStart {
                 return false;
             }
         }
-        let least = self.least.map_or(rtt, |least| least.min(rtt));
-        self.least = Some(least);
-        self.samples += 1;
-        self.samples <= SAMPLES || least <= shortest + (shortest / 8).clamp(LEAST_RISE, MOST_RISE)
+        let least = self.round.took(rtt);
+        self.round.samples <= SAMPLES || least <= shortest + rise(shortest)
     }
 }
 
