@@ -126,6 +126,12 @@ impl Server {
         Message::parse_extended(self.sent.last().unwrap()).unwrap().0
     }
 
+    /// An empty message about the last one, with this first byte: 0x60 is an acknowledgement, 0x70 a reset.
+    fn about_last(&self, first: u8) -> [u8; 4] {
+        let id = self.last().id.0.to_be_bytes();
+        [first, 0, id[0], id[1]]
+    }
+
     /// What came and went so far does not count.
     fn forget(&mut self) {
         self.came = 0;
@@ -378,13 +384,13 @@ fn an_observation_goes_on_if_its_first_notification_is_acknowledged_after_a_minu
     server.take(OBSERVE);
     let observer = server.accept(4).unwrap();
     server.notify(observer, 40);
-    let [.., high, low] = *server.sent.last().unwrap().first_chunk::<4>().unwrap();
+    let acknowledgement = server.about_last(0x60);
     server.wait(60);
     assert_eq!((server.sent.len(), server.stack.observers()), (2, 1));
     // The newest state waits for that.
     (5..9).for_each(|length| server.notify(observer, length));
     assert_eq!(server.sent.len(), 2);
-    server.take(&[0x60, 0, high, low]);
+    server.take(&acknowledgement);
     assert_eq!((server.sent.len(), server.last().payload().len()), (3, 8));
     // The address is validated: what is lost is sent again.
     server.wait(10);
@@ -413,9 +419,9 @@ fn a_reset_ends_an_observation_after_the_only_copys_wait() {
     server.take(OBSERVE);
     let observer = server.accept(4).unwrap();
     server.notify(observer, 40);
-    let [.., high, low] = *server.sent.last().unwrap().first_chunk::<4>().unwrap();
+    let reset = server.about_last(0x70);
     server.wait(30);
-    server.take(&[0x70, 0, high, low]);
+    server.take(&reset);
     assert_eq!((server.sent.len(), server.stack.observers()), (2, 0));
 }
 
@@ -432,15 +438,14 @@ fn an_unvalidated_address_gets_one_notification_until_it_acknowledges_that() {
             })
             .collect();
         observers.iter().for_each(|observer| server.notify(*observer, 40));
-        let [.., high, low] = *server.sent.last().unwrap().first_chunk::<4>().unwrap();
+        let acknowledgement = server.about_last(0x60);
         server.wait(60);
         assert_eq!(server.sent.len(), 20 + 1);
         if acknowledges {
-            server.take(&[0x60, 0, high, low]);
+            server.take(&acknowledgement);
             for _ in 0..60 {
                 server.wait(1);
-                let [.., high, low] = *server.sent.last().unwrap().first_chunk::<4>().unwrap();
-                server.take(&[0x60, 0, high, low]);
+                server.take(&server.about_last(0x60));
             }
         }
         server.wait(100);
