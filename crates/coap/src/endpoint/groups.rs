@@ -113,7 +113,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// Input: a request is to be sent to a group: once, as a non-confirmable message, with a token that nothing else
     /// uses ([`Outgoing::kind`] and [`Outgoing::token`] are not looked at). Every response on that token, the sender
     /// it, is [`Event::AdditionalResponse`](super::Event::AdditionalResponse) of the exchange named, the first one of each peer only, until
-    /// [`cancel_group`](Self::cancel_group). The token stays out of use until no answer can come any more: NON_LIFETIME,
+    /// [`cancel_group`](Self::cancel_group). The token stays reserved until no late answer is possible: NON_LIFETIME,
     /// MAX_LATENCY and MAX_SERVER_RESPONSE_DELAY after it left (RFC 7390 §2.5).
     ///
     /// It leaves when the controller of the group's address admits it, and not sooner after the request before than

@@ -290,8 +290,8 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// One whose option No-Response (RFC 7967) wants no response at all is over sooner: a confirmable one once it was acknowledged
     /// ([`Event::Delivered`]), a non-confirmable one once it left ([`Cause::NonConfirmable`]), which it does at most every 3 s to one
     /// peer, and not faster than PROBING_RATE to one that has never answered. A response that comes with the acknowledgement, or
-    /// before it, is told as ever. A token given by the caller, or shorter than 3 bytes, then stays out of use for requests that
-    /// want a response until none can come any more.
+    /// before it, is told as ever. A token given by the caller, or shorter than 3 bytes, then stays reserved, so that no request
+    /// that wants a response has it, until no late response is possible.
     ///
     /// # Errors
     /// What cannot be sent or exceeds a limit. Nothing is sent then.
