@@ -368,10 +368,10 @@ def read_table(
     Raises `MillpondError` if it is missing, cut short or damaged.
     """
     with _readable(file):
+        told = pq.read_metadata(file)
         if not only:
-            told = pq.read_metadata(file)
             check_values(file, told.num_rows, told.num_columns if columns is None else len(columns))
-        wanted = None if columns is None else as_written(pq.read_schema(file).names, columns)
+        wanted = None if columns is None else as_written(told.schema.to_arrow_schema().names, columns)
         return as_named(pq.read_table(file, filters=only, columns=wanted))
 
 
