@@ -22,8 +22,9 @@ import pytest
 HERE = Path(__file__).parent
 ROOT = HERE.parent
 TOOLS = ROOT / ".tools" / "interop"
-# Processes of tests begin apart.
-_PORTS = itertools.count(16 * os.getpid())
+PORTS_OF_A_WORKER = 1_000
+_WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % 20
+_PORTS = itertools.cycle(range(10_000 + _WORKER * PORTS_OF_A_WORKER, 10_000 + (_WORKER + 1) * PORTS_OF_A_WORKER))
 
 
 How: TypeAlias = Literal["get", "non", "open"]
@@ -43,9 +44,12 @@ class Answer:
 
 
 def free_port() -> int:
-    """A UDP port of the loopback that nobody holds, below those that the system gives to others meanwhile."""
+    """A UDP port of the loopback that nobody holds, below those that the system gives to others meanwhile.
+
+    Each worker of pytest has its own: two that ask before either's server binds would get the same, and some share it.
+    """
     while True:
-        port = 10_000 + next(_PORTS) % 20_000
+        port = next(_PORTS)
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe, contextlib.suppress(OSError):
             probe.bind(("127.0.0.1", port))
             return port
