@@ -11,7 +11,7 @@ from millpond.fleet.search import Edge
 from millpond.show import text
 
 PAGE = Path("docs/networks.md")
-CELLS = ("nbiot-anrw18", "nbiot-ce0", "nbiot-ce1", "nbiot-ce2", "lte-m", "thread-hop", "geo-nbiot", "leo-nbiot")
+CELLS = ("nbiot-anrw18", "nbiot-ce0", "nbiot-ce1", "nbiot-ce2", "lte-m", "thread-hop", "wifi", "geo-nbiot", "leo-nbiot")
 DEVICES = 400
 SEEDS = range(1, 11)
 
