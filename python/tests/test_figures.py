@@ -88,6 +88,28 @@ def test_an_empty_column_holds_for_all(rows: MakeRows, fake: Measures, plan: Pla
     assert figure.note == "over 16 cells"
 
 
+def test_a_row_that_names_a_partner_is_of_that_mix(rows: MakeRows, fake: Measures, plan: Plan) -> None:
+    here = HERE | {"metric": "fct", "statistic": "median", "value": "1", "unit": "s"}
+    gone = "not run: partner=cocoa"
+    alone, half, none = matched(rows(here, *({**here, "partner": p} for p in ("default_fb1", "cocoa"))), fake, plan)
+    assert (alone.n, half.n, none.ours) == (400 * 3, 200 * 3, None)
+    assert none.scenario["unmatched"] == gone
+    (place, *_) = [p for p in fake.populations() if p.algorithm == "default" and p.partner == "default_fb1"]
+    at = place.but(clients=400, buffer_bytes=1410000)
+    assert half.ours == pytest.approx(np.median(fake.sample("fct", at).values))
+
+
+def test_a_change_within_a_mix_is_between_its_halves(rows: MakeRows, fake: Measures, plan: Plan) -> None:
+    here = {**HERE, "algorithm": "", "kind": "claim", "metric": "fct", "relative_change": "-0.1"}
+    published = rows({**here, "comparator": "default_fb1", "partner": "default", "baseline": "default"})
+    (figure,) = matched(published, fake, plan)
+    half = next(p for p in fake.populations() if (p.algorithm, p.partner) == ("default_fb1", "default"))
+    mine = half.but(clients=400, buffer_bytes=1410000)
+    theirs = mine.but(algorithm="default", partner="default_fb1")
+    ours, others = (np.median(fake.sample("fct", p).values) for p in (mine, theirs))
+    assert figure.ours == pytest.approx(100 * (1 - ours / others), abs=0.5)
+
+
 def test_small_buffers_are_shown_on_both_paths(rows: MakeRows, fake: Measures, plan: Plan) -> None:
     small = HERE | {"buffer_bytes": "2500", "metric": "fct", "statistic": "median", "value": "1", "unit": "s"}
     found = matched(rows(small, small | {"clients": "50"}), fake, plan)

@@ -1,8 +1,9 @@
 """Published figures: CSV files with the reference columns, one observation a row.
 
 Columns that a file need not have are empty where it leaves them out. Every column that is no reference column is a
-factor of the study's plan and says where a row was observed; an empty one holds for all. Several conditions in one cell
-are separated by `;`. `bin` may hold one further condition such as `buffer>=14100`, or the column of a histogram.
+factor of the study's plan and says where a row was observed; an empty one holds for all. `partner` names what the other
+clients of a mix have; where it is empty, all clients are alike. Several conditions in one cell are separated by `;`.
+`bin` may hold one further condition such as `buffer>=14100`, or the column of a histogram.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ from pathlib import Path
 
 from millpond.errors import UsageError, unknown
 from millpond.given_files import read_text
-from millpond.results.factor import Factor, Value
+from millpond.results.factor import ALGORITHM, PARTNER, Factor, Value
 
 #: What a column says of any study; every other one is a factor of the plan.
 COLUMNS = (
-    "id", "source", "locator", "category", "kind", "claim_id", "algorithm", "metric", "bin", "statistic", "qualifier",
-    "value", "unit", "baseline", "comparator", "direction", "relative_change", "raw", "suspect", "note",
+    "id", "source", "locator", "category", "kind", "claim_id", "algorithm", "partner", "metric", "bin", "statistic",
+    "qualifier", "value", "unit", "baseline", "comparator", "direction", "relative_change", "raw", "suspect", "note",
 )  # fmt: skip
 
 #: Those of them that every file has.
@@ -159,7 +160,7 @@ def read(file: Path | str, name: str | None = None) -> Published:
         raise UsageError(
             f"{path}: not a file of published figures: missing column{'s' * (len(missing) > 1)} {', '.join(missing)}"
         )
-    places = tuple(column for column in header if column == "algorithm" or column not in COLUMNS)
+    places = tuple(column for column in header if column in (ALGORITHM, PARTNER) or column not in COLUMNS)
     rows = []
     for entry in reader:
         line = reader.line_num

@@ -8,7 +8,7 @@ compared with, each a list of algorithms, or of conditions such as `clients=1` o
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from millpond.judge.checks import Check, Place
@@ -19,7 +19,7 @@ from millpond.measure.measures import Measures
 from millpond.measure.population import Population
 from millpond.measure.statistics import known as known_statistic
 from millpond.plan.study import Reading
-from millpond.results.factor import ALGORITHM, PATH, Factor
+from millpond.results.factor import ALGORITHM, PARTNER, PATH, Factor
 
 #: Its `bin` is a number of retransmissions, not a condition.
 HISTOGRAM = "exchanges_by_retransmissions"
@@ -61,7 +61,8 @@ def conditions_of(row: Row, measures: Measures, reading: Reading) -> tuple[Condi
             continue
         if not measures.values(column):
             raise UnreadableError(f"{column}={row[column]} is no part of this study's plan")
-        found.append(Condition(column, "=", row.list(column)))
+        values = (row[column],) if column == PARTNER else row.list(column)  # several are one mix
+        found.append(Condition(column, "=", values))
     text = row["bin"]
     if text in reading.bins:
         named = reading.bins[text]
@@ -77,11 +78,16 @@ def conditions_of(row: Row, measures: Measures, reading: Reading) -> tuple[Condi
 
 
 def select(
-    measures: Measures, conditions: Iterable[Condition], algorithm: str
+    measures: Measures, conditions: Collection[Condition], algorithm: str
 ) -> tuple[list[Population], tuple[str, ...]]:
-    """Those with the algorithm (on the first reading, in no mix) that meet all conditions, and what was not run."""
+    """Those with the algorithm that meet all conditions, and what was not run.
+
+    They are of the first reading, and in no mix unless a condition names one.
+    """
     first = next(iter(measures.values(PATH)), None)
-    here = [p for p in measures.populations() if p.column(PATH) == first and p.algorithm == algorithm and not p.partner]
+    of_mix = any(condition.column == PARTNER for condition in conditions)
+    here = [p for p in measures.populations() if p.column(PATH) == first and p.algorithm == algorithm]
+    here = [p for p in here if of_mix or not p.partner]
     missing = [] if here else [algorithm]
     for condition in conditions:
         if condition.sign == "=":
@@ -151,7 +157,9 @@ def _side(row: Row, column: str, names: Sequence[str], measures: Measures) -> li
 def _others(mine: Population, right: Mapping[str, Any], measures: Measures) -> list[Population]:
     """What the baseline means for one population of the comparator."""
     if "algorithm" in right:
-        return [mine.but(algorithm=right["algorithm"])]
+        # the other half of a mix has the first one beside it
+        swapped = {PARTNER: mine.algorithm} if mine.partner == right["algorithm"] else {}
+        return [mine.but(algorithm=right["algorithm"], **swapped)]
     condition: Condition = right["condition"]
     ran = {str(value): value for value in measures.values(condition.column)}
     if condition.sign == "=":
@@ -163,7 +171,7 @@ def _others(mine: Population, right: Mapping[str, Any], measures: Measures) -> l
 def _told(population: Population) -> Place:
     """A population as a check tells of it: on whatever reading of the test bed."""
     factors = {name: value for name, value in population.factors if name != PATH}
-    return {"algorithm": population.algorithm, **factors}
+    return {ALGORITHM: population.algorithm, PARTNER: population.partner, **factors}
 
 
 def _split(text: str, names: Sequence[str], factors: Mapping[str, Factor]) -> list[str]:

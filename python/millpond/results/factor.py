@@ -13,6 +13,8 @@ Value = str | int | float
 
 #: The column that says whose clients they are.
 ALGORITHM = "algorithm"
+#: The column that says whose clients share the bottleneck with them, in a mix.
+PARTNER = "partner"
 #: The column that says which reading of the test bed a cell is.
 PATH = "path"
 LOGARITHMIC = "log"

@@ -22,7 +22,7 @@ from millpond.measure.metrics import METRICS
 from millpond.measure.statistics import PERCENTILES
 from millpond.plan.values import in_base
 from millpond.results.directory import Cell, Group, Results
-from millpond.results.factor import ALGORITHM, PATH, Value
+from millpond.results.factor import ALGORITHM, PARTNER, PATH, Value
 from millpond.results.rows import TableRows
 from millpond.show import labels
 from millpond.show.report import style
@@ -169,6 +169,8 @@ class Grid:
 
         A factor that a figure does not name has its usual value: nothing, `none`, or the first reading of the test bed.
         """
+        if said.get(PARTNER) and not cell.mixed:
+            return False
         for name in names:
             here = cell.columns.get(name, "")
             usual = self.first if name == PATH else here if here in ("", "none") else None

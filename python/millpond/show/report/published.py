@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 
 from millpond.judge.checks import Judgement
 from millpond.judge.compare import OUTCOMES, Comparison, Figure, Verdict
-from millpond.results.factor import ALGORITHM, PATH, Value
+from millpond.results.factor import ALGORITHM, PARTNER, PATH, Value
 from millpond.show import labels
 from millpond.show.document import Entry, Listing, Row, Rows, Section, Tone
 from millpond.show.report.figures.histogram import METRIC as HISTOGRAM
@@ -220,6 +220,8 @@ def _conditions(grid: Grid, scenario: Mapping[str, Value]) -> str:
             continue
         if name == ALGORITHM:
             told.append(_algorithms(grid, value))
+        elif name == PARTNER:
+            told.append(f"beside {_algorithms(grid, value)}")
         elif name == "comparator":
             against = f" against {_algorithms(grid, scenario['baseline'])}" if scenario.get("baseline") else ""
             direction = f": {scenario['direction']}" if scenario.get("direction") else ""
