@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -123,6 +124,36 @@ def test_each_cell_has_the_changes_of_all_parameters_that_are_for_it() -> None:
     assert changed("grid-6x6", "100", "mixed") == places - {"mesh.delivery"}
     assert changed("chain", "lossy", "global event") == {"mesh.delivery", "clients[0].request_payload"}
     assert changed("chain", "100", "constant") == {"clients[0].request_payload"}
+
+
+def test_what_is_for_one_algorithm_changes_its_half_of_a_mix() -> None:
+    calibration = description.read(study.load(study.find("burst23")))
+    paths = calibration.paths({**calibration.first, "window": 9, "queue": 3})
+    mixes = (
+        planned.cell for planned in study.unfold(replace(calibration.plan, paths=paths)).cells if planned.cell.mixed
+    )
+    cell = next(cell for cell in mixes if cell.columns["algorithm"] == "default;coap_plus")
+    assert [group.get("nstart") for group in cell.scenario["clients"]] == [None, 9]
+    assert cell.scenario["network"]["links"]["bs-up"]["queue"] == "3 packets"
+
+
+def test_rows_of_a_mix_are_measured_in_the_mix(tmp_path: Path) -> None:
+    folder = hidden(tmp_path, 30, 20, 30)
+    for name, old, new in (
+        ("plan.toml", '["rfc7252"]', '["rfc7252", "cocoa-03"]'),
+        ("published.csv", "algorithm,", "algorithm,partner,"),
+        ("published.csv", "rfc7252,", "rfc7252,cocoa-03,"),
+    ):
+        (folder / name).write_text((folder / name).read_text().replace(old, new))
+    with pytest.raises(UsageError, match=r"cells: a is of a mix of rfc7252 and cocoa-03: there is none"):
+        description.read(study.load(folder))
+    with (folder / "plan.toml").open("a") as file:
+        file.write('[[mix]]\nalgorithms = ["rfc7252", "cocoa-03"]\n')
+    calibration = description.read(study.load(folder))
+    setting = {"rate": 30.0, "payload": "small"}
+    together = trial.judged(calibration, setting, quick=True).figures
+    assert {name: figure.n for name, figure in together.items()} == {"a": 6, "b": 6, "c": 12}  # halves, three runs
+    assert all(value is not None for value in trial.tried(calibration, setting).ours.values())
 
 
 @pytest.mark.parametrize("name", ["burst23", "cocoaplus15", "tcp20", "upc19"])

@@ -52,7 +52,7 @@ from millpond.plan.factor import Only, read_only
 from millpond.plan.keys import Count, Runs
 from millpond.plan.plan import PathVariant, Plan
 from millpond.plan.toml_file import Declared, checked, read_tree, where
-from millpond.results.factor import Value
+from millpond.results.factor import ALGORITHM, PARTNER, Value
 
 #: The file beside a plan.
 FILE = "calibration.toml"
@@ -195,16 +195,18 @@ def read(plan: Plan) -> Calibration:
         raise UsageError(f"{plan.file}: no `published`: a calibration needs published rows")
     top = checked(read_tree(file), _File, file)
     published = read_published(plan.published, "built in")
+    replications = checked(top.judged.pop("replications", plan.replications), _RUNS, file, "judged.replications")
+    cells, judged = (_cells(tree, plan, file, place) for place, tree in (("cells", top.cells), ("judged", top.judged)))
     for key, names in (("fit", top.rows.fit), ("test", top.rows.test)):
         _must_be_rows(names, published, plan, where(file, f"rows.{key}"))
+    _must_be_mixed(top.rows.fit, published, plan, cells.get(ALGORITHM, plan.algorithms), where(file, "cells"))
+    _must_be_mixed(top.rows.test, published, plan, plan.reading.algorithms, where(file, "rows.test"))
     both = [name for name in top.rows.fit if name in top.rows.test]
     if both:
         rest = f" and {len(both) - 1} more" if len(both) > 1 else ""
         raise UsageError(
             f"{where(file, 'rows')}: {both[0]}{rest} would both choose the setting and test it: leave it in one list"
         )
-    replications = checked(top.judged.pop("replications", plan.replications), _RUNS, file, "judged.replications")
-    cells, judged = (_cells(tree, plan, file, place) for place, tree in (("cells", top.cells), ("judged", top.judged)))
     names = [table.name for table in top.parameter]
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise UsageError(f"{where(file, 'parameter')}: two are called {twice!r}: rename one")
@@ -255,6 +257,16 @@ def _must_be_rows(names: Sequence[str], published: Published, plan: Plan, place:
             raise UsageError(f"{place}: {name} cannot be compared: {why}")
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise UsageError(f"{place}: {twice} stands there twice")
+
+
+def _must_be_mixed(names: Sequence[str], published: Published, plan: Plan, run: Sequence[Value], place: str) -> None:
+    """Raises `UsageError` if a row is of a mix that the plan does not have of the algorithms that are run."""
+    mixes = [set(mix.algorithms) for mix in plan.mixes if set(mix.algorithms) <= set(run)]
+    for row in published.rows:
+        if row.id in names and row[PARTNER]:
+            missing = [name for name in row.list(ALGORITHM) if {name, *row.list(PARTNER)} not in mixes]
+            if missing:
+                raise UsageError(f"{place}: {row.id} is of a mix of {missing[0]} and {row[PARTNER]}: there is none")
 
 
 def _parameter(table: _ParameterTable, plan: Plan, file: Path, place: str) -> Parameter:

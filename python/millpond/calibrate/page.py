@@ -12,7 +12,7 @@ from millpond.calibrate import trial
 from millpond.calibrate.answer import NEARLY, Answer
 from millpond.calibrate.description import Parameter
 from millpond.judge.compare import OUTCOMES
-from millpond.results.factor import Value
+from millpond.results.factor import PARTNER, Value
 from millpond.results.store import write_text
 from millpond.show import html, labels
 from millpond.show.document import Document, Entry, Listing, Picture, Plot, Row, Rows, Section, Tone
@@ -128,7 +128,8 @@ def _value(value: Value) -> str:
 
 def _row(answer: Answer, name: str) -> Row:
     before, after = answer.before.figures[name], answer.after.figures[name]
-    what = ", ".join([before.metric.replace("_", " "), *map(str, before.scenario.values())])
+    where = (f"beside {value}" if name == PARTNER else str(value) for name, value in before.scenario.items())
+    what = ", ".join([before.metric.replace("_", " "), *where])
     away = trial.distance(after.published, after.ours, after.unit)
     tone: Tone = "good" if trial.fits(after.published, after.ours) else "bad"
     unit = "%" if before.unit == "percent" else before.unit

@@ -16,7 +16,8 @@ from millpond.measure.measures import Measures
 from millpond.plan import study
 from millpond.plan.factor import Vary
 from millpond.plan.plan import Plan, Trace
-from millpond.results.factor import ALGORITHM, Factor, Value
+from millpond.plan.program import Program
+from millpond.results.factor import ALGORITHM, PARTNER, Factor, Value
 from millpond.run.campaign import Watcher, carry_out
 
 Setting = Mapping[str, Value]
@@ -79,7 +80,11 @@ def tried(calibration: Calibration, setting: Setting, runs: int = 1) -> Trial:
     seed = study.seed(plan.name, plan.replications)
     small = replace(_narrowed(plan, calibration.cells), first_seed=seed).replicated(runs)
     try:
-        found = _figures(calibration, _measures(calibration, small, setting, 1), calibration.fit, setting)
+        # the rest of the cells would be run for nothing
+        rows = (row for row in calibration.published.rows if row.id in calibration.fit)
+        mixed = {bool(row[PARTNER]) for row in rows}
+        program = _program(calibration, small, setting).kept(lambda cell: cell.mixed in mixed)
+        found = _figures(calibration, Measures(carry_out(program, workers=1)), calibration.fit, setting)
     except MillpondError as error:
         if error.exit_code == 130:
             raise
@@ -98,7 +103,7 @@ def judged(
     plan = calibration.plan
     small = _narrowed(plan, {**calibration.judged, ALGORITHM: plan.reading.algorithms})
     small = small.quick() if quick else small.replicated(calibration.replications)
-    measures = _measures(calibration, small, setting, jobs, watcher, mixes=True)
+    measures = Measures(carry_out(_program(calibration, small, setting), workers=jobs, watcher=watcher))
     found = _figures(calibration, measures, (*calibration.fit, *calibration.test), setting)
     written = claim_file.read(plan.claims, plan.factors, plan.columns).claims if plan.claims is not None else {}
     sure = plan.reading.confidence
@@ -108,21 +113,12 @@ def judged(
 # ----------------------------------------------------------------------------------------------- helpers
 
 
-def _measures(
-    calibration: Calibration,
-    plan: Plan,
-    setting: Setting | None,
-    jobs: int,
-    watcher: Watcher | None = None,
-    mixes: bool = False,
-) -> Measures:
+def _program(calibration: Calibration, plan: Plan, setting: Setting | None) -> Program:
     first = tuple(path for path in plan.paths if path.name == plan.paths[0].name)
     paths = first if setting is None else calibration.paths(setting)
     # factors by which readings are chosen touch nothing else
     vary = {**{name: Vary(Factor(name)) for name in plan.on_paths}, **plan.vary}
-    ready = replace(plan, paths=paths, vary=vary, mixes=plan.mixes if mixes else (), trace=Trace())
-    program = study.unfold(ready, OwnControllers(plan.folder))
-    return Measures(carry_out(program, workers=jobs, watcher=watcher))
+    return study.unfold(replace(plan, paths=paths, vary=vary, trace=Trace()), OwnControllers(plan.folder))
 
 
 def _narrowed(plan: Plan, cells: Mapping[str, tuple[Value, ...]]) -> Plan:

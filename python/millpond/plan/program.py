@@ -9,8 +9,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +84,16 @@ class Program:
         """Runs of this shard."""
         first = (range(p.cell.first_run, p.cell.first_run + p.cell.replications) for p in self.cells)
         return sum(self.has(run) for runs in first for run in runs)
+
+    def kept(self, wanted: Callable[[Cell], bool]) -> Program:
+        """The same with these cells alone, numbered anew."""
+        cells: list[Planned] = []
+        first_run = 0
+        for planned in self.cells:
+            if wanted(planned.cell):
+                cells.append(replace(planned, cell=replace(planned.cell, number=len(cells), first_run=first_run)))
+                first_run += planned.cell.replications
+        return replace(self, cells=tuple(cells))
 
     def has(self, run: int) -> bool:
         """Whether this shard runs it."""

@@ -299,10 +299,21 @@ def _scenario(plan: Plan, point: _Point) -> tuple[dict[str, Any], tuple[str, ...
     if len(point.algorithms) == 1:
         return _on_path(plan, point, {**tree, "clients": tables}), tuple(names)
     # what the path changes of the clients it changes of each population
-    parts = [_on_path(plan, point, {**tree, "clients": [table]}) for table in tables]
+    parts = [
+        _on_path(plan, _alone(plan, point, name), {**tree, "clients": [t]})
+        for name, t in zip(names, tables, strict=True)
+    ]
     groups = [part["clients"][0] for part in parts]
     everybody = sum(int(group.get("count", 1)) for group in groups)
-    return {**parts[-1], "clients": [_of_all(group, everybody) for group in groups]}, tuple(names)
+    shared = _on_path(plan, point, {**tree, "clients": tables[:1]})
+    return {**shared, "clients": [_of_all(group, everybody) for group in groups]}, tuple(names)
+
+
+def _alone(plan: Plan, point: _Point, algorithm: str) -> _Point:
+    """A mix as the reading of the test bed has it that is for the clients with one of its algorithms."""
+    theirs = {**point.columns, ALGORITHM: algorithm}
+    found = (path for path in plan.paths if path.name == point.path.name and path.only.covers(theirs))
+    return replace(point, path=next(found, point.path))
 
 
 def _shares(template: Mapping[str, Any], parts: int) -> list[dict[str, Any]]:
