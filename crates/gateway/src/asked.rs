@@ -13,6 +13,7 @@ use crate::{
     refusal::Refusal,
     target::{Target, web_transport},
     template::uri,
+    upload::{Payload, Upload},
 };
 
 /// What is asked of somebody else.
@@ -23,7 +24,7 @@ pub(crate) struct Asked {
     /// Those that are forwarded, without Hop-Limit.
     pub(crate) options: Options,
     pub(crate) hop_limit: u8,
-    pub(crate) payload: Bytes,
+    pub(crate) payload: Payload,
     /// Who asks.
     pub(crate) peer: SocketAddr,
     /// It has shown that it is at its address.
@@ -93,7 +94,7 @@ pub(crate) struct Wanted<'r> {
     /// Proxies that it may still pass, this one included.
     pub(crate) hop_limit: u8,
     pub(crate) options: &'r Options,
-    pub(crate) payload: &'r Bytes,
+    pub(crate) payload: &'r Payload,
     /// It takes a long answer while that comes.
     pub(crate) takes_streams: bool,
 }
@@ -133,7 +134,7 @@ impl Rules {
             named: None,
             hop_limit,
             options,
-            payload: request.payload(),
+            payload: &Payload::Whole(request.payload().clone()),
             takes_streams: request.may_stream(),
         };
         let named = named(options, &wanted)?;
@@ -170,7 +171,7 @@ impl Rules {
             }
         }
         let is_shared = is_safe && forwarded.get(number::OSCORE).is_none();
-        let key = target.key(owner.as_deref(), (wanted.method, &forwarded, wanted.payload));
+        let key = target.key(owner.as_deref(), (wanted.method, &forwarded, &wanted.payload.whole()));
         Ok(Asked {
             method: wanted.method,
             target,
@@ -313,9 +314,14 @@ impl Asked {
         }
     }
 
+    /// Some of its body has been forwarded, and it cannot be asked again.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.payload.coming().is_some_and(Upload::has_begun)
+    }
+
     /// For how long it may be asked again, where its device has registered and is in no session: nothing was sent.
     pub(crate) fn may_wait(&self, answer: &Response) -> Option<Duration> {
-        let is_absent = self.registrant.is_some() && answer.code() == Code::BAD_GATEWAY;
+        let is_absent = self.registrant.is_some() && answer.code() == Code::BAD_GATEWAY && !self.has_begun();
         match &self.under {
             Under::Rule(rule, _) if rule.waits && is_absent => Some(rule.timeout),
             _ => None,

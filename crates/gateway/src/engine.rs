@@ -29,6 +29,7 @@ use crate::{
     paths::{Paths, Turn, Way},
     ports,
     refusal::Refusal,
+    upload::Upload,
     watched::Watched,
 };
 
@@ -96,9 +97,9 @@ impl Source {
 
 /// How often it is looked whether a device that sleeps has come.
 const LOOKED_AGAIN: Duration = Duration::from_millis(500);
-/// Bytes of the longest answer that is whole before it is forwarded, so that others who ask for the same get it, too. Of a longer one the
-/// gateway has this much at most, and some blocks that come while it is forwarded.
-const LONGEST_WHOLE: usize = 64 << 10;
+/// Bytes of the longest body that is whole before it is forwarded: an answer, so that others who ask for the same get it, too. Of a longer
+/// one the gateway has about twice as much at most while it is forwarded.
+pub(crate) const LONGEST_WHOLE: usize = 64 << 10;
 /// The same of one that is kept: a share of the cache.
 const SHARE_OF_CACHE: usize = 4;
 /// Longer ones at a time.
@@ -282,8 +283,12 @@ impl Engine {
             let _open = Open::new(self, asked);
             return self.asking.ask(asked, web, etag, address, until).await;
         }
-        let (_turn, requests) = self.turn(asked, until).await?;
+        let (turn, requests) = self.turn(asked, until).await?;
         let _open = Open::new(self, asked);
+        if let Some(upload) = asked.payload.coming() {
+            return self.uploaded(asked, upload, turn, requests).await;
+        }
+        let _turn = turn;
         let answer = ports::by_one(requests, Error::Closed, |request| {
             let request = match etag {
                 Some(etag) => request.option(number::ETAG, etag.to_vec()),
@@ -300,6 +305,33 @@ impl Engine {
         match answer.await {
             Ok(response) => self.forwarded(asked, response),
             Err(error) => Err(failed(asked, &error)),
+        }
+    }
+
+    /// The answer to a request whose body is forwarded while it comes. Its timeout is that of each message of it.
+    async fn uploaded(
+        &self,
+        asked: &Asked,
+        upload: &Upload,
+        turn: Option<Turn>,
+        requests: Vec<RequestBuilder>,
+    ) -> Result<Response, Refusal> {
+        upload.hold(turn);
+        let requests = requests.into_iter().take_while(|_| !upload.has_begun());
+        let answer = ports::by_one(requests, Error::Closed, |request| {
+            let of = upload.clone();
+            let request = request.progress(move |_| of.begin());
+            let request = match upload.size {
+                Some(size) => request.upload_size(size),
+                None => request,
+            };
+            async move { request.upload(&mut upload.reader()).await }
+        });
+        let answer = upload.forwarding(asked.timeout, answer).await;
+        upload.hold(None);
+        match answer.unwrap_or(Err(Error::Deadline { after: asked.timeout })) {
+            Ok(response) => Ok(asked.answer(&response)),
+            Err(error) => Err(upload.refusal().unwrap_or_else(|| failed(asked, &error))),
         }
     }
 
@@ -471,7 +503,7 @@ impl Drop for Open<'_> {
 }
 
 fn request(client: &Client, asked: &Asked, address: SocketAddr) -> RequestBuilder {
-    let request = client.request(asked.method, &asked.target.uri).address(address).payload(asked.payload.clone());
+    let request = client.request(asked.method, &asked.target.uri).address(address).payload(asked.payload.whole());
     let request = asked.options.iter().fold(request, |request, (number, value)| request.option(number, value.clone()));
     let request = match asked.registrant.as_ref().and_then(|registrant| registrant.identity.clone()) {
         Some(identity) => request.identity(identity),
@@ -493,7 +525,7 @@ mod tests {
     use millpond_live::{Bytes, Options, Resource, Server};
 
     use super::*;
-    use crate::{asked::Wanted, target::Target};
+    use crate::{asked::Wanted, target::Target, upload::Payload};
 
     /// The owner of a name that is allowed says another address each time: the one that was judged is the one that is asked, and one near
     /// the gateway that no network of the rule names is not.
@@ -525,7 +557,7 @@ mod tests {
                 named: Some(&target),
                 hop_limit: 16,
                 options: &Options::new(),
-                payload: &Bytes::new(),
+                payload: &Payload::Whole(Bytes::new()),
                 takes_streams: true,
             });
             let (response, source) = engine.answer(&asked.unwrap()).await;

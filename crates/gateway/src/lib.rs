@@ -27,6 +27,7 @@ mod ports;
 mod refusal;
 mod target;
 mod template;
+mod upload;
 mod watched;
 
 pub mod directory;

@@ -262,7 +262,8 @@ impl<A> PendingRequest<A> {
         // A whole body over a stream is told from others by its token. The rest of an answer is asked for with the tag of the body
         // that it answers, which is part of what distinguishes requests.
         let tag = self.tag.filter(|_| self.fits != Some(Fit::Whole) || single.is_some());
-        let size1 = piece.filter(|_| block1.is_some_and(|block| block.number == 0)).map(|piece| Uint::new(piece.total));
+        let total = single.map_or(piece.map(|piece| piece.total), |single| single.total);
+        let size1 = total.filter(|_| block1.is_some_and(|block| block.number == 0)).map(Uint::new);
         let (block1, block2) = (block1.map(Block::value), block2.map(Block::value));
         let own = [
             (number::OBSERVE, options::value(observe.as_ref())),

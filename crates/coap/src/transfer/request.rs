@@ -60,6 +60,8 @@ pub struct Piece {
     pub block2: Option<Block>,
     /// Request-Tag (RFC 9175 §3): which blocks are of one body.
     pub tag: Option<u32>,
+    /// Size1: the bytes of the body that begins with this block, if they are known.
+    pub total: Option<u32>,
 }
 
 impl Piece {

@@ -16,7 +16,7 @@ const PATH: [(u16, &[u8]); 1] = [(number::URI_PATH, b"hello")];
 const FIRST: Block = Block { number: 0, more: false, size: BlockSize::BERT };
 
 fn asking(block2: Block) -> ClientRequest<'static> {
-    let piece = Piece { block1: None, block2: Some(block2), tag: None };
+    let piece = Piece { block1: None, block2: Some(block2), tag: None, total: None };
     ClientRequest { piece: Some(piece), ..ClientRequest::new(Code::GET, &PATH) }
 }
 

@@ -178,7 +178,7 @@ fn story<L: Carried>() -> Vec<String> {
     // Single blocks that the application puts together by itself.
     for number in 0..3 {
         let block2 = Some(Block { number, more: false, size: BlockSize::B1024 });
-        story.ask(&ClientRequest { piece: Some(Piece { block1: None, block2, tag: None }), ..get });
+        story.ask(&ClientRequest { piece: Some(Piece { block1: None, block2, tag: None, total: None }), ..get });
     }
     assert_eq!(story.stacks[0].requests(), 1, "the first observation");
     story.told

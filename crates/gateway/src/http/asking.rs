@@ -8,7 +8,7 @@ use std::{
     net::SocketAddr,
 };
 
-use http_body_util::{BodyExt, Full, Limited};
+use http_body_util::{BodyExt, Limited};
 use hyper::{
     HeaderMap, Request, StatusCode,
     header::{self, HeaderName, HeaderValue},
@@ -25,12 +25,14 @@ use tokio::{
 use super::{
     codes,
     media::{MediaType, media_type},
+    response::{Body, coming, whole},
 };
 use crate::{
     asked::{Asked, HOP_LIMIT},
     config::Config,
     engine::failed,
     refusal::Refusal,
+    upload::{Payload, Upload},
 };
 
 /// How it is asked by HTTP.
@@ -77,12 +79,18 @@ impl Asking {
             let stream = tls.connect(stream, address, asked.target.uri.host()).await;
             self.exchange(asked, request, stream.map_err(|error| bad(asked, error))?).await
         };
-        let response = timeout_at(until, exchange).await;
-        let response = response.unwrap_or_else(|_| Err(failed(asked, &Error::Deadline { after: asked.timeout })))?;
-        Ok(asked.answer(&response))
+        let upload = asked.payload.coming();
+        let response = match upload {
+            None => timeout_at(until, exchange).await,
+            Some(upload) => upload.forwarding(asked.timeout, exchange).await,
+        };
+        match response.unwrap_or_else(|_| Err(failed(asked, &Error::Deadline { after: asked.timeout }))) {
+            Ok(response) => Ok(asked.answer(&response)),
+            Err(refusal) => Err(upload.and_then(Upload::refusal).unwrap_or(refusal)),
+        }
     }
 
-    async fn exchange<S>(&self, asked: &Asked, request: Request<Full<Bytes>>, stream: S) -> Result<Response, Refusal>
+    async fn exchange<S>(&self, asked: &Asked, request: Request<Body>, stream: S) -> Result<Response, Refusal>
     where
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
@@ -93,6 +101,9 @@ impl Asking {
         // Aborted with this.
         let mut connections = JoinSet::new();
         connections.spawn(connection);
+        if let Some(upload) = asked.payload.coming() {
+            upload.begin();
+        }
         let (head, body) = sender.send_request(request).await.map_err(|error| bad(asked, error))?.into_parts();
         let Some(code) = codes::code(head.status, asked.method) else {
             let why = format!("answers {}, and no redirection is followed", head.status);
@@ -108,7 +119,7 @@ fn bad(asked: &Asked, why: impl std::fmt::Display) -> Refusal {
     Refusal::new(Code::BAD_GATEWAY, format!("{}: {why}", asked.authority()))
 }
 
-fn request(asked: &Asked, target: &str, etag: Option<&[u8]>) -> Result<Request<Full<Bytes>>, Refusal> {
+fn request(asked: &Asked, target: &str, etag: Option<&[u8]>) -> Result<Request<Body>, Refusal> {
     let method = codes::http_method(asked.method)
         .ok_or_else(|| Refusal::new(Code::METHOD_NOT_ALLOWED, "HTTP has no method like this one"))?;
     let uri = &asked.target.uri;
@@ -149,7 +160,16 @@ fn request(asked: &Asked, target: &str, etag: Option<&[u8]>) -> Result<Request<F
     if let Some(tag) = etag.and_then(quoted) {
         fits &= set(header::IF_NONE_MATCH, tag).is_ok();
     }
-    let request = Request::builder().method(method).uri(target).body(Full::new(asked.payload.clone()));
+    let body = match &asked.payload {
+        Payload::Whole(bytes) => whole(bytes.clone()),
+        Payload::Coming(upload) => {
+            if let Some(size) = upload.size {
+                headers.insert(header::CONTENT_LENGTH, size.into());
+            }
+            coming(upload.reader())
+        }
+    };
+    let request = Request::builder().method(method).uri(target).body(body);
     let mut request = request.ok().filter(|_| fits).ok_or_else(|| bad(asked, "this makes no request of HTTP"))?;
     *request.headers_mut() = headers;
     Ok(request)

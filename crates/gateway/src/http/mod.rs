@@ -9,12 +9,12 @@ mod request;
 mod response;
 
 use std::{
+    io,
     net::SocketAddr,
     sync::{Arc, Mutex},
-    time::Duration,
 };
 
-use http_body_util::{BodyExt, LengthLimitError, Limited};
+use http_body_util::BodyExt;
 use hyper::{
     Method, Response, StatusCode,
     body::Incoming,
@@ -22,10 +22,8 @@ use hyper::{
     http::request::Parts,
 };
 use millpond_live::{Bytes, Code, FairSemaphore, TlsListener};
-use tokio::{
-    sync::watch,
-    time::{Instant, timeout},
-};
+use tokio::{sync::watch, time::Instant};
+use tokio_util::io::StreamReader;
 
 pub(crate) use asking::Asking;
 pub(crate) use connections::Listening;
@@ -35,9 +33,10 @@ use response::{Answer, Body, refused};
 use crate::{
     asked::{Asked, Rules},
     config::Web,
-    engine::{Engine, Source},
+    engine::{Engine, LONGEST_WHOLE, Source},
     gateway::{Access, OnAccess},
     refusal::Refusal,
+    upload::Payload,
 };
 
 /// What answers by HTTP.
@@ -54,8 +53,8 @@ pub(crate) struct Front {
 
 /// Bytes of bodies at a time.
 const BODIES: usize = 64 << 20;
-/// In which a body has come.
-const BODY_WITHIN: Duration = Duration::from_secs(30);
+/// Bytes of one that is forwarded while it comes: its beginning, and what is on its way to who is asked.
+const OF_UPLOAD: usize = 4 * LONGEST_WHOLE;
 
 /// What became of a request, for logs.
 struct Outcome {
@@ -128,14 +127,16 @@ impl Front {
             let why = "pages of this origin are not to ask this gateway; [http] origins names those that are";
             return Outcome::refused(&Refusal::new(Code::FORBIDDEN, why), method);
         }
-        let permit = if read.has_body {
-            let size = head.headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
-            Some(self.bodies.acquire(peer, size.unwrap_or(self.settings.body).min(self.settings.body)).await)
-        } else {
-            None
-        };
+        let mut permit = None;
         if read.has_body {
-            match self.body(body).await {
+            // Others wait for the answer to the same body.
+            let is_whole = read.method == Code::FETCH;
+            let (whole, most) = if is_whole { (self.settings.body, usize::MAX) } else { (LONGEST_WHOLE, OF_UPLOAD) };
+            let size = head.headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+            let held = size.and_then(|size| usize::try_from(size).ok()).unwrap_or(usize::MAX);
+            permit = Some(self.bodies.acquire(peer, held.min(self.settings.body).min(most)).await);
+            let body = StreamReader::new(body.map_err(io::Error::other).into_data_stream());
+            match Payload::read(body, size, (whole, self.settings.body)).await {
                 Ok(payload) => read.payload = payload,
                 Err(refusal) => return Outcome::refused(&refusal, method),
             }
@@ -157,7 +158,7 @@ impl Front {
                 Ok(asked) => asked,
                 Err(refusal) => return Outcome::refused(&refusal, method),
             };
-            let is_other = response.code() == Code::NOT_ACCEPTABLE;
+            let is_other = response.code() == Code::NOT_ACCEPTABLE && !asked.has_begun();
             outcome = Some(Outcome::answered(self, &read, asked, &response, source));
             if !is_other {
                 break;
@@ -186,22 +187,6 @@ impl Front {
             outcome.response = told.response(&first);
         }
         outcome
-    }
-
-    async fn body(&self, body: Incoming) -> Result<Bytes, Refusal> {
-        let most = self.settings.body;
-        match timeout(BODY_WITHIN, Limited::new(body, most).collect()).await {
-            Ok(Ok(body)) => Ok(body.to_bytes()),
-            Ok(Err(error)) if error.is::<LengthLimitError>() => {
-                let why = format!("the body is longer than {most} bytes, the most that this gateway takes");
-                Err(Refusal::new(Code::REQUEST_ENTITY_TOO_LARGE, why))
-            }
-            Ok(Err(_)) => Err(Refusal::new(Code::REQUEST_ENTITY_INCOMPLETE, "the body did not come as it should")),
-            Err(_) => {
-                let why = format!("the body did not come within {} s", BODY_WITHIN.as_secs());
-                Err(Refusal::new(Code::REQUEST_ENTITY_INCOMPLETE, why))
-            }
-        }
     }
 
     fn names(&self, origin: &HeaderValue) -> bool {

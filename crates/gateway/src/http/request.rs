@@ -19,6 +19,7 @@ use crate::{
     asked::{HOP_LIMIT, Wanted},
     refusal::Refusal,
     target::Target,
+    upload::Payload,
 };
 
 /// A request whose body is still to be read.
@@ -31,7 +32,7 @@ pub(super) struct Read {
     pub(super) named: Option<Named>,
     hop_limit: u8,
     options: Options,
-    pub(super) payload: Bytes,
+    pub(super) payload: Payload,
     pub(super) accepts: Accepts,
     /// Tags of what the client has.
     pub(super) has: Vec<Bytes>,
@@ -126,7 +127,7 @@ impl Read {
             named,
             hop_limit: HOP_LIMIT.saturating_sub(passed(headers)),
             options,
-            payload: Bytes::new(),
+            payload: Payload::Whole(Bytes::new()),
             accepts: Accepts::read(accepts),
             has,
             has_body,

@@ -2,21 +2,18 @@
 //!
 //! What a device says stands in the body alone: headers are made of numbers, of names of the registry, and of what is encoded.
 
-use std::{
-    io,
-    pin::Pin,
-    task::{Context, Poll, ready},
-    time::Duration,
-};
+use std::{io, time::Duration};
 
-use http_body_util::{BodyExt, Full, combinators::UnsyncBoxBody};
+use futures_util::TryStreamExt;
+use http_body_util::{BodyExt, Full, StreamBody, combinators::UnsyncBoxBody};
 use hyper::{
     Response, StatusCode,
-    body::{Body as HttpBody, Frame},
+    body::Frame,
     header::{self, HeaderName, HeaderValue},
 };
 use millpond_live::{Bytes, Code, number, percent_encoded};
-use tokio::io::{AsyncRead, ReadBuf};
+use tokio::io::AsyncRead;
+use tokio_util::io::ReaderStream;
 
 use super::{
     codes,
@@ -36,23 +33,17 @@ const TEXT: &str = "text/plain; charset=utf-8";
 const POLICY: HeaderValue = HeaderValue::from_static("default-src 'none'; sandbox");
 const CACHE_STATUS: HeaderName = HeaderName::from_static("cache-status");
 
-/// A body that is forwarded while it comes.
-struct Coming(Pin<Box<dyn AsyncRead + Send>>);
-
-/// Bytes of it in a frame.
+/// Bytes of a frame of a body that is forwarded while it comes.
 const FRAME: usize = 8 << 10;
 
-impl HttpBody for Coming {
-    type Data = Bytes;
-    type Error = io::Error;
+/// A body that is forwarded while it comes.
+pub(super) fn coming(reader: impl AsyncRead + Send + 'static) -> Body {
+    StreamBody::new(ReaderStream::with_capacity(reader, FRAME).map_ok(Frame::data)).boxed_unsync()
+}
 
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
-        let mut room = [0; FRAME];
-        let mut room = ReadBuf::new(&mut room);
-        ready!(self.0.as_mut().poll_read(cx, &mut room))?;
-        let came = room.filled();
-        Poll::Ready((!came.is_empty()).then(|| Ok(Frame::data(Bytes::copy_from_slice(came)))))
-    }
+/// One that is whole.
+pub(super) fn whole(bytes: Bytes) -> Body {
+    Full::new(bytes).map_err(|never| match never {}).boxed_unsync()
 }
 
 /// An answer to a request that was forwarded.
@@ -87,7 +78,7 @@ impl Answer<'_> {
             plain(status, Bytes::new())
         } else {
             match response.take_body() {
-                Some(body) => plain(status, Bytes::new()).map(|_| Coming(body).boxed_unsync()),
+                Some(body) => plain(status, Bytes::new()).map(|_| coming(body)),
                 None => plain(status, payload.clone()),
             }
         };
@@ -189,7 +180,7 @@ pub(super) fn refused(refusal: &Refusal) -> Response<Body> {
 
 /// One with what all have.
 pub(super) fn plain(status: StatusCode, body: Bytes) -> Response<Body> {
-    let mut made = Response::new(Full::new(body).map_err(|never| match never {}).boxed_unsync());
+    let mut made = Response::new(whole(body));
     *made.status_mut() = status;
     let headers = made.headers_mut();
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));

@@ -5,6 +5,7 @@ mod events;
 mod forwarding;
 mod hostile;
 mod streaming;
+mod uploading;
 
 use std::{net::SocketAddr, path::Path, sync::Arc};
 

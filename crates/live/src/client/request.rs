@@ -46,6 +46,7 @@ pub struct RequestBuilder {
     pub(super) address: Option<SocketAddr>,
     kind: Kind,
     pub(super) block_size: Option<u16>,
+    pub(super) upload_size: Option<u32>,
     pub(super) deadline: Option<Duration>,
     pub(super) token: Option<Token>,
     one_token: bool,
@@ -73,6 +74,7 @@ impl RequestBuilder {
             address: None,
             kind: Kind::Confirmable,
             block_size: None,
+            upload_size: None,
             token: None,
             one_token: false,
             leaves_out_host: false,
@@ -147,6 +149,13 @@ impl RequestBuilder {
     /// In blocks of this many bytes at most, from the first one on: 16, 32, 64, 128, 256, 512 or 1024.
     pub const fn block_size(mut self, bytes: u16) -> Self {
         self.block_size = Some(bytes);
+        self
+    }
+
+    /// Tells the server how many bytes [`upload`](Self::upload) will send (Size1, RFC 7959 §4). Of a [`payload`](Self::payload) it
+    /// is told anyway.
+    pub fn upload_size(mut self, bytes: u64) -> Self {
+        self.upload_size = u32::try_from(bytes).ok();
         self
     }
 

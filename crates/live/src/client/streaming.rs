@@ -55,7 +55,12 @@ impl RequestBuilder {
         let wished = self.wished()?;
         within(self.deadline, async move {
             let mut peers = Peers::of(&self).await?;
-            let piece = Piece { block1: None, block2: Some(Block { number: 0, more: false, size: wished }), tag: None };
+            let piece = Piece {
+                block1: None,
+                block2: Some(Block { number: 0, more: false, size: wished }),
+                tag: None,
+                total: None,
+            };
             let answer = self.answer(&mut peers, Some(piece)).await?;
             if !answer.is_success() {
                 return Ok(answer);
@@ -84,7 +89,8 @@ impl RequestBuilder {
         let (each_within, is_stream) = (self.deadline, self.is_stream()?);
         within(each_within, async move {
             let mut peers = Peers::of(&self).await?;
-            let answer = self.answer(&mut peers, Some(Piece { block1: None, block2: None, tag: None })).await?;
+            let answer =
+                self.answer(&mut peers, Some(Piece { block1: None, block2: None, tag: None, total: None })).await?;
             if !answer.is_success() || block_of(&answer, number::BLOCK2, is_stream)?.is_none() {
                 return Ok(answer);
             }
@@ -141,7 +147,7 @@ impl RequestBuilder {
             }
             let block = after(progress.received, came.size)?;
             asked = Some(came.size);
-            let piece = Piece { block1: None, block2: Some(block), tag };
+            let piece = Piece { block1: None, block2: Some(block), tag, total: None };
             answer = within(each_within, self.answer(peers, Some(piece))).await?;
             if !answer.is_success() {
                 return Err(lost(&answer, format!("it goes on with {}", answer.code())));
@@ -151,7 +157,8 @@ impl RequestBuilder {
 
     /// Sends what the reader gives as its payload, block by block, until its end: of an image of any length two blocks are in
     /// memory; over TCP and TLS two messages, of 64 KiB at most. [`progress`](Self::progress) is told after each block, or message. The
-    /// deadline is that of all together. What a server that puts bodies together takes in all is its own limit (4.13). The answer is
+    /// deadline is that of all together. What a server that puts bodies together takes in all is its own limit (4.13), by which it can
+    /// refuse at once if it is told [how long](Self::upload_size) the body is. The answer is
     /// whole, as that of [`send`](Self::send).
     ///
     /// # Errors
@@ -189,7 +196,7 @@ impl RequestBuilder {
                 }
                 let block = Block { more, ..after(progress.sent, size)? };
                 self.payload = Ok(Bytes::copy_from_slice(held.get(..length).unwrap_or_default()));
-                let piece = Piece { block1: Some(block), block2: None, tag };
+                let piece = Piece { block1: Some(block), block2: None, tag, total: self.upload_size };
                 let answer = self.answer(&mut peers, Some(piece)).await?;
                 let told = block_of(&answer, number::BLOCK1, is_stream)?;
                 let is_other = told.is_some_and(|told| told.number != block.number);

@@ -127,6 +127,11 @@ async fn a_long_body_is_read_as_it_is_sent() {
     let refused = client.put(&uri).upload(&mut reader).await.unwrap();
     assert_eq!(refused.code(), Code::REQUEST_ENTITY_TOO_LARGE);
     assert!(!reader.left.is_empty(), "what is refused is not read to its end");
+    let read = Arc::new(AtomicUsize::new(0));
+    let mut reader = Drips { left: image(70_000), next: 1, read: Arc::clone(&read) };
+    let refused = client.put(&uri).upload_size(70_000).upload(&mut reader).await.unwrap();
+    assert_eq!(refused.code(), Code::REQUEST_ENTITY_TOO_LARGE);
+    assert!(read.load(Ordering::Relaxed) <= 1_025, "a server that is told how long it is refuses its first block");
 }
 
 #[tokio::test]
