@@ -131,7 +131,7 @@ impl Wifi {
     ///
     /// # Errors
     /// One line with the place and the fix.
-    pub(crate) fn check(&self, key: &str, origin: &str) -> Result<(), InputError> {
+    pub fn check(&self, key: &str, origin: &str) -> Result<(), InputError> {
         let refuse = |name: &str, problem: String| Err(InputError::at_key(origin, &format!("{key}.{name}"), problem));
         let rates = self.standard.rates();
         if !rates.iter().any(|rate| rate * 1_000 == self.rate()) {

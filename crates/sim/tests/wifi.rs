@@ -66,6 +66,31 @@ fn clients_that_start_together_collide_and_all_are_answered() {
     assert_eq!(little.summary.unfinished, 0);
 }
 
+/// Links of a network are what those of a path are, whatever their names.
+#[test]
+fn it_is_in_front_of_a_network_too() {
+    let rest = clients(50, "exchanges = 5\nresponse_payload = \"900 B\"");
+    let link = "{ rate = \"1 Gbit/s\", delay = \"5 ms\", queue = \"1 MB\" }";
+    let links = ["a-down", "b-down", "c-up", "d-up"].map(|name| format!("links.{name} = {link}\n")).concat();
+    let network = |wifi: &str, rest: &str| {
+        let routes = "up = [\"c-up\", \"d-up\"]\ndown = [\"b-down\", \"a-down\"]";
+        Scenario::from_toml(&format!("[network]\n{wifi}\n{routes}\n{links}{rest}"), "test.toml")
+    };
+    let (path, other) = (go("wifi = \"802.11b\"", &rest), network("wifi = \"802.11b\"", &rest).unwrap());
+    let other = run(&other, 1, &Options::default(), || false).unwrap();
+    assert_eq!((&path.wifi[0].passed_packets, other.summary.answered), (&other.wifi[0].passed_packets, 250));
+    assert!(other.wifi[0].frames_collided > 10, "{:?}", other.wifi);
+    let proxy =
+        "[[proxies]]\nname = \"p\"\ncontroller = \"rfc7252\"\nroute = { up = [\"d-up\"], down = [\"a-down\"] }\n";
+    for (wifi, rest, told) in [
+        ("wifi = { standard = \"802.11g\", queue = 0 }", rest.clone(), "network.wifi.queue: 0 is out of range"),
+        ("wifi = \"802.11g\"", format!("{rest}{proxy}"), "network.wifi: proxies are no stations of it"),
+    ] {
+        let error = network(wifi, &rest).unwrap_err().to_string();
+        assert!(error.contains(told) && error.lines().count() == 1, "{error}");
+    }
+}
+
 #[test]
 fn what_is_no_hop_is_one_line() {
     let refused = |wifi: &str| scenario(&format!("{LINKS}{wifi}"), &clients(1, "")).unwrap_err();

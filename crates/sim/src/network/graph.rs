@@ -131,7 +131,7 @@ impl Graph {
             let each = scenario.cross_traffic.iter().zip(behind..);
             nodes.to_mut().extend(each.flat_map(|(traffic, group)| (0..traffic.count).map(move |_| group)));
         }
-        let wifi = scenario.path.as_ref().and_then(|path| path.wifi.as_ref()).map(|wifi| Box::new(wifi.channel(seed)));
+        let wifi = scenario.wifi().map(|wifi| Box::new(wifi.channel(seed)));
         let beside = match (&access, &cross, &wifi) {
             (_, _, Some(_)) => 3,
             (_, Some(_), None) => 2,

@@ -38,7 +38,7 @@ pub use mesh::{Access, Choose, DeliveryOf, Mesh, ObjectiveFunction, Ratio, Routi
 pub(crate) use millpond_path::word_or_table;
 pub use millpond_path::{
     Aqm, BitRate, Direction, Duration, InputError as ScenarioError, Jitter, Length, Loss, LossAt, LossOf, Order, Path,
-    QueueCounts, QueueLimit, Size, Trace, unknown,
+    QueueCounts, QueueLimit, Size, Trace, Wifi, unknown,
 };
 pub use network::{Network, Route};
 pub use proxies::Proxy;

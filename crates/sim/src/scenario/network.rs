@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Aqm, Clients, Direction, Duration, Event, Proxy, Scenario, ScenarioError, Size, unknown};
+use super::{Aqm, Clients, Direction, Duration, Event, Proxy, Scenario, ScenarioError, Size, Wifi, unknown};
 
 /// Named links and the routes over them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -19,6 +19,9 @@ pub struct Network {
     /// The same for packets of the server.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub down: Vec<String>,
+    /// What clients share in front of their routes: a channel of IEEE 802.11.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wifi: Option<Wifi>,
     /// Those of the links that all sites of a fleet share. In a run of its own a site has them for itself.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shared: Vec<String>,
@@ -70,6 +73,12 @@ impl Scenario {
         let path = self.path.iter().flat_map(|path| [("uplink", &path.uplink), ("downlink", &path.downlink)]);
         let network = self.network.iter().flat_map(|network| &network.links);
         path.chain(network.map(|(name, link)| (name.as_str(), link))).collect()
+    }
+
+    /// The channel that clients share with their access point, if there is one.
+    pub(crate) fn wifi(&self) -> Option<&Wifi> {
+        let of_path = self.path.as_ref().and_then(|path| path.wifi.as_ref());
+        of_path.or_else(|| self.network.as_ref().and_then(|network| network.wifi.as_ref()))
     }
 
     /// The names of the links that all sites of a fleet share.
@@ -150,6 +159,12 @@ impl Network {
                 "network.header",
                 format!("{} is more than any IP and UDP header (at most 1000 B)", self.header),
             );
+        }
+        if let Some(wifi) = &self.wifi {
+            wifi.check("network.wifi", origin)?;
+            if !proxies.is_empty() {
+                return refuse("network.wifi", "proxies are no stations of it: leave one of the two out".to_owned());
+            }
         }
         if self.links.is_empty() || self.links.len() > MOST_LINKS {
             let count = self.links.len();

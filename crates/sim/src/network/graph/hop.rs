@@ -1,4 +1,4 @@
-//! The Wi-Fi hop of a path: packets of clients cross it before the uplink, those for them behind the downlink.
+//! The Wi-Fi hop of clients: their packets cross it before the first link, those for them behind the last one.
 
 use millpond_control::Instant;
 use millpond_link::Passing;
@@ -7,7 +7,7 @@ use super::{Graph, Way};
 use crate::{ledger::NO_EXCHANGE, network::Arrival, outcome::WifiRow, trace::Recorder};
 
 impl Graph {
-    /// A packet of a client comes to the hop, or one for a client from the downlink.
+    /// A packet of a client comes to the hop, or one for a client from its last link.
     #[cold]
     pub(super) fn offer_to_wifi(&mut self, now: Instant, way: Way, length: u32, number: u32) {
         if let Some(wifi) = &mut self.wifi {
@@ -21,13 +21,14 @@ impl Graph {
         self.calendar.set(self.hops.len() as u32 + 3, next);
     }
 
-    /// Packets that are over the hop by `now` enter the uplink; the first for a client is handed out.
+    /// Packets that are over the hop by `now` enter their first link; the first for a client is handed out.
     #[cold]
     pub(super) fn over_wifi(&mut self, now: Instant, rec: &mut Recorder) -> Option<Arrival> {
         while let Some(passing) = self.wifi.as_mut().and_then(|wifi| wifi.release(now)) {
             let Passing { payload: number, len, device, to_device, at, is_dropped } = passing;
-            let place = usize::from(to_device);
             let Some(packet) = self.packets.get(number) else { continue };
+            let beside = packet.hop.saturating_sub(u8::from(to_device));
+            let Some(place) = self.routes.hop(packet.route, beside) else { continue };
             if is_dropped {
                 rec.packet(at, "drop_access", place, packet, len);
                 self.dropped(number, false);
