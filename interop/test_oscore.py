@@ -1,19 +1,53 @@
-"""OSCORE (RFC 8613) with aiocoap and libcoap: bytes of one read by the other, and client and server of each."""
+"""OSCORE (RFC 8613) with aiocoap, Californium and libcoap: client and server of each, and the bytes of aiocoap."""
 
 import contextlib
 import json
+import shutil
+import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from sides import HERE, Aiocoap, Answer, Missing, Ours, free_port, wait_for_pong
+from relay import CLIENT_TO_SERVER, Relay
+from sides import HERE, TOOLS, Aiocoap, Answer, Missing, Ours, free_port, wait_for_pong
 
 CASES = 2_000
 
 LARGE = bytes(65 + i % 26 for i in range(20_000))
+
+
+@dataclass(frozen=True)
+class Theirs:
+    """Another implementation: its program with the verbs `serve PORT CONTEXT` and `METHOD URI CONTEXT`."""
+
+    program: list[str]
+    context: Callable[[Path], Path]
+    """What it is given for a context that is a file of ours."""
+
+    @contextlib.contextmanager
+    def serving(self, context: Path) -> Iterator[int]:
+        """Ends as by a power cut."""
+        port = free_port()
+        arguments = [*self.program, "serve", str(port), str(self.context(context))]
+        with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) as server:
+            try:
+                assert server.stdout is not None
+                assert server.stdout.readline().strip() == "ready"
+                yield port
+            finally:
+                server.kill()
+
+    def ask(self, method: str, uri: str, context: Path) -> Answer:
+        """One request of its client."""
+        arguments = [*self.program, method, uri, str(self.context(context))]
+        done = subprocess.run(arguments, capture_output=True, check=False)
+        assert done.returncode == 0, done.stderr.decode(errors="replace")
+        code, _, body = done.stdout.partition(b"\n")
+        return Answer(code.decode(), body)
 
 
 @pytest.fixture(scope="session")
@@ -25,20 +59,44 @@ def python() -> str:
         pytest.skip(str(missing))
 
 
+@pytest.fixture
+def aiocoap(python: str) -> Theirs:
+    """Client and server of aiocoap."""
+    return Theirs([python, str(HERE / "peers" / "aiocoap_protected.py")], Contexts.aiocoaps)
+
+
+@pytest.fixture
+def californium() -> Theirs:
+    """Client and server of Californium."""
+    folder = TOOLS / "californium"
+    if shutil.which("java") is None or not (folder / "Protected.class").exists():
+        pytest.skip("Californium with OSCORE is not installed (make interop, with a JDK and Maven)")
+    program = ["java", "-XX:TieredStopAtLevel=1", "-cp", f"{folder}:{folder}/lib/*", "Protected"]
+    return Theirs(program, lambda file: file)
+
+
+@pytest.fixture(params=["aiocoap", "californium"])
+def theirs(request: pytest.FixtureRequest) -> Theirs:
+    """One of them; the test is skipped where it is not installed."""
+    found: Theirs = request.getfixturevalue(request.param)
+    return found
+
+
 class Contexts:
-    """A new pair, as files of ours and as directories of aiocoap's."""
+    """A new pair, as files of ours."""
 
     def __init__(self, ours: Ours, directory: Path) -> None:
         self.client, self.server = directory / "client.oscore", directory / "server.oscore"
         done = ours.run("oscore", "new", str(self.client), str(self.server))
         assert done.returncode == 0, done.stderr
-        self.their_client, self.their_server = (self.theirs(file) for file in (self.client, self.server))
 
     @staticmethod
-    def theirs(file: Path) -> Path:
+    def aiocoaps(file: Path) -> Path:
+        """As a directory, in aiocoap's form."""
+        if (directory := file.with_suffix(".aiocoap")).exists():
+            return directory
         lines = [line.split(" = ") for line in file.read_text().splitlines() if not line.startswith("#")]
         given = {key: value.strip('"') for key, value in lines}
-        directory = file.with_suffix(".aiocoap")
         directory.mkdir()
         names = {"secret": "secret", "salt": "salt", "sender_id": "sender-id", "recipient_id": "recipient-id"}
         settings = {f"{theirs}_hex": given[ours] for ours, theirs in names.items()}
@@ -81,25 +139,6 @@ def contexts(ours: Ours, tmp_path: Path) -> Contexts:
     return Contexts(ours, tmp_path)
 
 
-def theirs(python: str) -> list[str]:
-    """Client and server of aiocoap."""
-    return [python, str(HERE / "peers" / "aiocoap_protected.py")]
-
-
-@contextlib.contextmanager
-def their_server(python: str, context: Path) -> Iterator[int]:
-    """Ends as by a power cut."""
-    port = free_port()
-    arguments = [*theirs(python), "serve", str(port), str(context)]
-    with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) as server:
-        try:
-            assert server.stdout is not None
-            assert server.stdout.readline().strip() == "ready"
-            yield port
-        finally:
-            server.kill()
-
-
 @contextlib.contextmanager
 def our_server(ours: Ours, context: Path, directory: Path) -> Iterator[int]:
     """Ends as by a power cut."""
@@ -114,14 +153,6 @@ def our_server(ours: Ours, context: Path, directory: Path) -> Iterator[int]:
             server.kill()
 
 
-def ask(python: str, method: str, uri: str, context: Path) -> Answer:
-    """One request of aiocoap's client."""
-    done = subprocess.run([*theirs(python), method, uri, str(context)], capture_output=True, check=False)
-    assert done.returncode == 0, done.stderr.decode(errors="replace")
-    code, _, body = done.stdout.partition(b"\n")
-    return Answer(code.decode(), body)
-
-
 def test_random_contexts_and_messages_are_protected_as_aiocoap_does(ours: Ours, python: str) -> None:
     program = Path(ours.program).parent / "examples" / "oscore"
     arguments = [python, str(HERE / "peers" / "aiocoap_oscore.py"), str(program), str(CASES), "8613"]
@@ -130,31 +161,31 @@ def test_random_contexts_and_messages_are_protected_as_aiocoap_does(ours: Ours, 
     assert done.stdout == f"{CASES} cases are equal\n"
 
 
-def test_our_client_asks_under_a_context_also_after_the_server_has_lost_its_window(
-    ours: Ours, python: str, contexts: Contexts
+def test_our_client_asks_under_a_context_also_after_the_server_has_restarted(
+    ours: Ours, theirs: Theirs, contexts: Contexts
 ) -> None:
     flags = ("--oscore", str(contexts.client))
-    with their_server(python, contexts.their_server) as port:
+    with theirs.serving(contexts.server) as port:
         where = f"coap://127.0.0.1:{port}/store"
         assert ours.ask("get", where, *flags).payload == b"protected"
         assert ours.ask("put", where, *flags, payload=LARGE).code == "2.04"
         assert ours.ask("get", where, *flags).payload == LARGE
-    with their_server(python, contexts.their_server) as port:
+    with theirs.serving(contexts.server) as port:
         assert ours.ask("get", f"coap://127.0.0.1:{port}/store", *flags).payload == b"protected"
 
 
 def test_our_server_answers_under_a_context_also_after_it_has_lost_its_window(
-    ours: Ours, python: str, contexts: Contexts, tmp_path: Path
+    ours: Ours, theirs: Theirs, contexts: Contexts, tmp_path: Path
 ) -> None:
     (files := tmp_path / "files").mkdir()
     with our_server(ours, contexts.server, files) as port:
         where = f"coap://127.0.0.1:{port}"
-        assert ask(python, "get", f"{where}/hello", contexts.their_client).payload == b"Hello from Millpond.\n"
-        assert ask(python, "put", f"{where}/kept", contexts.their_client).code == "2.01"
+        assert theirs.ask("get", f"{where}/hello", contexts.client).payload == b"Hello from Millpond.\n"
+        assert theirs.ask("put", f"{where}/kept", contexts.client).code == "2.01"
         assert (files / "kept").read_bytes() == LARGE
     with our_server(ours, contexts.server, files) as port:
         where = f"coap://127.0.0.1:{port}"
-        assert ask(python, "get", f"{where}/kept", contexts.their_client).payload == LARGE
+        assert theirs.ask("get", f"{where}/kept", contexts.client).payload == LARGE
 
 
 def is_counting(lines: list[str]) -> bool:
@@ -163,18 +194,46 @@ def is_counting(lines: list[str]) -> bool:
     return len(counts) == 4 and counts == sorted(counts) and counts[0] < counts[-1]
 
 
-def test_our_client_observes_under_a_context(ours: Ours, python: str, contexts: Contexts) -> None:
-    with their_server(python, contexts.their_server) as port:
+def test_our_client_observes_under_a_context(ours: Ours, theirs: Theirs, contexts: Contexts) -> None:
+    with theirs.serving(contexts.server) as port:
         where = f"coap://127.0.0.1:{port}/count"
         observed = ours.run("observe", "--oscore", str(contexts.client), "--count", "4", where)
         assert is_counting(observed.stdout.decode().split()), observed
 
 
-def test_our_server_is_observed_under_a_context(ours: Ours, python: str, contexts: Contexts, tmp_path: Path) -> None:
+def test_our_server_is_observed_under_a_context(ours: Ours, theirs: Theirs, contexts: Contexts, tmp_path: Path) -> None:
     with our_server(ours, contexts.server, tmp_path) as port:
-        observed = ask(python, "observe", f"coap://127.0.0.1:{port}/count", contexts.their_client)
+        observed = theirs.ask("observe", f"coap://127.0.0.1:{port}/count", contexts.client)
         assert observed.code == "2.05"
         assert is_counting(observed.payload.decode().split()), observed
+
+
+def answer_to_a_copy(relay: Relay, port: int) -> tuple[str, bytes]:
+    """Code and bytes of what the server answers to the first request that passed, in a message of another sender."""
+    request = next(passed.datagram for passed in relay.passed if passed.way == CLIENT_TO_SERVER)
+    other_id = bytes([request[2] ^ 0x55])
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as attacker:
+        attacker.connect(("127.0.0.1", port))
+        attacker.send(request[:2] + other_id + request[3:])
+        answer = attacker.recv(2_000)
+    return f"{answer[1] >> 5}.{answer[1] & 31:02}", answer
+
+
+def test_our_server_refuses_a_copy_of_their_request(
+    ours: Ours, theirs: Theirs, contexts: Contexts, tmp_path: Path
+) -> None:
+    with our_server(ours, contexts.server, tmp_path) as port, Relay(port) as relay:
+        assert theirs.ask("get", f"coap://127.0.0.1:{relay.port}/hello", contexts.client).code == "2.05"
+        code, answer = answer_to_a_copy(relay, port)
+        assert code == "4.01"
+        assert answer.endswith(b"Replay detected")
+
+
+def test_their_server_refuses_a_copy_of_our_request(ours: Ours, theirs: Theirs, contexts: Contexts) -> None:
+    with theirs.serving(contexts.server) as port, Relay(port) as relay:
+        where = f"coap://127.0.0.1:{relay.port}/store"
+        assert ours.ask("get", where, "--oscore", str(contexts.client)).code == "2.05"
+        assert answer_to_a_copy(relay, port)[0] == "4.01"
 
 
 def by_libcoap(libcoap: Path, context: Path, uri: str, *more: str) -> bytes:
