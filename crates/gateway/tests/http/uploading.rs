@@ -101,7 +101,7 @@ async fn answer(mut stream: TcpStream) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_long_body_is_forwarding_while_it_comes() {
+async fn a_long_body_is_forwarded_while_it_comes() {
     let body = bytes(LENGTH);
     let (begun, rest) = body.split_at(100_000);
     for is_tcp in [false, true] {
