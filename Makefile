@@ -237,13 +237,13 @@ lint-rust: | $(BIN)/python
 	for features in '' server tcp tls dtls server,tcp server,dtls json,cbor oscore edhoc,server,tcp; do \
 	  $(CARGO) clippy -p millpond-live --lib --no-default-features --features "$$features" --locked -- -D warnings || exit 1; \
 	done
-	for features in '' calm,embassy-net rfc7252,embassy-net,ipv6; do \
+	for features in '' calm,embassy-net rfc7252,embassy-net,ipv6,oscore; do \
 	  $(CARGO) clippy -p millpond-embedded --lib --no-default-features --features "$$features" --locked -- -D warnings || exit 1; \
 	done
 	@count=$$($(CARGO) tree -p millpond-live -e normal --no-default-features --prefix none --no-dedupe --locked | sed 's/ (\*)//' | sort -u | wc -l); \
 	  test "$$count" -le $(MOST_PACKAGES) || { echo "a client over UDP takes $$count packages, more than $(MOST_PACKAGES)"; exit 1; }
 	@if rustup target list --installed 2>/dev/null | grep -qx $(SMALLEST); \
-	  then $(CARGO) check -p millpond-control -p millpond-coap -p millpond-embedded --features millpond-coap/oscore-algorithms --target $(SMALLEST) --locked; \
+	  then $(CARGO) check -p millpond-control -p millpond-coap -p millpond-embedded --features millpond-coap/oscore-algorithms,millpond-embedded/oscore --target $(SMALLEST) --locked; \
 	  else echo "left out: the build for $(SMALLEST) (rustup target add $(SMALLEST))"; fi
 	@if rustup target list --installed 2>/dev/null | grep -qx $(ALONE); \
 	  then $(CARGO) check -p millpond-emulate --target $(ALONE) --locked; \

@@ -141,7 +141,7 @@ pub enum ProtectError {
 }
 
 /// Why a response must not be processed (RFC 8613 §8.4). The request stays open: an authentic one may follow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum ResponseFault {
     /// It has no OSCORE option. With an error's code it may be the server's word on the protected request, such as 4.01 for a

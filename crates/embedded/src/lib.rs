@@ -11,6 +11,8 @@ mod error;
 mod node;
 mod observation;
 mod observers;
+#[cfg(feature = "oscore")]
+mod protection;
 mod request;
 mod resource;
 mod setup;

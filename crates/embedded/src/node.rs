@@ -25,6 +25,9 @@ use crate::{
 /// Names a body that comes in blocks: whose it is, and the options that tell one resource from another.
 type BodyKey = (SocketAddr, Vec<u8>);
 
+/// Bytes of a message beside its payload, with a token of 8 bytes and some options.
+const OVERHEAD: usize = 64;
+
 /// Client and server over one UDP socket. See the [crate](crate).
 pub struct Node<'b, U, C> {
     pub(crate) endpoint: Endpoint<SocketAddr>,
@@ -54,10 +57,8 @@ impl<U, C> fmt::Debug for Node<'_, U, C> {
 }
 
 impl<'b, U: UnconnectedUdp, C: Clock> Node<'b, U, C> {
-    /// Bytes of a message beside its payload, with a token of 8 bytes and some options.
-    const OVERHEAD: usize = 64;
     /// Of the shortest buffer: blocks of 16 bytes, and one byte by which a datagram is seen to be too long.
-    pub const SHORTEST_BUFFER: usize = 16 + Self::OVERHEAD + 1;
+    pub const SHORTEST_BUFFER: usize = 16 + OVERHEAD + 1;
 
     /// Over a socket that is bound. `local` is the address that [`bind_single`](embedded_nal_async::UdpStack::bind_single) gave, or an
     /// unspecified one. Datagrams have a byte less than the buffer at most.
@@ -74,7 +75,7 @@ impl<'b, U: UnconnectedUdp, C: Clock> Node<'b, U, C> {
         let Limits { datagram, received, .. } = config.limits;
         let limits = Limits { datagram: datagram.min(longest), received: received.min(longest), ..config.limits };
         let endpoint = Endpoint::new(Config { limits, ..config }, controller, chance, 0, identities)?;
-        let fits = usize::from(limits.datagram.min(limits.longest_received())).saturating_sub(Self::OVERHEAD);
+        let fits = longest_payload(&limits);
         let block = block.min(BlockSize::at_most(fits)).min(BlockSize::B1024);
         let of_bodies = AssemblyLimits { body: longest_upload, bodies: 2, size: block, ..AssemblyLimits::default() };
         Ok(Self {
@@ -267,6 +268,7 @@ impl<'b, U: UnconnectedUdp, C: Clock> Node<'b, U, C> {
                 Output::Sleep(until, _) => until,
                 Output::Idle => Instant::NEVER,
             };
+            self.release_tokens();
             if let Some(waiting) = self.waiting.take() {
                 self.respond(now, &waiting);
             } else if let Some(observer) = self.observers.take_changed() {
@@ -293,6 +295,7 @@ impl<'b, U: UnconnectedUdp, C: Clock> Node<'b, U, C> {
         }
         if message.option(number::OBSERVE).is_some() {
             self.observers.remove(*from, message.token);
+            self.release_tokens();
         }
         if answer.observe.is_some() {
             let (peer, token, request) = (*from, message.token, request.clone());
@@ -310,6 +313,9 @@ impl<'b, U: UnconnectedUdp, C: Clock> Node<'b, U, C> {
             }
             endpoint.respond(now, *to, outgoing)
         });
+        if answer.observe.is_some() {
+            self.endpoint.hold_token(*from, message.token, true);
+        }
     }
 
     /// Has the new state of what it observes leave to an observer, confirmable. What cannot be sent ends the observation.
@@ -332,10 +338,19 @@ impl<'b, U: UnconnectedUdp, C: Clock> Node<'b, U, C> {
             let patience = Patience { max_retransmit, ..message.patience };
             endpoint.send_additional(now, peer, token, &Outgoing { patience, ..*message })
         });
-        let Ok(exchange) = sent else { return };
-        if !is_last {
-            (observer.under_way, observer.has_changed) = (Some(exchange), false);
-            self.observers.put_back(observer);
+        match sent {
+            Ok(exchange) if !is_last => {
+                (observer.under_way, observer.has_changed) = (Some(exchange), false);
+                self.observers.put_back(observer);
+            }
+            _ => self.endpoint.hold_token(peer, token, false),
+        }
+    }
+
+    /// No more is sent on the tokens of observers that are gone.
+    fn release_tokens(&mut self) {
+        while let Some((peer, token)) = self.observers.gone.pop() {
+            self.endpoint.hold_token(peer, token, false);
         }
     }
 
@@ -402,6 +417,11 @@ impl<'b, U: UnconnectedUdp, C: Clock> Node<'b, U, C> {
         let fresh = u64::from(max_age).saturating_mul(1_000_000);
         Instant::from_micros(now.as_micros().saturating_add(fresh)).after(jitter)
     }
+}
+
+/// What is left for a payload in a datagram that may be sent and received.
+pub(crate) fn longest_payload(limits: &Limits) -> usize {
+    usize::from(limits.datagram.min(limits.longest_received())).saturating_sub(OVERHEAD)
 }
 
 /// A request as it came. It is answered when nothing of the message layer is borrowed any more.

@@ -3,7 +3,7 @@ use core::net::SocketAddr;
 
 use embedded_nal_async::UnconnectedUdp;
 use millpond_coap::{
-    ExchangeId, Newest,
+    ExchangeId, Failure, Newest, ResponseFault,
     message::{Code, Message, Token},
     transfer::Read,
 };
@@ -11,8 +11,11 @@ use millpond_control::Instant;
 
 use crate::{
     Clock, Error, Node, Request, Response,
-    transfer::{MAX_AGE, Step, Transfer},
+    transfer::{Head, MAX_AGE, Step, Transfer},
 };
+
+/// Under protection (RFC 8613), of the answer to a renewal: a notification that was sent later has come before it.
+const OVERTAKEN: Failure = Failure::Protection(ResponseFault::NotNew);
 
 /// A resource that is observed. Hand it to [`Node::next`] until that says that it is over, or to [`Node::forget`].
 #[derive(Debug)]
@@ -72,8 +75,8 @@ impl<U: UnconnectedUdp, C: Clock> Node<'_, U, C> {
             newest: Newest { sequence: 0, at: Instant::ORIGIN },
             renew_at: Instant::NEVER,
         };
-        let (response, is_granted) = self.register(&mut observation, body).await?;
-        Ok((response, is_granted.then_some(observation)))
+        let (head, is_granted) = self.register(&mut observation, &mut *body).await?;
+        Ok((head.response(body), is_granted.then_some(observation)))
     }
 
     /// The next state of what is observed. A registration that is no longer fresh is renewed: a server that was restarted has it
@@ -105,11 +108,15 @@ impl<U: UnconnectedUdp, C: Clock> Node<'_, U, C> {
             }
             let now = self.clock.now();
             if now >= observation.renew_at {
-                let renewed = self.register(observation, body).await;
+                let renewed = self.register(observation, &mut *body).await;
+                if let Err(Error::Failed { why: OVERTAKEN, .. }) = renewed {
+                    observation.renew_at = self.renewal(now, MAX_AGE);
+                    continue;
+                }
                 if !matches!(renewed, Ok((_, true))) {
                     observation.renew_at = Instant::NEVER;
                 }
-                return renewed.map(|(response, _)| response);
+                return renewed.map(|(head, _)| head.response(body));
             }
             let until = self.turn(None).await;
             self.wait(until.min(observation.renew_at)).await?;
@@ -124,13 +131,13 @@ impl<U: UnconnectedUdp, C: Clock> Node<'_, U, C> {
     }
 
     /// Registers, or renews a registration. Says whether it was granted.
-    async fn register<'o>(
+    async fn register(
         &mut self,
         observation: &mut Observation<'_>,
-        body: &'o mut [u8],
-    ) -> Result<(Response<'o>, bool), Error<U::Error>> {
-        let (server, request) = (observation.server, observation.request);
-        let mut transfer = Transfer::new(request, &mut *body, self.block);
+        body: &mut [u8],
+    ) -> Result<(Head, bool), Error<U::Error>> {
+        let (server, request, renewed) = (observation.server, observation.request, observation.exchange);
+        let mut transfer = Transfer::new(request, body, self.block);
         let carried = self.carry(server, &mut transfer, Step::Next, Some(&mut *observation)).await;
         let now = self.clock.now();
         let sequence = carried.as_ref().ok().filter(|head| head.code.class() == 2).and_then(|head| head.observe);
@@ -140,16 +147,23 @@ impl<U: UnconnectedUdp, C: Clock> Node<'_, U, C> {
                 observation.newest = Newest { sequence, at: now };
                 observation.renew_at = self.renewal(now, head.max_age);
             }
+            (Err(Error::Failed { why: OVERTAKEN, .. }), _) => {
+                let overtook = self.notified.iter_mut().filter(|notified| Some(notified.exchange) == renewed);
+                overtook.for_each(|notified| notified.exchange = observation.exchange.unwrap_or(notified.exchange));
+            }
             _ => self.unsubscribe(observation.exchange).await,
         }
-        Ok((carried?.response(body), sequence.is_some()))
+        Ok((carried?, sequence.is_some()))
     }
 
     /// Takes down when a notification came, if it is newer than those before; one that is no success ends the observation.
     fn is_news(&mut self, observation: &mut Observation<'_>, notified: &Notified) -> bool {
         let at = notified.at;
         match notified.read.observe.filter(|_| notified.code.class() == 2) {
-            Some(sequence) if !observation.newest.is_before(sequence, at) => return false,
+            // Of protected ones none comes that is older.
+            Some(sequence) if !self.endpoint.is_protected() && !observation.newest.is_before(sequence, at) => {
+                return false;
+            }
             Some(sequence) => {
                 observation.newest = Newest { sequence, at };
                 observation.renew_at = self.renewal(at, notified.read.max_age.unwrap_or(MAX_AGE));

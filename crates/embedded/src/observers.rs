@@ -32,11 +32,13 @@ pub(crate) struct Observers {
     all: Vec<Observer>,
     most: usize,
     sequence: u32,
+    /// Who is none any more, and by which token.
+    pub(crate) gone: Vec<(SocketAddr, Token)>,
 }
 
 impl Observers {
     pub(crate) const fn new(most: usize) -> Self {
-        Self { all: Vec::new(), most, sequence: 0 }
+        Self { all: Vec::new(), most, sequence: 0, gone: Vec::new() }
     }
 
     /// Adds one, in place of one with its token, or where all places are taken of one whose address is not validated. `None` if there is
@@ -45,14 +47,20 @@ impl Observers {
         self.remove(observer.peer, observer.token);
         if self.all.len() >= self.most {
             let place = self.all.iter().position(|other| !is_validated(other.peer))?;
-            self.all.remove(place);
+            let Observer { peer, token, .. } = self.all.remove(place);
+            self.gone.push((peer, token));
         }
         self.all.push(observer);
         Some(self.next_sequence())
     }
 
     pub(crate) fn remove(&mut self, peer: SocketAddr, token: Token) {
-        self.all.retain(|observer| (observer.peer, observer.token) != (peer, token));
+        self.keep(|observer| (observer.peer, observer.token) != (peer, token));
+    }
+
+    fn keep(&mut self, is_kept: impl Fn(&Observer) -> bool) {
+        let gone = self.all.extract_if(.., |observer| !is_kept(observer));
+        self.gone.extend(gone.map(|observer| (observer.peer, observer.token)));
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -98,6 +106,6 @@ impl Observers {
 
     /// It was not, or rejected: its observer is gone (RFC 7641 §4.5).
     pub(crate) fn undelivered(&mut self, exchange: ExchangeId) {
-        self.all.retain(|observer| observer.under_way != Some(exchange));
+        self.keep(|observer| observer.under_way != Some(exchange));
     }
 }

@@ -67,8 +67,9 @@ pub(crate) fn stored_bound() -> u64 {
 
 /// Stores a bound in flash; returns once it would be found after a power cut.
 #[cfg(feature = "oscore")]
-pub(crate) fn store_bound(bound: u64) {
+pub(crate) fn store_bound(bound: u64) -> bool {
     set(10, (bound >> 32) as u32);
     set(11, bound as u32);
     while get(12) != 0 {}
+    true
 }

@@ -167,7 +167,10 @@ impl Count {
             Self::ForgottenDuplicate => 25,
             Self::AdditionalResponse => 26,
             Self::Rejected => 27,
-            Self::Failed(Failure::BadOption | Failure::LongResponse | Failure::WrongToken) => 28,
+            // Not counted is one whose protection is wrong: its message was answered.
+            Self::Failed(Failure::BadOption | Failure::LongResponse | Failure::WrongToken | Failure::Protection(_)) => {
+                28
+            }
         }
     }
 }

@@ -49,7 +49,6 @@ impl<A: Copy + Eq + Hash + Debug> MessageLayer for Endpoint<A> {
     }
 
     fn cancel(&mut self, now: Instant, exchange: ExchangeId) {
-        self.forget_protected(exchange);
         Self::cancel(self, now, exchange);
     }
 
@@ -63,21 +62,18 @@ impl<A: Copy + Eq + Hash + Debug> MessageLayer for Endpoint<A> {
     }
 
     fn respond(&mut self, now: Instant, to: RequestId, response: &Outgoing<'_>) -> Result<(), Refused> {
-        self.respond_protected(now, to, response)
+        Self::respond(self, now, to, response)
     }
 
     fn reject(&mut self, now: Instant, request: RequestId) -> Result<(), Refused> {
-        self.was_answered_protected(request, false);
         Self::reject(self, now, request)
     }
 
     fn suppress_response(&mut self, now: Instant, request: RequestId) -> Result<(), Refused> {
-        self.was_answered_protected(request, false);
         Self::suppress_response(self, now, request)
     }
 
     fn drop_request(&mut self, now: Instant, request: RequestId) {
-        self.was_answered_protected(request, false);
         Self::drop_request(self, now, request);
     }
 
@@ -88,14 +84,11 @@ impl<A: Copy + Eq + Hash + Debug> MessageLayer for Endpoint<A> {
         token: Token,
         message: &Outgoing<'_>,
     ) -> Result<Option<ExchangeId>, Refused> {
-        self.notify_protected(now, to, token, message).map(Some)
+        self.send_additional(now, to, token, message).map(Some)
     }
 
     fn hold_token(&mut self, peer: A, token: Token, is_held: bool) {
-        self.observes_protected(peer, token, is_held);
-        if let Some(inbox) = self.inbox.as_deref_mut() {
-            inbox.requests.hold_token(token, is_held);
-        }
+        Self::hold_token(self, peer, token, is_held);
     }
 
     fn step(&mut self, now: Instant) -> Step<Entry<A>> {
@@ -166,7 +159,7 @@ impl<A: Copy + Eq + Hash + Debug> MessageLayer for Endpoint<A> {
     }
 
     fn is_protected(&self) -> bool {
-        self.protection().is_some()
+        Self::is_protected(self)
     }
 
     fn node(&self) -> u32 {

@@ -119,6 +119,7 @@ use core::{fmt::Debug, hash::Hash};
 
 use millpond_control::{ChanceSeed, Instant, PeerController};
 
+use crate::layer::RequestMessage;
 use crate::message::MessageId;
 
 pub use config::{Config, ConfigError, Duplicates, Limits, NamingOption, NamingOptions, Transmission};
@@ -250,6 +251,12 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         Self::with(Arc::clone(&self.setup), node).protected_like(self)
     }
 
+    /// What it was made with.
+    #[must_use]
+    pub fn config(&self) -> &Config {
+        &self.setup.config
+    }
+
     fn with(setup: Arc<Setup<A>>, node: u32) -> Self {
         Self {
             now: Instant::ORIGIN,
@@ -297,6 +304,10 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// What cannot be sent or exceeds a limit. Nothing is sent then.
     #[inline]
     pub fn request(&mut self, now: Instant, to: A, request: &Outgoing<'_>) -> Result<ExchangeId, Refused> {
+        self.request_protected(now, to, request, RequestMessage::First)
+    }
+
+    pub(super) fn send_request(&mut self, now: Instant, to: A, request: &Outgoing<'_>) -> Result<ExchangeId, Refused> {
         let now = self.input(now);
         let role = Role::of(request)?;
         self.submit(now, to, (role, None), request, request.token)
@@ -315,6 +326,15 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// exceeds a limit: the request is dropped then.
     #[inline]
     pub fn respond(&mut self, now: Instant, to: RequestId, response: &Outgoing<'_>) -> Result<(), Refused> {
+        self.respond_protected(now, to, response)
+    }
+
+    pub(super) fn send_response(
+        &mut self,
+        now: Instant,
+        to: RequestId,
+        response: &Outgoing<'_>,
+    ) -> Result<(), Refused> {
         let now = self.input(now);
         self.answer(now, to, response)
     }
@@ -326,6 +346,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// A request answered before.
     pub fn reject(&mut self, now: Instant, request: RequestId) -> Result<(), Refused> {
         let now = self.input(now);
+        self.was_answered_protected(request, false);
         self.decline(now, request)
     }
 
@@ -336,6 +357,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// A request answered before.
     pub fn suppress_response(&mut self, now: Instant, request: RequestId) -> Result<(), Refused> {
         let now = self.input(now);
+        self.was_answered_protected(request, false);
         self.leave_unanswered(now, request)
     }
 
@@ -344,6 +366,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// exchange was over before.
     pub fn cancel(&mut self, now: Instant, exchange: ExchangeId) -> bool {
         let now = self.input(now);
+        self.forget_protected(exchange);
         let Some(slot) = self.exchanges.find(exchange) else { return false };
         if self.exchanges.get(slot).is_some_and(|exchange| exchange.stage == Stage::Subscribed) {
             self.leave(slot, now);
@@ -371,6 +394,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// Input: a request that nobody will answer is dropped without a word.
     pub(crate) fn drop_request(&mut self, now: Instant, request: RequestId) {
         self.input(now);
+        self.was_answered_protected(request, false);
         let Some(inbox) = self.inbox.as_deref_mut() else { return };
         if let Some((slot, _)) = inbox.requests.find(request) {
             inbox.drop_request(slot, &self.setup.identities);

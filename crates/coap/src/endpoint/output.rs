@@ -3,6 +3,7 @@ use millpond_control::{Sample, Wait};
 use super::{ExchangeId, RequestId};
 use crate::message::{Message, ParseError};
 use crate::output::Output;
+use crate::protection::ResponseFault;
 
 /// What an endpoint wants next.
 pub type EndpointOutput<'e, A> = Output<Transmit<'e, A>, Event<'e, A>>;
@@ -190,6 +191,20 @@ pub enum Event<'e, A> {
     },
 }
 
+impl<'e, A> Event<'e, A> {
+    /// The same with another message, if it has one.
+    pub(super) fn with_message(self, message: Message<'e>) -> Self {
+        match self {
+            Self::Request { from, id, .. } => Self::Request { from, id, message },
+            Self::Response { exchange, from, sample, copies, .. } => {
+                Self::Response { exchange, from, message, sample, copies }
+            }
+            Self::AdditionalResponse { exchange, from, .. } => Self::AdditionalResponse { exchange, from, message },
+            other => other,
+        }
+    }
+}
+
 /// Why a message ended without what it was sent for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -212,6 +227,9 @@ pub enum Failure {
     WrongToken,
     /// The connection ended (RFC 8323); an endpoint has none.
     ConnectionClosed,
+    /// The response is not protected as it has to be (RFC 8613). One that is [not new](ResponseFault::NotNew) answers the renewal of a
+    /// subscription, which a notification has overtaken: it goes on.
+    Protection(ResponseFault),
 }
 
 /// Why a datagram was not processed.

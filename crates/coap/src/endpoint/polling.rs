@@ -14,7 +14,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     #[inline]
     pub fn poll(&mut self, now: Instant) -> EndpointOutput<'_, A> {
         self.advance(now);
-        if !self.queue.is_empty() {
+        if !self.queue.is_empty() && self.protection().is_none() {
             return self.queue.take();
         }
         self.queue.clear();
@@ -39,10 +39,17 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// The same when there may be something to do.
     #[inline(never)]
     fn say(&mut self, now: Instant) -> EndpointOutput<'_, A> {
-        match self.step(now) {
-            Step::Event(entry) => self.queue.shown(&entry),
-            Step::Sleep(until, reason) => Output::Sleep(until, reason),
-            Step::Idle => Output::Idle,
+        loop {
+            match self.step(now) {
+                Step::Event(entry) if parts::OSCORE && self.protection().is_some() => {
+                    if let Some(unprotected) = self.unprotected(now, &entry) {
+                        return self.event(unprotected);
+                    }
+                }
+                Step::Event(entry) => return self.queue.shown(&entry),
+                Step::Sleep(until, reason) => return Output::Sleep(until, reason),
+                Step::Idle => return Output::Idle,
+            }
         }
     }
 

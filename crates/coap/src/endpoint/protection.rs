@@ -1,31 +1,63 @@
 //! An endpoint all of whose messages are protected (RFC 8613).
 
+use alloc::boxed::Box;
 use core::{fmt::Debug, hash::Hash};
 
 use millpond_control::Instant;
 
-use super::{Endpoint, ExchangeId, Outgoing, Refused, RequestId, queue::Entry, queue::What};
-use crate::layer::RequestMessage;
-use crate::message::{Message, Token};
+use super::{
+    Endpoint, EndpointOutput, ExchangeId, Failure, Outgoing, Refused, RequestId, exchanges::Role, queue::Entry,
+    queue::What,
+};
+use crate::layer::{MessageLayer, RequestMessage};
+use crate::message::{Code, Message, Token};
+use crate::output::Output;
 use crate::parts;
-use crate::protection::{Observer, ProtectError, Protection, Taken, check, observes, with};
+use crate::protection::{Observer, ProtectError, Protection, ResponseFault, Taken, check, observes, with};
 
 impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
-    /// From now on all requests and responses are protected, and requests that are not are refused. What this endpoint is asked to send
-    /// by itself must be protected already: a [`CoapStack`](crate::transfer::CoapStack) above it does that. There are no groups and bursts then, and
+    /// From now on all requests and responses are protected, and requests that are not are refused. There are no groups and bursts then, and
     /// answers are stored where copies were to be taken [afresh](super::Duplicates::Afresh): as requests of their own they would be
     /// replays. To be said before anything is sent or comes in.
     #[cfg(feature = "oscore")]
     #[must_use]
-    pub fn protected_by(mut self, protector: impl crate::oscore::Protector + Clone + 'static) -> Self
+    pub fn protected_by(self, protector: impl crate::oscore::Protector + Clone + 'static) -> Self
     where
         A: Send + Sync + 'static,
     {
+        self.with_protection(Box::new(crate::oscore::Guard::new(protector)))
+    }
+
+    /// The same by one context that no other endpoint has: a [sibling](Self::sibling) of this one sends nothing and refuses all requests.
+    ///
+    /// `store` is handed the [bound](crate::oscore::Context::bound_to_store) of the sequence numbers before more of them are used, every
+    /// 500 messages. It returns once a restart would [find it](crate::oscore::Start::Stored), or false: what needs more of them is
+    /// refused then.
+    #[cfg(feature = "oscore")]
+    #[must_use]
+    pub fn protected_with(
+        self,
+        context: crate::oscore::Context,
+        store: impl FnMut(u64) -> bool + Send + Sync + 'static,
+    ) -> Self
+    where
+        A: Send + Sync + 'static,
+    {
+        self.with_protection(Box::new(crate::oscore::Guard::of_one(context, store)))
+    }
+
+    fn with_protection(mut self, protection: Box<dyn Protection<A>>) -> Self {
         if !self.setup.config.duplicates.stores() {
             self.set_duplicates(super::Duplicates::Stored);
         }
-        self.extra_mut().protection = Some(alloc::boxed::Box::new(crate::oscore::Guard::new(protector)));
+        self.extra_mut().protection = Some(protection);
         self
+    }
+
+    /// All its messages are protected, so that of the responses on one token none comes that is older than one before.
+    #[must_use]
+    pub fn is_protected(&self) -> bool {
+        self.protection().is_some()
     }
 
     pub(super) fn protection(&self) -> Option<&dyn Protection<A>> {
@@ -37,14 +69,11 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     }
 
     /// One that is made like this one protects its messages as this one does.
-    pub(super) fn protected_like(mut self, other: &Self) -> Self {
-        if let Some(protection) = other.protection() {
-            if !self.setup.config.duplicates.stores() {
-                self.set_duplicates(super::Duplicates::Stored);
-            }
-            self.extra_mut().protection = Some(protection.sibling());
+    pub(super) fn protected_like(self, other: &Self) -> Self {
+        match other.protection() {
+            Some(protection) => self.with_protection(protection.sibling()),
+            None => self,
         }
-        self
     }
 
     pub(super) fn check_protection(&self, message: &Outgoing<'_>) -> Result<(), Refused> {
@@ -59,9 +88,9 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         place: RequestMessage,
     ) -> Result<ExchangeId, Refused> {
         let send = |endpoint: &mut Self, request: &Outgoing<'_>| match place {
-            RequestMessage::First => Self::request(endpoint, now, to, request),
+            RequestMessage::First => endpoint.send_request(now, to, request),
             RequestMessage::Next => endpoint.request_next(now, to, request),
-            RequestMessage::Subscription => endpoint.subscribe(now, to, request),
+            RequestMessage::Subscription => endpoint.send_subscription(now, to, request),
         };
         let Some(protection) = self.protection_mut() else { return send(self, request) };
         let protected = protection.request(request)?;
@@ -91,12 +120,12 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         response: &Outgoing<'_>,
     ) -> Result<(), Refused> {
         let Some(protected) = self.protection_mut().and_then(|protection| protection.answer(to, response)) else {
-            return self.respond(now, to, response);
+            return self.send_response(now, to, response);
         };
         let sent = match protected {
-            Ok(protected) => with(&protected, response, |protected| self.respond(now, to, protected))?,
+            Ok(protected) => with(&protected, response, |protected| self.send_response(now, to, protected))?,
             Err(ProtectError::NotStored) => {
-                Self::drop_request(self, now, to);
+                self.drop_request(now, to);
                 Err(ProtectError::NotStored.into())
             }
             Err(why) => Err(why.into()),
@@ -122,12 +151,14 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         message: &Outgoing<'_>,
     ) -> Result<ExchangeId, Refused> {
         if self.protection().is_none() {
-            return self.send_additional(now, to, token, message);
+            return self.submit_additional(now, to, Role::AdditionalResponse, token, message);
         }
         let observer = self.observer(to, token);
         let Some(protection) = self.protection_mut() else { return Err(ProtectError::Plain.into()) };
         let protected = protection.notification(observer, message)?;
-        with(&protected, message, |protected| self.send_additional(now, to, token, protected))?
+        with(&protected, message, |protected| {
+            self.submit_additional(now, to, Role::AdditionalResponse, token, protected)
+        })?
     }
 
     /// No answer to a request of ours is taken any more.
@@ -184,6 +215,39 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
                 Err(_) => Taken::Nothing,
             },
             _ => Taken::Message,
+        }
+    }
+
+    /// What an application learns of what came in: `None` if a request was refused, or nothing is to be learned.
+    pub(super) fn unprotected(&mut self, now: Instant, entry: &Entry<A>) -> Option<Entry<A>> {
+        self.hide_plain();
+        let failed = |exchange, fault, copies| {
+            let mut failed = *entry;
+            failed.what = What::Failed { exchange, why: Failure::Protection(fault), copies };
+            Some(failed)
+        };
+        match self.unprotect(entry) {
+            Taken::Message => Some(*entry),
+            Taken::Nothing => None,
+            Taken::Refused(id, answer) => {
+                let response =
+                    Outgoing { kind: self.kind_of_answer(id), ..Outgoing::confirmable(Code::UNAUTHORIZED, &[]) };
+                if !matches!(with(&answer, &response, |response| self.send_response(now, id, response)), Ok(Ok(()))) {
+                    self.drop_request(now, id);
+                }
+                None
+            }
+            Taken::Overtaken(exchange) => failed(exchange, ResponseFault::NotNew, 0),
+            Taken::Fault(exchange, fault, copies) => failed(exchange, fault, copies),
+        }
+    }
+
+    /// What was just taken, with the message as its sender wrote it.
+    pub(super) fn event(&self, entry: Entry<A>) -> EndpointOutput<'_, A> {
+        let output = self.queue.shown(&entry);
+        match (output, self.protection().and_then(Protection::plain)) {
+            (Output::Event(event), Some(message)) => Output::Event(event.with_message(message)),
+            (output, _) => output,
         }
     }
 

@@ -2,13 +2,14 @@ use alloc::{boxed::Box, vec::Vec};
 
 use hashbrown::HashTable;
 
-use super::{Protector, ReceivedRequest, Refusal, SentRequest};
+use super::{Context, Protector, ReceivedRequest, Refusal, SentRequest, only::Only};
 use crate::endpoint::{ExchangeId, Outgoing, RequestId, beside::Beside};
 use crate::message::{Kind, Message, MessageId, Token, Writer, is_for_responses, number};
+use crate::parts;
 use crate::protection::{Observer, ProtectError, Protection, ResponseFault, written};
 
 /// A protector that layers share.
-trait Shared: Protector {
+pub(super) trait Shared: Protector {
     fn share(&self) -> Box<dyn Shared>;
 }
 
@@ -46,6 +47,11 @@ impl<P> Guard<P> {
         Self::with(Box::new(protector))
     }
 
+    /// By one context that no other layer has.
+    pub(crate) fn of_one(context: Context, store: impl FnMut(u64) -> bool + Send + Sync + 'static) -> Self {
+        Self::with(Box::new(Only::of(context, store)))
+    }
+
     const fn with(protector: Box<dyn Shared>) -> Self {
         Self {
             protector,
@@ -59,7 +65,7 @@ impl<P> Guard<P> {
     }
 
     fn protect_response(
-        protector: &dyn Shared,
+        protector: &mut dyn Shared,
         request: &mut ReceivedRequest,
         response: &Outgoing<'_>,
     ) -> Result<Vec<u8>, ProtectError> {
@@ -94,11 +100,14 @@ impl<P: Copy + PartialEq + Send + Sync + 'static> Protection<P> for Guard<P> {
     }
 
     fn answer(&mut self, to: RequestId, answer: &Outgoing<'_>) -> Option<Result<Vec<u8>, ProtectError>> {
-        let request = self.received.get_mut(to)?;
-        Some(Self::protect_response(&*self.protector, request, answer))
+        let request = self.received.get_mut(to).filter(|_| parts::SERVER)?;
+        Some(Self::protect_response(&mut *self.protector, request, answer))
     }
 
     fn answered(&mut self, to: RequestId, observes: bool) {
+        if !parts::SERVER {
+            return;
+        }
         let request = self.received.take(to);
         if observes {
             self.registered = request;
@@ -106,6 +115,9 @@ impl<P: Copy + PartialEq + Send + Sync + 'static> Protection<P> for Guard<P> {
     }
 
     fn observes(&mut self, observer: Observer<P>, begins: bool) {
+        if !parts::NOTIFY {
+            return;
+        }
         if let Ok(entry) = self.observers.find_entry(observer.hash, |(known, _)| *known == observer) {
             entry.remove();
         }
@@ -115,12 +127,18 @@ impl<P: Copy + PartialEq + Send + Sync + 'static> Protection<P> for Guard<P> {
     }
 
     fn notification(&mut self, observer: Observer<P>, message: &Outgoing<'_>) -> Result<Vec<u8>, ProtectError> {
+        if !parts::NOTIFY {
+            return Err(ProtectError::Plain);
+        }
         let found = self.observers.find_mut(observer.hash, |(known, _)| *known == observer);
         let (_, request) = found.ok_or(ProtectError::Plain)?;
-        Self::protect_response(&*self.protector, request, message)
+        Self::protect_response(&mut *self.protector, request, message)
     }
 
     fn take_request(&mut self, id: RequestId, from: Observer<P>, request: &Message<'_>) -> Result<(), Vec<u8>> {
+        if !parts::SERVER {
+            return Err(Vec::new());
+        }
         let mut plain = Vec::new();
         let taken = match request.token.len() <= Token::MAX {
             true => self.protector.unprotect_request(request, &mut plain),
@@ -130,7 +148,7 @@ impl<P: Copy + PartialEq + Send + Sync + 'static> Protection<P> for Guard<P> {
             let mut answer = Vec::new();
             match refusal {
                 Refusal::NotProtected if self.protector.establish(request, &mut answer).is_some() => answer,
-                refusal => refused(&*self.protector, refusal).unwrap_or_default(),
+                refusal => refused(&mut *self.protector, refusal).unwrap_or_default(),
             }
         })?;
         // Who has a context of its own, and forges an address, neither ends nor takes over an observation of another context.
@@ -192,7 +210,7 @@ impl<P: Copy + PartialEq + Send + Sync + 'static> Protection<P> for Guard<P> {
 }
 
 /// The answer to a request that is refused.
-fn refused(protector: &dyn Shared, refusal: Refusal) -> Option<Vec<u8>> {
+fn refused(protector: &mut dyn Shared, refusal: Refusal) -> Option<Vec<u8>> {
     let mut answer = Vec::new();
     let (kind, id, token) = (Kind::NonConfirmable, MessageId(0), Token::EMPTY);
     match refusal {

@@ -68,6 +68,7 @@ mod context;
 mod fields;
 mod guard;
 mod numbers;
+mod only;
 mod option;
 mod partial_iv;
 mod protect;

@@ -1,8 +1,8 @@
 use alloc::vec::Vec;
-use core::fmt::Debug;
 
 use super::{Context, OscoreOption, ProtectError, ReceivedRequest, Refusal, ResponseFault, SentRequest};
 use crate::message::{Kind, Message, MessageId, Token, number};
+use crate::parts;
 
 /// Which context is meant.
 #[derive(Clone, Copy, Debug)]
@@ -20,15 +20,15 @@ pub enum Which<'a> {
 /// Who has the [contexts](super::Context) by which an [endpoint](crate::Endpoint::protected_by) protects all its messages. Endpoints that are
 /// alike share one, so it is for it to keep sequence numbers of one context from being taken twice, and to store
 /// their [bounds](super::Context::bound_to_store).
-pub trait Protector: Debug + Send + Sync {
+pub trait Protector: Send + Sync {
     /// Calls this with the context that is meant, once, if there is one. Its bound has been stored before if it may be about to send.
-    fn with_context(&self, which: Which<'_>, act: &mut dyn FnMut(&mut Context));
+    fn with_context(&mut self, which: Which<'_>, act: &mut dyn FnMut(&mut Context));
 
     /// As [`Context::protect_request`](super::Context::protect_request).
     ///
     /// # Errors
     /// As there.
-    fn protect_request(&self, request: &Message<'_>, into: &mut Vec<u8>) -> Result<SentRequest, ProtectError> {
+    fn protect_request(&mut self, request: &Message<'_>, into: &mut Vec<u8>) -> Result<SentRequest, ProtectError> {
         done(self, Which::Sends, |context| context.protect_request(request, into)).unwrap_or(Err(ProtectError::Plain))
     }
 
@@ -37,7 +37,7 @@ pub trait Protector: Debug + Send + Sync {
     /// # Errors
     /// As there.
     fn unprotect_response(
-        &self,
+        &mut self,
         request: &mut SentRequest,
         response: &Message<'_>,
         into: &mut Vec<u8>,
@@ -48,7 +48,7 @@ pub trait Protector: Debug + Send + Sync {
 
     /// Answers a request that is not protected, if it asks for a context (EDHOC, RFC 9528): appends a message, whose kind, message ID and
     /// token do not count. Others are [refused](Refusal::NotProtected).
-    fn establish(&self, _request: &Message<'_>, _into: &mut Vec<u8>) -> Option<()> {
+    fn establish(&mut self, _request: &Message<'_>, _into: &mut Vec<u8>) -> Option<()> {
         None
     }
 
@@ -56,7 +56,10 @@ pub trait Protector: Debug + Send + Sync {
     ///
     /// # Errors
     /// As there.
-    fn unprotect_request(&self, request: &Message<'_>, into: &mut Vec<u8>) -> Result<ReceivedRequest, Refusal> {
+    fn unprotect_request(&mut self, request: &Message<'_>, into: &mut Vec<u8>) -> Result<ReceivedRequest, Refusal> {
+        if !parts::SERVER {
+            return Err(Refusal::UnknownContext);
+        }
         let option = request.option(number::OSCORE).ok_or(Refusal::NotProtected)?;
         let option = OscoreOption::decode(option).map_err(|_| Refusal::Malformed)?;
         let taken = done(self, Which::Named(&option), |context| context.unprotect_request(request, into));
@@ -68,11 +71,14 @@ pub trait Protector: Debug + Send + Sync {
     /// # Errors
     /// As there.
     fn protect_response(
-        &self,
+        &mut self,
         request: &mut ReceivedRequest,
         response: &Message<'_>,
         into: &mut Vec<u8>,
     ) -> Result<(), ProtectError> {
+        if !parts::SERVER {
+            return Err(ProtectError::Plain);
+        }
         let kid = request.kid;
         let protected =
             done(self, Which::Of(kid.as_bytes()), |context| context.protect_response(request, response, into));
@@ -84,13 +90,16 @@ pub trait Protector: Debug + Send + Sync {
     /// # Errors
     /// As there.
     fn challenge(
-        &self,
+        &mut self,
         request: &mut ReceivedRequest,
         kind: Kind,
         id: MessageId,
         token: Token,
         into: &mut Vec<u8>,
     ) -> Result<(), ProtectError> {
+        if !parts::SERVER {
+            return Err(ProtectError::Plain);
+        }
         let kid = request.kid;
         let made = done(self, Which::Of(kid.as_bytes()), |context| context.challenge(request, kind, id, token, into));
         made.unwrap_or(Err(ProtectError::Plain))
@@ -98,7 +107,7 @@ pub trait Protector: Debug + Send + Sync {
 }
 
 /// What came of it; none if there is no such context.
-fn done<T>(by: &(impl Protector + ?Sized), which: Which<'_>, act: impl FnOnce(&mut Context) -> T) -> Option<T> {
+fn done<T>(by: &mut (impl Protector + ?Sized), which: Which<'_>, act: impl FnOnce(&mut Context) -> T) -> Option<T> {
     let (mut act, mut done) = (Some(act), None);
     by.with_context(which, &mut |context| {
         if let Some(act) = act.take() {

@@ -9,7 +9,7 @@ use millpond_coap::transfer::{Answer, ClientRequest, CoapStack, Config, Event, R
 use millpond_coap::{Endpoint, Identities, Outgoing, Output, Refused};
 use millpond_control::{ChanceSeed, Instant, Preset};
 
-use super::messages::CLIENT;
+use super::messages::{CLIENT, pair};
 
 /// Contexts that nobody else has. A client takes the first.
 #[derive(Clone, Debug)]
@@ -22,7 +22,7 @@ impl Contexts {
 }
 
 impl Protector for Contexts {
-    fn with_context(&self, which: Which<'_>, act: &mut dyn FnMut(&mut Context)) {
+    fn with_context(&mut self, which: Which<'_>, act: &mut dyn FnMut(&mut Context)) {
         let is_meant = |context: &&mut Context| match which {
             Which::Sends | Which::Sent => true,
             Which::Named(option) => context.is_for(option),
@@ -277,10 +277,7 @@ fn what_is_asked_for_in_bursts_goes_block_by_block() {
 #[test]
 fn an_endpoint_that_protects_sends_nothing_in_the_clear() {
     let mut endpoint = endpoint(0).protected_by(stored(&CLIENT, 0));
-    let plain = Outgoing::confirmable(Code::GET, &PATH);
     let refused = Err(Refused::Protection(ProtectError::Plain));
-    assert_eq!(endpoint.request(Instant::ORIGIN, 2, &plain), refused);
-    assert_eq!(endpoint.subscribe(Instant::ORIGIN, 2, &plain), refused);
     let content = Outgoing::non_confirmable(Code::CONTENT, &[]);
     assert_eq!(endpoint.send_additional(Instant::ORIGIN, 2, Token::EMPTY, &content), refused);
     let group = Outgoing::non_confirmable(Code::GET, &PATH);
@@ -288,6 +285,20 @@ fn an_endpoint_that_protects_sends_nothing_in_the_clear() {
     assert!(matches!(endpoint.poll(Instant::ORIGIN), Output::Idle));
     // A ping says nothing.
     assert!(endpoint.ping(Instant::ORIGIN, 2).is_ok());
+    assert!(matches!(endpoint.poll(Instant::ORIGIN), Output::Transmit(_)));
+    let (of_client, mut server) = pair(&CLIENT);
+    let mut endpoint = super::stacks::endpoint(0).protected_with(of_client, |_| true);
+    for (peer, asks) in [(2, Endpoint::request as fn(&mut _, _, _, &_) -> _), (3, Endpoint::subscribe)] {
+        asks(&mut endpoint, Instant::ORIGIN, peer, &Outgoing::confirmable(Code::GET, &PATH)).unwrap();
+        let Output::Transmit(transmit) = endpoint.poll(Instant::ORIGIN) else { panic!("nothing leaves") };
+        let (message, mut plain) = (Message::parse(transmit.bytes).unwrap(), Vec::new());
+        assert_eq!((message.code, message.uri_path().count()), (Code::POST, 0));
+        server.unprotect_request(&message, &mut plain).unwrap();
+        assert_eq!(Message::parse(&plain).unwrap().code, Code::GET);
+        let mut sibling = endpoint.sibling(1);
+        let refused = sibling.request(Instant::ORIGIN, 2, &Outgoing::confirmable(Code::GET, &PATH));
+        assert_eq!(refused, Err(Refused::Protection(ProtectError::Plain)));
+    }
     // A context whose numbers are not stored sends nothing at all.
     let exhausted = Contexts::of_one(Context::derive(&CLIENT, Start::Stored(0)).unwrap());
     let mut client = stack(super::stacks::endpoint(0).protected_by(exhausted));

@@ -8,6 +8,7 @@
 )]
 
 mod observers;
+mod protected;
 mod server;
 mod world;
 

@@ -104,7 +104,7 @@ impl OscoreContexts {
 }
 
 impl Protector for OscoreContexts {
-    fn with_context(&self, which: Which<'_>, act: &mut dyn FnMut(&mut Context)) {
+    fn with_context(&mut self, which: Which<'_>, act: &mut dyn FnMut(&mut Context)) {
         let is_meant = |kept: &&mut Kept| match which {
             // A client takes the first.
             Which::Sends | Which::Sent => true,
@@ -117,7 +117,7 @@ impl Protector for OscoreContexts {
     }
 
     #[cfg(feature = "edhoc")]
-    fn establish(&self, request: &Message<'_>, into: &mut Vec<u8>) -> Option<()> {
+    fn establish(&mut self, request: &Message<'_>, into: &mut Vec<u8>) -> Option<()> {
         let All { kept, acceptor } = &mut *self.all();
         let mut agreed = None;
         let is_taken = |id: &[u8]| kept.iter().any(|kept| kept.context.recipient_id() == id);

@@ -94,7 +94,16 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         token: Token,
         message: &Outgoing<'_>,
     ) -> Result<ExchangeId, Refused> {
-        self.submit_additional(now, to, Role::AdditionalResponse, token, message)
+        self.notify_protected(now, to, token, message)
+    }
+
+    /// Says that further responses will be sent on the token of a request that was answered, or no more of them. Of protected
+    /// ones this is needed: from here on the endpoint knows by which request to protect them.
+    pub fn hold_token(&mut self, peer: A, token: Token, is_held: bool) {
+        self.observes_protected(peer, token, is_held);
+        if let Some(inbox) = self.inbox.as_deref_mut() {
+            inbox.requests.hold_token(token, is_held);
+        }
     }
 
     /// Input: the same for a message of a body that is sent as RFC 9177 says: its §7.2 bounds a body by PROBING_RATE, not
@@ -144,7 +153,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         Ok(exchange)
     }
 
-    fn submit_additional(
+    pub(in crate::endpoint) fn submit_additional(
         &mut self,
         now: Instant,
         to: A,

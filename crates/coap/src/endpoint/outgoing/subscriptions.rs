@@ -13,6 +13,7 @@ use crate::endpoint::{
     queue::What,
     slots::List,
 };
+use crate::layer::RequestMessage;
 use crate::message::{Message, Token};
 use crate::parts;
 
@@ -30,6 +31,15 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// # Errors
     /// What cannot be sent or exceeds a limit. Nothing is sent then.
     pub fn subscribe(&mut self, now: Instant, to: A, request: &Outgoing<'_>) -> Result<ExchangeId, Refused> {
+        self.request_protected(now, to, request, RequestMessage::Subscription)
+    }
+
+    pub(in crate::endpoint) fn send_subscription(
+        &mut self,
+        now: Instant,
+        to: A,
+        request: &Outgoing<'_>,
+    ) -> Result<ExchangeId, Refused> {
         let now = self.input(now);
         parts::needed(parts::CLIENT && parts::OBSERVE, "observe")?;
         if !request.code.is_request() {
