@@ -151,7 +151,7 @@ def test_rows_of_a_mix_are_measured_in_the_mix(tmp_path: Path) -> None:
     with (folder / "plan.toml").open("a") as file:
         file.write('[[mix]]\nalgorithms = ["rfc7252", "cocoa-03"]\n')
     calibration = description.read(study.load(folder))
-    setting = {"rate": 30.0, "payload": "small"}
+    setting: dict[str, str | int | float] = {"rate": 30.0, "payload": "small"}
     together = trial.judged(calibration, setting, quick=True).figures
     assert {name: figure.n for name, figure in together.items()} == {"a": 6, "b": 6, "c": 12}  # halves, three runs
     assert all(value is not None for value in trial.tried(calibration, setting).ours.values())

@@ -22,7 +22,14 @@ Programs = list[subprocess.Popen[bytes]]
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
-    return synthetic_results.study(tmp_path_factory.mktemp("painted"))
+    return synthetic_results.study(
+        tmp_path_factory.mktemp("painted"),
+        clients=(10, 400),
+        buffers=(14_100, 28_200),
+        workloads=("continuous",),
+        mixes=False,
+        jitter=False,
+    )
 
 
 @pytest.fixture(scope="module")
