@@ -85,9 +85,7 @@ impl<A> RequestTable<A> {
         // What is over is never more than half.
         if self.held.len() > 64 && self.held.len() > (self.len() as usize).saturating_mul(2) {
             let Self { slots, held, .. } = self;
-            held.retain(|slot| {
-                slots.get(*slot).is_some_and(|pending| pending.as_ref().is_some_and(|pending| pending.has_next))
-            });
+            held.retain(|slot| has_next(slots, *slot));
         }
         self.held.push_back(slot);
     }
@@ -101,7 +99,7 @@ impl<A> RequestTable<A> {
     pub(super) fn next_held(&mut self) -> Option<u32> {
         loop {
             let slot = self.held.pop_front()?;
-            if self.slots.get(slot)?.as_ref().is_some_and(|pending| pending.has_next) {
+            if has_next(&self.slots, slot) {
                 return Some(slot);
             }
         }
@@ -119,4 +117,9 @@ impl<A> RequestTable<A> {
         let held = self.held.capacity().saturating_mul(size_of::<u32>());
         slots.saturating_add(each).saturating_add(held).saturating_add(self.bytes)
     }
+}
+
+/// Whether the request in this slot, which may be released, has something to send.
+fn has_next<A>(slots: &Slots<Option<Box<PendingRequest<A>>>>, slot: u32) -> bool {
+    slots.peek(slot).and_then(Option::as_ref).is_some_and(|pending| pending.has_next)
 }

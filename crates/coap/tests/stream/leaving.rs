@@ -100,6 +100,23 @@ fn a_release_in_the_middle_of_an_upload_ends_it_and_is_answered_by_the_end() {
     assert_eq!((stacks.client.progress(ask), stacks.closed[0]), (None, Some(Closing::Released)));
 }
 
+/// What waits for the other side's settings may be given up before they come.
+#[test]
+fn what_is_given_up_while_it_waits_keeps_nothing_else_from_leaving() {
+    let mut stacks = Stacks::new(Options::default(), Options::default());
+    let bytes = body(8_000);
+    let put = ClientRequest::new(Code::PUT, &PATH).with_body(&bytes);
+    let given_up = stacks.ask(&put);
+    stacks.ask(&put);
+    assert!(stacks.client.cancel(stacks.now, given_up));
+    stacks.run();
+    assert!(
+        matches!(stacks.told.last(), Some(Event::Answer { code: Code::CHANGED, .. })),
+        "{} events",
+        stacks.told.len()
+    );
+}
+
 /// How many copies had left of the only ask that fails.
 fn left(stacks: &mut Stacks) -> u8 {
     let mut failed = Vec::new();
