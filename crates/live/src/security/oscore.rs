@@ -158,7 +158,7 @@ mod tests {
     fn nothing_is_protected_with_numbers_that_are_not_stored() {
         let get = [0x40, 1, 0, 0];
         let get = Message::parse(&get).unwrap();
-        let contexts = OscoreContexts::new();
+        let mut contexts = OscoreContexts::new();
         contexts.add(context(b"s", b"1"), |_| Err(io::Error::other("full"))).unwrap();
         assert_eq!(contexts.protect_request(&get, &mut Vec::new()), Err(ProtectError::NotStored));
         assert_eq!(OscoreContexts::new().protect_request(&get, &mut Vec::new()), Err(ProtectError::Plain));
