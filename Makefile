@@ -223,7 +223,7 @@ lint-rust: | $(BIN)/python
 	for feature in '' rfc7252 cocoa fasor linux-rto peak-hopper basic-rto coap-plus-rate bbr-con tfrc-non calm alloc,rfc7252; do \
 	  $(CARGO) clippy -p millpond-control --all-targets --no-default-features --features "$$feature" --locked -- -D warnings || exit 1; \
 	done
-	for features in '' oscore oscore-algorithms; do \
+	for features in '' oscore oscore-anew oscore-algorithms; do \
 	  $(CARGO) clippy -p millpond-coap --all-targets --features "$$features" --locked -- -D warnings || exit 1; \
 	done
 	for features in $(PARTS); do \

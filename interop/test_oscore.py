@@ -85,9 +85,9 @@ def theirs(request: pytest.FixtureRequest) -> Theirs:
 class Contexts:
     """A new pair, as files of ours."""
 
-    def __init__(self, ours: Ours, directory: Path) -> None:
+    def __init__(self, ours: Ours, directory: Path, *flags: str) -> None:
         self.client, self.server = directory / "client.oscore", directory / "server.oscore"
-        done = ours.run("oscore", "new", str(self.client), str(self.server))
+        done = ours.run("oscore", "new", *flags, str(self.client), str(self.server))
         assert done.returncode == 0, done.stderr
 
     @staticmethod
@@ -234,6 +234,38 @@ def test_their_server_refuses_a_copy_of_our_request(ours: Ours, theirs: Theirs, 
         where = f"coap://127.0.0.1:{relay.port}/store"
         assert ours.ask("get", where, "--oscore", str(contexts.client)).code == "2.05"
         assert answer_to_a_copy(relay, port)[0] == "4.01"
+
+
+@pytest.fixture
+def anew(ours: Ours, tmp_path: Path) -> Contexts:
+    """Whose keys both sides derive anew (RFC 8613 Appendix B.2), which aiocoap and libcoap do not."""
+    return Contexts(ours, tmp_path, "--derive-anew")
+
+
+def test_our_client_and_their_server_derive_keys_anew(ours: Ours, californium: Theirs, anew: Contexts) -> None:
+    flags = ("--oscore", str(anew.client))
+    for _ in range(2):
+        with californium.serving(anew.server) as port:
+            where = f"coap://127.0.0.1:{port}/store"
+            assert ours.ask("get", where, *flags).payload == b"protected"
+            assert ours.ask("put", where, *flags, payload=LARGE).code == "2.04"
+            assert ours.ask("get", where, *flags).payload == LARGE
+
+
+def test_their_client_and_our_server_derive_keys_anew(
+    ours: Ours, californium: Theirs, anew: Contexts, tmp_path: Path
+) -> None:
+    (files := tmp_path / "files").mkdir()
+    for code in ("2.01", "2.04"):
+        with our_server(ours, anew.server, files) as port, Relay(port) as relay:
+            where = f"coap://127.0.0.1:{relay.port}"
+            assert californium.ask("put", f"{where}/kept", anew.client).code == code
+            assert (files / "kept").read_bytes() == LARGE
+            assert californium.ask("get", f"{where}/kept", anew.client).payload == LARGE
+            # What began the first derivation begins another one at most.
+            assert answer_to_a_copy(relay, port)[0] == "2.04"
+            observed = californium.ask("observe", f"{where}/count", anew.client)
+            assert is_counting(observed.payload.decode().split()), observed
 
 
 def by_libcoap(libcoap: Path, context: Path, uri: str, *more: str) -> bytes:

@@ -8,6 +8,8 @@
 //! A file that the file system knows by another number than its last line says is a copy, or was restored, and may be older than what was
 //! used since. Its sequence numbers then continue 2^24 further on.
 //!
+//! Where keys are derived anew whenever a side begins (Appendix B.2), no sequence numbers are stored.
+//!
 //! Instead of a context a file may have credentials, by which one is agreed upon (EDHOC, RFC 9528). Its keys end with the process.
 
 use std::fmt::Write as _;
@@ -35,6 +37,8 @@ struct Written {
     recipient_id: String,
     algorithm: Option<String>,
     hash: Option<String>,
+    #[serde(default)]
+    derive_anew: bool,
 }
 
 /// A file with credentials.
@@ -267,7 +271,19 @@ fn derive(origin: &str, text: &str, start: Start) -> Result<Context, InputError>
         algorithm: algorithm.map_err(|problem| InputError::at_key(origin, "algorithm", problem))?.unwrap_or_default(),
         hash: hash.map_err(|problem| InputError::at_key(origin, "hash", problem))?.unwrap_or_default(),
     };
-    Context::derive(&parameters, start).map_err(|error| InputError::new(origin, error.to_string()))
+    let context = if written.derive_anew {
+        if id_context.is_some() {
+            let problem = "is drawn anew where derive_anew is true; leave one of the two out";
+            return Err(InputError::at_key(origin, "id_context", problem));
+        }
+        let mut seed = Zeroizing::new([0; 32]);
+        getrandom::fill(&mut *seed)
+            .map_err(|error| InputError::new(origin, format!("the operating system gives no random bytes: {error}")))?;
+        Context::derive_anew(&parameters, *seed)
+    } else {
+        Context::derive(&parameters, start)
+    };
+    context.map_err(|error| InputError::new(origin, error.to_string()))
 }
 
 /// The algorithm of this name.
@@ -290,7 +306,7 @@ fn hash(name: &str) -> Result<Hash, String> {
 /// # Errors
 /// A file that is there already, or cannot be written; an ID that does not fit.
 pub fn new(flags: &NewContexts) -> Result<(), Failure> {
-    let NewContexts { client, server, edhoc, algorithm, client_id, server_id } = flags;
+    let NewContexts { client, server, edhoc, derive_anew, algorithm, client_id, server_id } = flags;
     if *edhoc {
         return new_credentials(client, server);
     }
@@ -308,8 +324,8 @@ pub fn new(flags: &NewContexts) -> Result<(), Failure> {
         ..Parameters::of(secret)
     };
     Context::derive(&parameters, Start::Fresh).map_err(|error| Failure::Usage(error.to_string()))?;
-    write(client, &parameters)?;
-    write(server, &parameters.mirrored())?;
+    write(client, &parameters, *derive_anew)?;
+    write(server, &parameters.mirrored(), *derive_anew)?;
     writeln!(
         anstream::stdout(),
         "{} for the client, {} for the server, each with its file .sent: move them there, and keep no copies",
@@ -346,7 +362,7 @@ fn new_credentials(client: &Path, server: &Path) -> Result<(), Failure> {
 }
 
 /// Writes a context that was never used into a file that was not there.
-fn write(path: &Path, parameters: &Parameters<'_>) -> Result<(), Failure> {
+fn write(path: &Path, parameters: &Parameters<'_>, derive_anew: bool) -> Result<(), Failure> {
     let mut text = Zeroizing::new(String::new());
     // A string takes whatever is written.
     let _ = write!(
@@ -359,6 +375,11 @@ fn write(path: &Path, parameters: &Parameters<'_>) -> Result<(), Failure> {
         *hex(parameters.recipient_id),
         parameters.algorithm.name()
     );
+    if derive_anew {
+        text.push_str(
+            "# Both sides derive keys anew whenever one of them begins (Appendix B.2).\nderive_anew = true\n",
+        );
+    }
     create(path, text.as_bytes())?;
     create(&beside(path), b"0\n")
 }

@@ -136,6 +136,10 @@ fn a_context_that_cannot_be_used_is_told_in_one_line_that_repeats_nothing_of_the
             "FILE: algorithm: unknown algorithm `AES-CCM-16-64`: did you mean `AES-CCM-16-64-128`?",
         ),
         (format!("secret = \"{secret}\"\n{ids}hash = \"SHA-1\"\n"), "FILE: hash: unknown hash `SHA-1`"),
+        (
+            format!("secret = \"{secret}\"\n{ids}id_context = \"01\"\nderive_anew = true\n"),
+            "FILE: id_context: is drawn anew where derive_anew is true; leave one of the two out",
+        ),
         (format!("secrets = \"{secret}\"\n{ids}"), "FILE:1: unknown key `secrets`: did you mean `secret`?"),
         (format!("secret = \"{secret}\"\nsender_id = \"01\"\n"), "FILE:1: missing key `recipient_id`"),
         (format!("secret = {secret}\n{ids}"), "FILE:1: "),

@@ -101,7 +101,7 @@ impl Case<'_> {
     }
 
     fn read_response(&self, protected: &[u8]) -> Result<String, Box<dyn Error>> {
-        let (client, mut sent, _) = self.asked()?;
+        let (mut client, mut sent, _) = self.asked()?;
         let mut plain = Vec::new();
         let read = client.unprotect_response(&mut sent, &Message::parse(protected)?, &mut plain);
         Ok(read.map_or_else(|fault| format!("!{fault}").replace(' ', "_"), |()| hex(&plain)))

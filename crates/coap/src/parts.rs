@@ -37,6 +37,9 @@ pub(crate) const NON_MESSAGES: bool = NON_CONFIRMABLE || ANSWERS || NO_RESPONSE;
 /// What never answers is asked seldom (PROBING_RATE).
 pub(crate) const PROBES: bool = NON_CONFIRMABLE || ADDITIONAL || GROUPS;
 pub(crate) const OSCORE: bool = cfg!(feature = "oscore");
+/// Keys of OSCORE are derived anew.
+#[cfg(feature = "oscore")]
+pub(crate) const OSCORE_ANEW: bool = cfg!(feature = "oscore-anew");
 
 /// Refuses what the part is needed for, where the build is without it.
 #[inline]

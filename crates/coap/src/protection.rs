@@ -123,6 +123,9 @@ pub enum ProtectError {
     /// Those below the stored bound are used.
     #[error("the sequence numbers of the context are used up to the stored bound: store the next one")]
     NotStored,
+    /// It answers a request that came under keys which were replaced since (RFC 8613 Appendix B.2).
+    #[error("the keys of the request that is answered were replaced since")]
+    Replaced,
     /// It is to be sent by an endpoint that sends nothing in the clear.
     #[error("the message is not protected, and all of this endpoint have to be")]
     Plain,

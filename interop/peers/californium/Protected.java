@@ -25,6 +25,7 @@ import org.eclipse.californium.elements.config.Configuration;
 import org.eclipse.californium.elements.config.UdpConfig;
 import org.eclipse.californium.elements.util.Bytes;
 import org.eclipse.californium.elements.util.StringUtil;
+import org.eclipse.californium.oscore.ContextRederivation.PHASE;
 import org.eclipse.californium.oscore.HashMapCtxDB;
 import org.eclipse.californium.oscore.OSCoreCoapStackFactory;
 import org.eclipse.californium.oscore.OSCoreCtx;
@@ -118,6 +119,13 @@ public final class Protected {
             StringUtil.hex2ByteArray(given.get("salt")),
             null,
             LONGEST_BODY);
+    if (given.containsKey("derive_anew")) {
+      context.setContextRederivationEnabled(true);
+      if (asks) {
+        context.setContextRederivationPhase(PHASE.CLIENT_INITIATE);
+      }
+      return context;
+    }
     Path numbers = file.resolveSibling(file.getFileName() + ".californium");
     int first = Files.exists(numbers) ? Integer.parseInt(Files.readString(numbers)) : 0;
     Files.writeString(numbers, Integer.toString(first + GAP));

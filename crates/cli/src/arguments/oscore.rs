@@ -25,8 +25,11 @@ pub struct NewContexts {
     #[arg(default_value = "server.oscore")]
     pub server: PathBuf,
     /// Credentials with new keys instead, by which the two agree upon a context whenever the client begins (EDHOC, RFC 9528).
-    #[arg(long, conflicts_with_all = ["algorithm", "client_id", "server_id"])]
+    #[arg(long, conflicts_with_all = ["derive_anew", "algorithm", "client_id", "server_id"])]
     pub edhoc: bool,
+    /// Both sides derive keys anew from the secret whenever one of them begins (RFC 8613 Appendix B.2); copies do no harm then.
+    #[arg(long)]
+    pub derive_anew: bool,
     /// How messages are encrypted, by the name in COSE.
     #[arg(long, value_name = "NAME", default_value = Algorithm::AesCcm16_64_128.name(), value_parser = oscore::algorithm)]
     pub algorithm: Algorithm,

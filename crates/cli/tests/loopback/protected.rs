@@ -13,9 +13,13 @@ use crate::secure::Files;
 
 /// A pair of new contexts in a directory of the test's own.
 fn pair(name: &str) -> (PathBuf, [String; 2]) {
+    pair_with(name, &[])
+}
+
+fn pair_with(name: &str, flags: &[&str]) -> (PathBuf, [String; 2]) {
     let directory = fresh_directory(name);
     let files = ["client", "server"].map(|side| file(&directory, side));
-    let said = millpond(&["oscore", "new", &files[0], &files[1]]);
+    let said = millpond(&[&["oscore", "new"], flags, &[&*files[0], &*files[1]]].concat());
     assert_eq!(said.code, Some(0), "{}", said.err);
     (directory, files)
 }
@@ -354,4 +358,48 @@ fn credentials_agree_upon_a_context_that_protects_everything_after() {
     std::fs::write(&stray, known.replace("peers = [\"", "peers = [\"zz")).expect("written");
     let told = millpond(&["get", "--oscore", &stray, &plain.at("/hello")]);
     assert!(told.err.trim_end().ends_with("peers: give hexadecimal digits, two for each byte"), "{}", told.err);
+}
+
+#[test]
+fn keys_that_are_derived_anew_outlive_the_loss_of_everything_but_the_secret() {
+    let (directory, [client, server]) = pair_with("protected-anew", &["--derive-anew"]);
+    let files = fresh_directory("protected-anew-files");
+    let body: String = (0..5_000).map(|number| format!("{number}\n")).collect();
+    let sent = file(&directory, "body");
+    std::fs::write(&sent, &body).expect("written");
+    let flags = ["--oscore", &server, "--write", files.to_str().expect("UTF-8")];
+    let port = free_port();
+    for _ in 0..2 {
+        let serving = Server::start_at(&port, &flags);
+        let put = millpond(&["put", "--oscore", &client, &serving.at("/kept"), &format!("@{sent}")]);
+        assert_eq!((put.code, put.err.as_str()), (Some(0), ""));
+        assert_eq!(millpond(&["get", "--oscore", &client, &serving.at("/kept")]).well(), body);
+        let observed = millpond(&["observe", "--oscore", &client, "--count", "3", &serving.at("/count")]);
+        assert_eq!(observed.well().lines().count(), 3);
+    }
+    // No number is stored, so there is none to be set back.
+    for context in [&client, &server] {
+        assert_eq!(std::fs::read_to_string(format!("{context}.sent")).expect("it is there"), "0\n");
+    }
+}
+
+#[test]
+fn an_observation_goes_on_after_the_server_has_lost_the_keys_that_were_derived() {
+    let (_, [client, server]) = pair_with("protected-anew-observed", &["--derive-anew"]);
+    let port = free_port();
+    let flags = ["--oscore", &*server];
+    let mut serving = Server::start_at(&port, &flags);
+    let mut observing = command(&["observe", "--oscore", &client, "--count", "20", &serving.at("/count")]);
+    let mut observing = observing.stdout(std::process::Stdio::piped()).spawn().expect("built");
+    let lines = &mut std::io::BufReader::new(observing.stdout.take().expect("piped"));
+    let mut line = String::new();
+    while line.lines().count() < 3 {
+        std::io::BufRead::read_line(lines, &mut line).expect("UTF-8");
+    }
+    drop(serving);
+    serving = Server::start_at(&port, &flags);
+    std::io::Read::read_to_string(lines, &mut line).expect("UTF-8");
+    assert_eq!(line.lines().count(), 20);
+    assert!(observing.wait().expect("it ends").success());
+    drop(serving);
 }

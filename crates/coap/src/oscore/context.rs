@@ -4,6 +4,7 @@ use core::fmt;
 use super::{
     Algorithm, Hash, OscoreOption, PartialIv,
     algorithm::{AnyNonce, Key, LONGEST_NONCE},
+    anew::Anew,
     numbers::Numbers,
     window::Window,
 };
@@ -179,6 +180,8 @@ pub struct Context {
     pub(super) numbers: Numbers,
     /// `None` if it was lost by a restart.
     pub(super) window: Option<Window>,
+    /// How keys are replaced, if they are.
+    pub(super) anew: Option<Box<Anew>>,
 }
 
 impl Context {
@@ -210,7 +213,7 @@ impl Context {
             Start::Stored(bound) => (Numbers::from(bound), None),
         };
         let id_context = parameters.id_context.map(Into::into);
-        Ok(Self { algorithm, common_iv, id_context, sender, recipient, numbers, window })
+        Ok(Self { algorithm, common_iv, id_context, sender, recipient, numbers, window, anew: None })
     }
 
     /// The ID by which the other side knows this one.
@@ -232,10 +235,11 @@ impl Context {
     }
 
     /// A request with such an option is for this context (RFC 8613 §8.2). Where several contexts have the same recipient ID, one
-    /// that names none of them is for each, and the first that can read it has it.
+    /// that names none of them is for each, and the first that can read it has it. Where keys are derived
+    /// anew, any ID context is.
     #[must_use]
     pub fn is_for(&self, option: &OscoreOption<'_>) -> bool {
-        let is_context = option.kid_context.is_none() || option.kid_context == self.id_context();
+        let is_context = option.kid_context.is_none_or(|named| Some(named) == self.id_context() || self.anew.is_some());
         is_context && option.kid == Some(self.recipient_id())
     }
 
@@ -319,7 +323,18 @@ fn put_head(into: &mut Vec<u8>, major: u8, argument: usize) {
     }
 }
 
-fn put_bytes(into: &mut Vec<u8>, bytes: &[u8]) {
+pub(super) fn put_bytes(into: &mut Vec<u8>, bytes: &[u8]) {
     put_head(into, BYTES, bytes.len());
     into.extend_from_slice(bytes);
+}
+
+/// What is in a byte string of at most 255 bytes, if this is one.
+pub(super) fn read_bytes(item: &[u8]) -> Option<&[u8]> {
+    let (&head, rest) = item.split_first()?;
+    let (length, bytes) = match head.checked_sub(BYTES)? {
+        short @ 0..24 => (short, rest),
+        24 => rest.split_first().map(|(&length, bytes)| (length, bytes)).filter(|(length, _)| *length >= 24)?,
+        _ => return None,
+    };
+    (bytes.len() == usize::from(length)).then_some(bytes)
 }

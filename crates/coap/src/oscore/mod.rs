@@ -59,11 +59,14 @@
 //! The window of received requests is not stored. After a restart the first request of a client is answered with a
 //! [challenge](Context::challenge), an Echo option that the client repeats, and its repetition opens the window again (Appendix B.1.2).
 //!
+//! With the feature `oscore-anew`, [`Context::derive_anew`] stores nothing instead: keys are derived anew (Appendix B.2).
+//!
 //! # What is left out
 //!
-//! Groups, derivation anew (Appendix B.2), mapping to HTTP, and Block options of proxies around a protected message.
+//! Groups, mapping to HTTP, and Block options of proxies around a protected message.
 
 mod algorithm;
+mod anew;
 mod context;
 mod fields;
 mod guard;

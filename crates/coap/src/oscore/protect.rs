@@ -1,4 +1,4 @@
-use alloc::vec::Vec;
+use alloc::{boxed::Box, vec::Vec};
 
 use super::{
     Context, OscoreOption, PartialIv, ProtectError,
@@ -8,6 +8,7 @@ use super::{
 use crate::message::{
     Code, Kind, MARKER, Message, MessageId, Opt, OptionHeader, Token, Uint, WriteError, Writer, number,
 };
+use crate::parts;
 
 /// A protected request that was sent: what its responses are bound to (RFC 8613 §7.1).
 #[derive(Debug, PartialEq, Eq)]
@@ -19,6 +20,10 @@ pub struct SentRequest {
     pub(super) taken: u32,
     /// The Notification Number (§4.1.3.5.2): of the newest of them, if it had one.
     pub(super) newest: Option<PartialIv>,
+    /// How often keys were replaced before.
+    pub(super) generation: u32,
+    /// The ID context then, where keys are replaced.
+    pub(super) under: Option<Box<[u8]>>,
 }
 
 /// A protected request that was received: what its responses are bound to (RFC 8613 §7.1).
@@ -29,6 +34,10 @@ pub struct ReceivedRequest {
     pub(super) partial_iv: PartialIv,
     /// Nothing was encrypted with its nonce, neither now nor before a restart.
     pub(super) nonce_is_free: bool,
+    /// How often keys were replaced before.
+    pub(super) generation: u32,
+    /// The ID context under which it was verified, if it begins a derivation anew.
+    pub(super) first: Option<Box<[u8]>>,
 }
 
 impl SentRequest {
@@ -44,7 +53,7 @@ impl SentRequest {
 
     /// It was protected later.
     pub(super) fn is_after(&self, other: &Self) -> bool {
-        self.partial_iv > other.partial_iv
+        (self.generation, self.partial_iv) > (other.generation, other.partial_iv)
     }
 }
 
@@ -68,8 +77,12 @@ impl Context {
         check(request)?;
         let partial_iv = self.numbers.take()?;
         let kid = self.sender.id;
-        let option =
-            OscoreOption { partial_iv: Some(partial_iv), kid_context: self.id_context(), kid: Some(kid.as_bytes()) };
+        let kid_context = self.named_id_context();
+        let option = OscoreOption {
+            partial_iv: Some(partial_iv),
+            kid_context: kid_context.as_deref(),
+            kid: Some(kid.as_bytes()),
+        };
         let observe = request.option(number::OBSERVE);
         let outer = Outer {
             code: if observe.is_some() { Code::FETCH } else { Code::POST },
@@ -77,7 +90,8 @@ impl Context {
         };
         self.seal(request, &outer, None, (kid, partial_iv), (kid, partial_iv), into)?;
         let observes = observe.is_some_and(|value| Uint::read(value) == Some(0));
-        Ok(SentRequest { partial_iv, observes, taken: 0, newest: None })
+        let under = self.id_context().filter(|_| parts::OSCORE_ANEW && self.anew.is_some()).map(Into::into);
+        Ok(SentRequest { partial_iv, observes, taken: 0, newest: None, generation: self.generation(), under })
     }
 
     /// Appends a response to a request of this context, protected (RFC 8613 §8.3). The first takes the nonce of the request, every
@@ -91,6 +105,21 @@ impl Context {
         response: &Message<'_>,
         into: &mut Vec<u8>,
     ) -> Result<(), ProtectError> {
+        // The nonce of the request may be that of another one under these keys.
+        if request.generation != self.generation() {
+            return Err(ProtectError::Replaced);
+        }
+        self.respond(request, response, None, into)
+    }
+
+    /// Appends a response to a request, protected, that names this ID context.
+    pub(super) fn respond(
+        &mut self,
+        request: &mut ReceivedRequest,
+        response: &Message<'_>,
+        kid_context: Option<&[u8]>,
+        into: &mut Vec<u8>,
+    ) -> Result<(), ProtectError> {
         if !response.code.is_response() {
             return Err(ProtectError::UnsuitedCode(response.code));
         }
@@ -102,7 +131,7 @@ impl Context {
             let own = self.numbers.take()?;
             (Some(own), (self.sender.id, own))
         };
-        let option = OscoreOption { partial_iv: own, ..OscoreOption::default() };
+        let option = OscoreOption { partial_iv: own, kid_context, kid: None };
         let is_notification = response.option(number::OBSERVE).is_some();
         let outer = Outer {
             code: if is_notification { Code::CONTENT } else { Code::CHANGED },
@@ -113,7 +142,8 @@ impl Context {
     }
 
     /// Appends the answer to a request that [may be a replay](super::Refusal::Unsure): a protected 4.01 with an Echo option, whose
-    /// value is the sequence number of the answer itself (RFC 8613 Appendix B.1.2, RFC 9175 Appendix A).
+    /// value is the sequence number of the answer itself (RFC 8613 Appendix B.1.2, RFC 9175 Appendix A). To one that begins a
+    /// derivation anew, 4.01 and the server's nonce (Appendix B.2).
     ///
     /// # Errors
     /// A kind that carries no response, and a lack of sequence numbers. Nothing is appended then.
@@ -125,6 +155,11 @@ impl Context {
         token: Token,
         into: &mut Vec<u8>,
     ) -> Result<(), ProtectError> {
+        if parts::OSCORE_ANEW
+            && let Some(first) = request.first.take()
+        {
+            return self.give(request, &first, (kind, id, token), into);
+        }
         request.nonce_is_free = false;
         let echo = PartialIv::new(self.numbers.next()).ok_or(ProtectError::Exhausted)?;
         let mut plain = Vec::new();

@@ -1,10 +1,13 @@
 use alloc::vec::Vec;
 
 use super::{
-    Context, OscoreOption, PartialIv, ReceivedRequest, Refusal, ResponseFault, SentRequest, context::Id, protection,
+    Context, OscoreOption, PartialIv, ReceivedRequest, Refusal, ResponseFault, SentRequest,
+    context::{Id, read_bytes},
+    protection,
     window::Window,
 };
 use crate::message::{Code, Message, Opt, Options, Uint, Writer, number, sort, split_body};
+use crate::parts;
 
 /// What a server says of a request that it has received before (RFC 8613 §7.4).
 const REPLAY: &[u8] = Refusal::Replay.diagnostic().as_bytes();
@@ -20,6 +23,19 @@ impl Context {
         if !self.is_for(&option) {
             return Err(Refusal::UnknownContext);
         }
+        if parts::OSCORE_ANEW && self.lacks(&option) {
+            return self.take_anew(request, &option, partial_iv, into);
+        }
+        self.open_request(request, partial_iv, into)
+    }
+
+    /// Appends a request of this sequence number that is for this context.
+    pub(super) fn open_request(
+        &mut self,
+        request: &Message<'_>,
+        partial_iv: PartialIv,
+        into: &mut Vec<u8>,
+    ) -> Result<ReceivedRequest, Refusal> {
         if self.window.is_some_and(|window| !window.is_new(partial_iv)) {
             return Err(Refusal::Replay);
         }
@@ -29,19 +45,27 @@ impl Context {
         let generated = (self.recipient.id, partial_iv);
         let plain = self.open(request.payload(), generated, generated).ok_or(Refusal::DecryptionFailed)?;
         let nonce_is_free = self.window.is_some();
+        let mut received = ReceivedRequest {
+            kid: self.recipient.id,
+            partial_iv,
+            nonce_is_free,
+            generation: self.generation(),
+            first: None,
+        };
         if let Some(window) = &mut self.window {
             window.take(partial_iv);
         }
         let plain = Plain::read(&plain).filter(|plain| plain.code.is_request()).ok_or(Refusal::Malformed)?;
         if !nonce_is_free {
             if !plain.echo().is_some_and(|echo| self.numbers.was_taken(echo)) {
-                return Err(Refusal::Unsure(ReceivedRequest { kid: self.recipient.id, partial_iv, nonce_is_free }));
+                return Err(Refusal::Unsure(received));
             }
             // It was sent after the restart, so nothing up to it needs to be told apart any more.
             self.window = Some(Window::above(partial_iv));
         }
         plain.write(request, None, into).ok_or(Refusal::Malformed)?;
-        Ok(ReceivedRequest { kid: self.recipient.id, partial_iv, nonce_is_free: true })
+        received.nonce_is_free = true;
+        Ok(received)
     }
 
     /// Appends a response that came in as its sender wrote it (RFC 8613 §8.4). The Observe option of a notification counts those that
@@ -50,7 +74,7 @@ impl Context {
     /// # Errors
     /// Why it must not be processed. Nothing is appended then, and the request is still unanswered.
     pub fn unprotect_response(
-        &self,
+        &mut self,
         request: &mut SentRequest,
         response: &Message<'_>,
         into: &mut Vec<u8>,
@@ -60,6 +84,14 @@ impl Context {
             (code, _) => ResponseFault::NotProtected(code),
         };
         let option = option_of(response).ok_or(not_protected)?.ok_or(ResponseFault::Malformed)?;
+        if parts::OSCORE_ANEW && request.under.is_some() {
+            let r2 = option.kid_context.and_then(read_bytes).filter(|_| request.taken == 0);
+            match r2 {
+                Some(r2) => return self.derive_by(request, response, &option, r2, into),
+                None if request.generation != self.generation() => return Err(ResponseFault::OtherContext),
+                None => {}
+            }
+        }
         let is_other = |named: Option<&[u8]>, own: Option<&[u8]>| named.is_some() && named != own;
         if is_other(option.kid, Some(self.recipient_id())) || is_other(option.kid_context, self.id_context()) {
             return Err(ResponseFault::OtherContext);
@@ -72,9 +104,7 @@ impl Context {
         if !is_new {
             return Err(ResponseFault::NotNew);
         }
-        let of_request = (self.sender.id, request.partial_iv);
-        let nonce = option.partial_iv.map_or(of_request, |partial_iv| (self.recipient.id, partial_iv));
-        let plain = self.open(response.payload(), nonce, of_request).ok_or(ResponseFault::DecryptionFailed)?;
+        let plain = self.open_response(request, response, &option)?;
         let plain = Plain::read(&plain).filter(|plain| plain.code.is_response()).ok_or(ResponseFault::Malformed)?;
         let has_observe = plain.has(number::OBSERVE);
         if has_observe && !request.observes {
@@ -85,7 +115,35 @@ impl Context {
         request.observes &= has_observe && response.option(number::OBSERVE).is_some();
         request.newest = option.partial_iv.or(request.newest);
         request.taken = request.taken.saturating_add(1);
+        if parts::OSCORE_ANEW {
+            self.is_shared();
+        }
         Ok(())
+    }
+
+    fn open_response(
+        &self,
+        request: &SentRequest,
+        response: &Message<'_>,
+        option: &OscoreOption<'_>,
+    ) -> Result<Vec<u8>, ResponseFault> {
+        let of_request = (self.sender.id, request.partial_iv);
+        let nonce = option.partial_iv.map_or(of_request, |partial_iv| (self.recipient.id, partial_iv));
+        self.open(response.payload(), nonce, of_request).ok_or(ResponseFault::DecryptionFailed)
+    }
+
+    /// With what a request is to be sent again that is answered by 4.01: the Echo option, or any byte if there is none.
+    pub(super) fn open_refusal(
+        &self,
+        request: &SentRequest,
+        response: &Message<'_>,
+        option: &OscoreOption<'_>,
+    ) -> Result<Vec<u8>, ResponseFault> {
+        let plain = self.open_response(request, response, option)?;
+        let plain = Plain::read(&plain).filter(|plain| plain.code == Code::UNAUTHORIZED);
+        let mut options = plain.ok_or(ResponseFault::Malformed)?.options();
+        let echo = options.find(|option| option.number == number::ECHO);
+        Ok(echo.map_or(&[0][..], |echo| echo.value).to_vec())
     }
 
     fn open(

@@ -172,11 +172,13 @@ fn assert_response(nonce_is_free: bool, protected: &str) {
     let (plain, mut written, mut read) = (bytes("64455d1f00003974ff48656c6c6f20576f726c6421"), Vec::new(), Vec::new());
     let of_request = PartialIv::new(20).unwrap();
     let mut server = Context::derive(&c_1().mirrored(), Start::Fresh).unwrap();
-    let mut received = ReceivedRequest { kid: server.recipient.id, partial_iv: of_request, nonce_is_free };
+    let mut received =
+        ReceivedRequest { kid: server.recipient.id, partial_iv: of_request, nonce_is_free, generation: 0, first: None };
     server.protect_response(&mut received, &Message::parse(&plain).unwrap(), &mut written).unwrap();
     assert_eq!(hex(&written), protected);
-    let mut sent = SentRequest { partial_iv: of_request, observes: false, taken: 0, newest: None };
-    let client = at_20(&c_1());
+    let mut sent =
+        SentRequest { partial_iv: of_request, observes: false, taken: 0, newest: None, generation: 0, under: None };
+    let mut client = at_20(&c_1());
     client.unprotect_response(&mut sent, &Message::parse(&written).unwrap(), &mut read).unwrap();
     assert_eq!(read, plain);
 }

@@ -9,6 +9,8 @@
     reason = "a test may fail loudly"
 )]
 
+#[cfg(feature = "oscore-anew")]
+mod anew;
 mod congestion;
 mod corpus;
 mod hostile;

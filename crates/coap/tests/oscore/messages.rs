@@ -72,7 +72,7 @@ pub(crate) fn received(
 }
 
 pub(crate) fn answered(
-    client: &Context,
+    client: &mut Context,
     to: &mut SentRequest,
     protected: &[u8],
 ) -> Result<Vec<u8>, millpond_coap::oscore::ResponseFault> {

@@ -69,7 +69,7 @@ proptest! {
         prop_assert!(protected.len() <= response.len() + given.algorithm.tag_length() + 12);
         let is_registration = parsed(&request).option(number::OBSERVE).is_some_and(|value| value.iter().all(|b| *b == 0));
         let is_notification = parsed(&response).option(number::OBSERVE).is_some();
-        match answered(&client, &mut sent, &protected) {
+        match answered(&mut client, &mut sent, &protected) {
             // The first notification.
             Ok(plain) => prop_assert_eq!(plain, observing(&response, &[])),
             Err(fault) => {
@@ -161,11 +161,11 @@ fn any_flipped_bit_of_option_or_ciphertext_is_refused() {
         let protected = protected_response(&mut server, &mut came, &content(b"21.5"));
         let response = parsed(&protected);
         for payload in flipped(response.payload()) {
-            let fault = answered(&client, &mut sent, &changed(&response, None, Some(&payload))).unwrap_err();
+            let fault = answered(&mut client, &mut sent, &changed(&response, None, Some(&payload))).unwrap_err();
             assert_eq!(fault, ResponseFault::DecryptionFailed);
         }
         // Nor the request, which waits for its response.
-        assert!(answered(&client, &mut sent, &protected).is_ok());
+        assert!(answered(&mut client, &mut sent, &protected).is_ok());
     }
 }
 
@@ -182,18 +182,18 @@ fn a_response_is_bound_to_its_request() {
         // With the nonce of the request, then with one of its own.
         assert_eq!(parsed(&to_first).option(number::OSCORE).unwrap().is_empty(), round == 0);
         assert_eq!(
-            answered(&client, &mut first, &to_second),
+            answered(&mut client, &mut first, &to_second),
             Err(if round == 0 { ResponseFault::DecryptionFailed } else { ResponseFault::NotNew })
         );
         assert_eq!(
-            answered(&client, &mut second, &to_first),
+            answered(&mut client, &mut second, &to_first),
             Err(if round == 0 { ResponseFault::DecryptionFailed } else { ResponseFault::NotNew })
         );
         if round == 0 {
-            assert_eq!(answered(&client, &mut first, &to_first), Ok(content(b"first")));
-            assert_eq!(answered(&client, &mut second, &to_second), Ok(content(b"second")));
+            assert_eq!(answered(&mut client, &mut first, &to_first), Ok(content(b"first")));
+            assert_eq!(answered(&mut client, &mut second, &to_second), Ok(content(b"second")));
         }
         // Only one is taken.
-        assert_eq!(answered(&client, &mut first, &to_first), Err(ResponseFault::NotNew));
+        assert_eq!(answered(&mut client, &mut first, &to_first), Err(ResponseFault::NotNew));
     }
 }

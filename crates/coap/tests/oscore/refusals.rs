@@ -74,12 +74,12 @@ fn a_response_of_another_context_or_none_is_refused() {
     let with = |option: &[u8]| {
         written(Kind::Acknowledgement, Code::CHANGED, &[(number::OSCORE, option)], parsed(&response).payload())
     };
-    assert_eq!(answered(&client, &mut sent, &with(b"\x08\x03")), Err(ResponseFault::OtherContext));
-    assert_eq!(answered(&client, &mut sent, &with(b"\x10\x05there")), Err(ResponseFault::OtherContext));
-    assert_eq!(answered(&client, &mut sent, &with(b"\x00")), Err(ResponseFault::Malformed));
-    assert_eq!(answered(&client, &mut sent, &content(b"1")), Err(ResponseFault::NotProtected(Code::CONTENT)));
+    assert_eq!(answered(&mut client, &mut sent, &with(b"\x08\x03")), Err(ResponseFault::OtherContext));
+    assert_eq!(answered(&mut client, &mut sent, &with(b"\x10\x05there")), Err(ResponseFault::OtherContext));
+    assert_eq!(answered(&mut client, &mut sent, &with(b"\x00")), Err(ResponseFault::Malformed));
+    assert_eq!(answered(&mut client, &mut sent, &content(b"1")), Err(ResponseFault::NotProtected(Code::CONTENT)));
     let empty = written(Kind::Acknowledgement, Code::CHANGED, &[(number::OSCORE, b"")], b"");
-    assert_eq!(answered(&client, &mut sent, &empty), Err(ResponseFault::Malformed));
+    assert_eq!(answered(&mut client, &mut sent, &empty), Err(ResponseFault::Malformed));
     // It may name its own.
-    assert_eq!(answered(&client, &mut sent, &with(b"\x18\x04here\x02")), Ok(content(b"1")));
+    assert_eq!(answered(&mut client, &mut sent, &with(b"\x18\x04here\x02")), Ok(content(b"1")));
 }

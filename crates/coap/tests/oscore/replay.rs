@@ -58,5 +58,5 @@ fn after_the_last_sequence_number_nothing_is_protected_and_what_comes_is_still_r
     let (mut came, _) = received(&mut server, &request).unwrap();
     assert_eq!(received(&mut server, &request).unwrap_err(), Refusal::Replay);
     let response = protected_response(&mut server, &mut came, &content(b"last"));
-    assert_eq!(answered(&client, &mut sent, &response), Ok(content(b"last")));
+    assert_eq!(answered(&mut client, &mut sent, &response), Ok(content(b"last")));
 }

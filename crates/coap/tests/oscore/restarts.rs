@@ -52,14 +52,14 @@ fn after_a_restart_an_echo_opens_the_window_and_nothing_from_before_is_taken() {
     // It has a Partial IV of its own: the nonce of the request may have been used before the restart.
     let option = OscoreOption::decode(parsed(&challenge).option(number::OSCORE).unwrap()).unwrap();
     assert!(option.partial_iv.is_some());
-    let echo = echo_of(&answered(&client, &mut sent, &challenge).unwrap());
+    let echo = echo_of(&answered(&mut client, &mut sent, &challenge).unwrap());
     let (mut sent, request) = protected_request(&mut client, &with_echo(&echo));
     let (mut came, plain) = received(&mut after, &request).unwrap();
     assert_eq!(plain, with_echo(&echo));
     // It is known to be new, so its nonce is free.
     let response = protected_response(&mut after, &mut came, &content(b"1"));
     assert_eq!(parsed(&response).option(number::OSCORE), Some(&[][..]));
-    assert_eq!(answered(&client, &mut sent, &response), Ok(content(b"1")));
+    assert_eq!(answered(&mut client, &mut sent, &response), Ok(content(b"1")));
     for replay in [&old, &never_received, &request] {
         assert_eq!(received(&mut after, replay).unwrap_err(), Refusal::Replay);
     }
@@ -73,7 +73,7 @@ fn an_echo_of_an_earlier_run_opens_nothing() {
     let (mut first, stored) = server(5);
     let (mut sent, request) = protected_request(&mut client, &get("a"));
     let (_, challenge) = challenged(&mut first, &request);
-    let echo = echo_of(&answered(&client, &mut sent, &challenge).unwrap());
+    let echo = echo_of(&answered(&mut client, &mut sent, &challenge).unwrap());
     let (_, answer) = protected_request(&mut client, &with_echo(&echo));
 
     let (mut second, _) = server(stored);
@@ -98,7 +98,7 @@ fn a_challenge_that_was_lost_is_asked_for_again() {
     }
     // Any of them will do.
     let (sent, challenge) = &mut challenges[1];
-    let echo = echo_of(&answered(&client, sent, challenge).unwrap());
+    let echo = echo_of(&answered(&mut client, sent, challenge).unwrap());
     let (_, request) = protected_request(&mut client, &with_echo(&echo));
     assert!(received(&mut server, &request).is_ok());
 }
@@ -109,7 +109,7 @@ fn an_echo_outside_of_the_ciphertext_opens_nothing() {
     let (mut server, _) = server(100);
     let (mut sent, request) = protected_request(&mut client, &get("a"));
     let (_, challenge) = challenged(&mut server, &request);
-    let echo = echo_of(&answered(&client, &mut sent, &challenge).unwrap());
+    let echo = echo_of(&answered(&mut client, &mut sent, &challenge).unwrap());
     let (_, request) = protected_request(&mut client, &get("a"));
     let request = parsed(&request);
     let mut outside = Vec::new();
@@ -130,5 +130,5 @@ fn a_challenge_has_a_number_of_its_own_for_a_new_request_too() {
     let mut challenge = Vec::new();
     server.challenge(&mut came, Kind::Acknowledgement, MessageId(1), Token::EMPTY, &mut challenge).unwrap();
     assert_eq!(parsed(&challenge).option(number::OSCORE), Some(&[0x01, 0x00][..]));
-    assert_eq!(echo_of(&answered(&client, &mut sent, &challenge).unwrap()), [0]);
+    assert_eq!(echo_of(&answered(&mut client, &mut sent, &challenge).unwrap()), [0]);
 }
