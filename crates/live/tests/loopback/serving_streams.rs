@@ -360,7 +360,7 @@ async fn of_bodies_that_were_begun_and_left_nothing_stays_once_their_handlers_ha
             held = server.stats().await.memory;
         }
     }
-    // 25 MB was answered to nobody. The last of it is let go when the server comes to it.
+    // 25 MB was answered to nobody. The last of it is dropped when the server comes to it.
     let mut now = server.stats().await.memory;
     for _ in 0..1_000 {
         if now < held + 1_000_000 {
