@@ -1,10 +1,10 @@
-use alloc::{boxed::Box, vec::Vec};
+use alloc::boxed::Box;
 use core::fmt;
 
-use crate::message::{Code, Opt, number};
+use crate::message::Message;
 
-/// Says of a request, by its method and the segments of its path, whether the application takes its body block by block.
-pub type TakesPieces = Box<dyn Fn(Code, &[&[u8]]) -> bool + Send + Sync>;
+/// Says of a request whether the application takes its body block by block.
+pub type TakesPieces = Box<dyn Fn(&Message<'_>) -> bool + Send + Sync>;
 
 /// Requests whose blocks go to the application as they come. A peer that is asked by them has to put them together, and
 /// answers each with an [`Answer`](super::Answer) that [is a piece](super::Answer::is_piece).
@@ -12,12 +12,8 @@ pub type TakesPieces = Box<dyn Fn(Code, &[&[u8]]) -> bool + Send + Sync>;
 pub(crate) struct InPieces(pub(crate) Option<TakesPieces>);
 
 impl InPieces {
-    /// Whether a request with these options is one.
-    pub(crate) fn has<'o>(&self, code: Code, options: impl Iterator<Item = Opt<'o>>) -> bool {
-        let Some(is_meant) = &self.0 else { return false };
-        let path: Vec<&[u8]> =
-            options.filter(|option| option.number == number::URI_PATH).map(|option| option.value).collect();
-        is_meant(code, &path)
+    pub(crate) fn has(&self, message: &Message<'_>) -> bool {
+        self.0.as_ref().is_some_and(|is_meant| is_meant(message))
     }
 }
 

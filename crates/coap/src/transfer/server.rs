@@ -36,6 +36,8 @@ pub(super) struct Pending<A> {
     pub(super) key: u64,
     pub(super) asked: u64,
     pub(super) block1: Option<Block>,
+    /// It came in blocks that were put together here: the last one may come again, and the answer is kept however short it is.
+    pub(super) may_come_again: bool,
     pub(super) block2: Option<Block>,
     pub(super) wants_size: bool,
     pub(super) wants_to_observe: bool,
@@ -57,7 +59,7 @@ impl<L: MessageLayer> CoapStack<L> {
         let in_pieces = parts::BLOCK
             && (read.block1.is_some() || is_of_burst(&message))
             && !by_group
-            && self.in_pieces.has(message.code, message.options().legal());
+            && self.in_pieces.has(&message);
         let takes_bursts = self.bursts.are_served() && !by_group && !in_pieces && !self.layer.is_protected();
         let is_known = |number| match number {
             number::BLOCK1 | number::BLOCK2 => parts::BLOCK,
@@ -88,7 +90,8 @@ impl<L: MessageLayer> CoapStack<L> {
             kind: message.kind,
             key,
             asked: 0,
-            block1: None,
+            block1: block1.filter(|_| in_pieces),
+            may_come_again: false,
             block2,
             wants_size: read.size2 == Some(0),
             wants_to_observe: false,
@@ -126,7 +129,7 @@ impl<L: MessageLayer> CoapStack<L> {
         self.bodies.keep_within(limits.bodies);
         match verdict {
             Verdict::Whole(body, block1) => {
-                pending.block1 = Some(block1);
+                (pending.block1, pending.may_come_again) = (Some(block1), !L::IS_RELIABLE);
                 pending.asked = self.hash_of_body(&message, &body);
                 // What is observed is kept as long as that goes on: it is no more than one message brings.
                 pending.wants_to_observe &= block1.number == 0;
@@ -232,7 +235,7 @@ impl<L: MessageLayer> CoapStack<L> {
         self.sent = Sent::NOTHING;
         if let AddressValidation::Unvalidated(limit) = pending.address_validation {
             let representation = self.respond_within(now, id, (answer, &pending), limit, observe)?;
-            if let Some(representation) = representation.filter(|one| one.is_long() || pending.block1.is_some()) {
+            if let Some(representation) = representation.filter(|one| one.is_long() || pending.may_come_again) {
                 self.keep(now, &pending, &representation);
             }
             return Ok(());
@@ -248,8 +251,7 @@ impl<L: MessageLayer> CoapStack<L> {
             }
         };
         self.was_answered(id, sent)?;
-        // Of a body that came in blocks the answer is kept in any case: its last block may come again.
-        if representation.is_long() || (pending.block1.is_some() && !L::IS_RELIABLE) {
+        if representation.is_long() || pending.may_come_again {
             self.keep(now, &pending, &representation);
         }
         Ok(())
@@ -434,6 +436,7 @@ impl<A: Copy> Pending<A> {
             key: observer.key,
             asked: observer.asked,
             block1: None,
+            may_come_again: false,
             block2: observer.block2,
             wants_size: false,
             wants_to_observe: true,

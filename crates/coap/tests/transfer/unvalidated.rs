@@ -346,8 +346,18 @@ const KINDS: &[(&str, Make)] = &[
         server.take(&[&head[..], &[b'.'; 64]].concat());
         server.wait(400);
     }),
+    ("a whole answer to a body in pieces", |server| {
+        server.stack.take_pieces(Box::new(|message| message.code == Code::POST));
+        // Block1 1/0/16.
+        server.take(b"\x41\x02\x00\x01t\xb5hello\xd1\x03\x10\xff................");
+        server.content(5_000);
+        assert_eq!(server.last().option(number::BLOCK1), Some(&b"\x10"[..]));
+        // Its later blocks are not asked for in pieces, and come of what is kept.
+        server.take(b"\x41\x02\x00\x02t\xb5hello\xc1\x12");
+        assert!(server.asked.is_empty() && server.last().payload() == &body(5_000)[64..128]);
+    }),
     ("a piece that the application has cut", |server| {
-        server.stack.take_pieces(Box::new(|_, _| true));
+        server.stack.take_pieces(Box::new(|_| true));
         server.take(&with(1, b"\xc1\x06"));
         let id = server.asked.pop_front().unwrap();
         let (now, piece) = (server.now(), body(1_024));

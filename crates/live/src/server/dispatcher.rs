@@ -358,24 +358,27 @@ impl Dispatcher {
             return self.answered(now, pending, response);
         };
         let router = Arc::clone(&self.router);
+        let (method, comes_in_blocks) = (pending.request.method(), pending.request.value(number::BLOCK1).is_some());
+        let (mut upload, mut weight) = (None, pending.weight());
         let handling = match handler {
             Which::Of(resource) => {
                 let found = router.resources.get(resource).map(|(_, resource)| resource);
                 if found.is_some_and(|resource| resource.is_after_proof) && !pending.request.is_address_proved() {
                     return self.ask_for_proof(now, pending);
                 }
-                if found.is_some_and(|resource| resource.is_streaming) {
-                    match self.sort(now, pending, room) {
-                        Some(begins) => pending = begins,
+                if let Some(resource) = found.filter(|resource| resource.streams(method, comes_in_blocks)) {
+                    match self.sort(now, pending, room, resource.is_streaming) {
+                        Some(begins) => (pending, upload) = begins,
                         None => return,
                     }
+                    weight = weight.max(resource.upload.filter(|_| upload.is_some()).unwrap_or(0));
                 } else {
                     match self.go_on_streaming(pending) {
                         Some(other) => pending = other,
                         None => return,
                     }
                 }
-                found.and_then(|resource| resource.handling(pending.request.method()))
+                found.and_then(|resource| resource.handling(method))
             }
             Which::Fallback => router.fallback.as_ref(),
         };
@@ -383,13 +386,14 @@ impl Dispatcher {
         if self.is_closing {
             return self.refuse(now, pending, Busy::Server);
         }
-        let upload = pending.pieces.and_then(|pieces| pieces.block1);
-        if upload.is_some_and(|block| block.more) && !pending.request.is_address_proved() {
+        // What a body of a resource that streams altogether takes is not counted.
+        let is_unlimited = pending.pieces.is_some() && upload.is_some_and(|block| block.more);
+        if is_unlimited && !pending.request.is_address_proved() {
             return self.ask_for_proof(now, pending);
         }
         // What answers at once needs no place, and is answered however much is under way.
         if upload.is_some() || handling.waits() {
-            match self.admission.enter(pending.request.peer(), address_state, pending.weight()) {
+            match self.admission.enter(pending.request.peer(), address_state, weight) {
                 Ok(place) => pending.place = Some(place),
                 Err(busy) => return self.refuse(now, pending, busy),
             }

@@ -26,6 +26,8 @@ pub struct Resource {
     pub(crate) is_after_proof: bool,
     pub(crate) is_conditional: bool,
     pub(crate) is_streaming: bool,
+    /// Bytes that its handlers hold of a body that comes, if bodies come to them.
+    pub(crate) upload: Option<usize>,
 }
 
 impl fmt::Debug for Resource {
@@ -204,6 +206,22 @@ impl Resource {
     pub const fn streaming(mut self) -> Self {
         self.is_streaming = true;
         self
+    }
+
+    /// Bodies in blocks of requests that change something go to its handlers while they come, as those of a
+    /// [streaming](Self::streaming) resource: they are read by [`Request::body`]. All else is as without this: it can be observed, its
+    /// answers are whole, and so are bodies of FETCH and of bursts. Its handlers hold so many bytes of such a body at a time, which
+    /// count until they have answered; so who has not proved its address may send one, as long as there is room for those.
+    #[must_use]
+    pub const fn streaming_uploads(mut self, held: usize) -> Self {
+        self.upload = Some(held);
+        self
+    }
+
+    /// Whether a request by this method goes block by block, if its body comes in blocks or not.
+    pub(crate) const fn streams(&self, method: Code, comes_in_blocks: bool) -> bool {
+        let changes = matches!(method, Code::PUT | Code::POST | Code::PATCH | Code::IPATCH);
+        self.is_streaming || self.upload.is_some() && comes_in_blocks && changes
     }
 
     fn attribute(mut self, name: &'static str, value: &str) -> Self {

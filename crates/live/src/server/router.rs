@@ -2,9 +2,10 @@
 
 use std::{collections::HashMap, hash::BuildHasherDefault, sync::Arc};
 
+use millpond_coap::message::number;
 use rustc_hash::FxHasher;
 
-use super::{handler::Handling, request::States, resource::Resource};
+use super::{handler::Handling, links, request::States, resource::Resource};
 use crate::{Error, transfer::TakesPieces};
 
 /// All resources of a server.
@@ -101,16 +102,33 @@ impl Router {
 
     /// Whether any resource streams.
     pub(crate) fn streams(&self) -> bool {
-        self.resources.iter().any(|(_, resource)| resource.is_streaming)
+        self.resources.iter().any(|(_, resource)| resource.is_streaming || resource.upload.is_some())
     }
 
     /// Says to stacks which requests come block by block.
     pub(crate) fn takes_pieces(self: &Arc<Self>) -> TakesPieces {
         let router = Arc::clone(self);
-        Box::new(move |method, path| {
-            let found = router.find(path.iter().copied()).and_then(|found| router.resources.get(found.resource));
-            found.is_some_and(|(_, resource)| resource.is_streaming && resource.handling(method).is_some())
+        Box::new(move |message| {
+            let all = || message.options().legal();
+            let path: Vec<&[u8]> =
+                all().filter(|option| option.number == number::URI_PATH).map(|option| option.value).collect();
+            let is_for_proxy = all().any(|option| matches!(option.number, number::PROXY_URI | number::PROXY_SCHEME));
+            let Some(number) = router.number_of(path.iter().copied(), is_for_proxy) else { return false };
+            let comes_in_blocks = all().any(|option| option.number == number::BLOCK1);
+            let found = router.resources.get(number).map(|(_, resource)| resource);
+            found.is_some_and(|resource| {
+                resource.streams(message.code, comes_in_blocks) && resource.handling(message.code).is_some()
+            })
         })
+    }
+
+    /// The resource that a request is for.
+    fn number_of<'p>(&self, path: impl Iterator<Item = &'p [u8]> + Clone, is_for_proxy: bool) -> Option<usize> {
+        let own = self.find(path.clone()).map(|found| found.resource);
+        match self.proxy {
+            Some(proxy) if is_for_proxy || own.is_none() && !links::is_path(path) => Some(proxy),
+            _ => own,
+        }
     }
 
     /// Adds the resource that is asked for what is not of this server.
@@ -119,7 +137,9 @@ impl Router {
     /// One that streams, or that wants what this server does not have.
     pub(crate) fn add_proxy(&mut self, resource: Resource) -> Result<(), Error> {
         if resource.is_streaming {
-            let reason = "streams, and what it forwards is whole; leave out streaming".into();
+            let reason =
+                "streams, and what it forwards is whole but for uploads; say streaming_uploads instead of streaming"
+                    .into();
             return Err(Error::Setting { name: "proxy", reason });
         }
         resource.check(&self.state, &[]).map_err(|reason| Error::Setting { name: "proxy", reason })?;

@@ -57,6 +57,7 @@ pub(super) async fn within(
             std::future::pending::<()>().await;
         }
     };
+    let of_body = came.is_some();
     let came = || came.as_ref().map_or(0, |came| came.load(Ordering::Relaxed));
     let mut answering = Caught(Box::pin(answering));
     let in_time = async {
@@ -71,6 +72,10 @@ pub(super) async fn within(
     tokio::select! {
         answered = in_time => match answered {
             Ok(answered) => answered.unwrap_or_else(|Panicked| broken()),
+            Err(_) if of_body => {
+                tracing::warn!(target: "millpond_live", "for {limit:?} a body did not go on, or its handler; its request is answered with 5.03");
+                unavailable()
+            }
             Err(_) => {
                 tracing::error!(target: "millpond_live", "a handler took more than {limit:?}; its request is answered with 5.03");
                 unavailable()

@@ -40,6 +40,7 @@ mod shared_paths;
 mod sources;
 mod streaming;
 mod streaming_connections;
+mod streaming_uploads;
 mod streams;
 mod streams_secure;
 mod unanswered;

@@ -20,7 +20,11 @@ impl Dispatcher {
     pub(super) fn goes_on(&self, found: &Result<(Option<Found>, Option<Which>), Refusal>, request: &Request) -> bool {
         let Ok((_, Some(which))) = found else { return false };
         let streams = match which {
-            Which::Of(resource) => self.router.resources.get(*resource).is_some_and(|(_, known)| known.is_streaming),
+            Which::Of(resource) => {
+                let comes_in_blocks = request.value(number::BLOCK1).is_some();
+                let known = self.router.resources.get(*resource);
+                known.is_some_and(|(_, known)| known.streams(request.method(), comes_in_blocks))
+            }
             Which::Fallback => false,
         };
         let block = |number| request.value(number).and_then(|value| Block::read(value, true).ok());

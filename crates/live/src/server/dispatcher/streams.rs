@@ -203,31 +203,33 @@ impl Streams {
 }
 
 impl Dispatcher {
-    /// What a request is to its stream. That which begins one is given back; the others are dealt with.
+    /// What a request is to its stream. That which begins one is given back, with the block by which its body begins; the others
+    /// are dealt with. If the answer does not stream it is cut as any other.
     pub(super) fn sort(
         &mut self,
         now: Instant,
         mut pending: PendingRequest,
         room: Option<Room>,
-    ) -> Option<PendingRequest> {
+        is_answer_streamed: bool,
+    ) -> Option<(PendingRequest, Option<Block>)> {
         let Some(pieces) = Pieces::of(&pending.request, self.limits.block, room) else {
             self.say(&pending, Response::bad_request("a block option that is none"));
             return None;
         };
-        pending.pieces = Some(pieces);
+        pending.pieces = is_answer_streamed.then_some(pieces);
         pending.wants_to_observe = false;
         self.streams.is_reliable = room.is_some();
         match (pieces.block1, pieces.block2) {
             (Some(block), _) if block.number > 0 => self.next_of_upload(now, pending, block),
             (None, Some(block)) if block.number > 0 => {
-                return self.next_of_download(pending, pieces);
+                return self.next_of_download(pending, pieces).map(|pending| (pending, None));
             }
             (None, _) => {
                 let body = RequestBody::whole(pending.request.payload().clone());
                 pending.request.give_body(body);
-                return Some(pending);
+                return Some((pending, None));
             }
-            _ => return Some(pending),
+            (block, _) => return Some((pending, block)),
         }
         None
     }

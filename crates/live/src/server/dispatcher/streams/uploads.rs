@@ -125,6 +125,9 @@ impl Dispatcher {
                     let before = std::mem::replace(waiting, (pending, block));
                     self.answer_waiting(Some(before));
                 }
+                (None, Some(said)) if pending.pieces.is_none() && said.code() != Code::CONTINUE => {
+                    self.answered(now, pending, said);
+                }
                 (None, Some(said)) => self.say(&pending, said),
                 (None, None) => self.say(&pending, incomplete()),
             }
@@ -164,6 +167,8 @@ impl Dispatcher {
         let block1 = Some(received(block, longest, &pending));
         if let Some(pieces) = &mut pending.pieces {
             pieces.block1 = block1;
+        } else {
+            upload.said = Some(response.clone());
         }
         self.streams.is_over(name.clone(), number);
         self.answered(now, pending, response);
