@@ -115,7 +115,7 @@ impl Rules {
     ///
     /// # Errors
     /// Nobody is asked, and why.
-    pub(crate) fn read(&self, request: &Request) -> Result<Asked, Refusal> {
+    pub(crate) fn read(&self, request: &Request, payload: &Payload) -> Result<Asked, Refusal> {
         let options = request.options();
         let hop_limit = match options.get(number::HOP_LIMIT).map(|value| &value[..]) {
             Some([hops]) => *hops,
@@ -134,7 +134,7 @@ impl Rules {
             named: None,
             hop_limit,
             options,
-            payload: &Payload::Whole(request.payload().clone()),
+            payload,
             takes_streams: request.may_stream(),
         };
         let named = named(options, &wanted)?;

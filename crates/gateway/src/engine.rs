@@ -29,7 +29,7 @@ use crate::{
     paths::{Paths, Turn, Way},
     ports,
     refusal::Refusal,
-    upload::Upload,
+    upload::{Payload, Upload},
     watched::Watched,
 };
 
@@ -135,7 +135,7 @@ impl Engine {
         let engine = Arc::downgrade(self);
         let begins = move |request: &Request, interest: Interest| {
             let engine = engine.upgrade()?;
-            let asked = engine.rules().read(request).ok()?;
+            let asked = engine.rules().read(request, &Payload::Whole(request.payload().clone())).ok()?;
             engine.watch(&asked, Some(interest)).ok()
         };
         self.observable.get_or_init(|| Observable::on_interest(begins)).clone()
@@ -525,7 +525,7 @@ mod tests {
     use millpond_live::{Bytes, Options, Resource, Server};
 
     use super::*;
-    use crate::{asked::Wanted, target::Target, upload::Payload};
+    use crate::{asked::Wanted, target::Target};
 
     /// The owner of a name that is allowed says another address each time: the one that was judged is the one that is asked, and one near
     /// the gateway that no network of the rule names is not.

@@ -16,9 +16,11 @@ use tokio::time::Instant;
 use crate::{
     config::Config,
     directory::{self, Directory},
-    engine::{Engine, Source},
+    engine::{Engine, LONGEST_WHOLE, Source},
     http::{Front, Listening},
     metrics,
+    refusal::Refusal,
+    upload::Payload,
 };
 
 /// What became of a request.
@@ -79,6 +81,9 @@ impl fmt::Debug for Builder {
 /// Handlers that wait for devices, over all and for one peer: a slow path holds them for minutes.
 const MOST_RUNNING: usize = 16_384;
 const MOST_RUNNING_PER_PEER: usize = 256;
+
+/// Bytes of a body of CoAP.
+const LONGEST_BODY: usize = 1 << 20;
 
 /// See [`Builder::observe_on_for`].
 const LINGERS: Duration = Duration::from_secs(30);
@@ -187,6 +192,7 @@ impl Builder {
         let mut builder = Server::builder()
             .most_running(MOST_RUNNING)
             .most_running_per_peer(MOST_RUNNING_PER_PEER)
+            .longest_body(LONGEST_BODY)
             // A cell may lie between it and those who ask.
             .duplicates(Duplicates::Calm)
             .proxy(proxy(&engine, on_access.clone()));
@@ -234,7 +240,7 @@ impl Builder {
 fn proxy(engine: &Arc<Engine>, on_access: Option<OnAccess>) -> Resource {
     let observable = engine.observable();
     let engine = Arc::clone(engine);
-    Resource::new().observable(&observable).any(move |request: Request| {
+    Resource::new().observable(&observable).streaming_uploads(LONGEST_WHOLE).any(move |request: Request| {
         let (engine, on_access) = (Arc::clone(&engine), on_access.clone());
         async move { answered(&engine, &request, on_access.as_ref()).await }
     })
@@ -242,7 +248,13 @@ fn proxy(engine: &Arc<Engine>, on_access: Option<OnAccess>) -> Resource {
 
 async fn answered(engine: &Arc<Engine>, request: &Request, on_access: Option<&OnAccess>) -> Response {
     let began = Instant::now();
-    let (asked, response, source) = engine.respond(|rules| rules.read(request), observes(request)).await;
+    let (asked, response, source) = match payload(request).await {
+        Ok(payload) => engine.respond(|rules| rules.read(request, &payload), observes(request)).await,
+        Err(refusal) => {
+            let response = refusal.response();
+            (Err(refusal), response, Source::Gateway)
+        }
+    };
     let (took, rule) = (began.elapsed(), asked.as_ref().ok().map(|asked| asked.under.name()));
     engine.answers.count(rule, source, took);
     if let Some(hook) = on_access {
@@ -263,6 +275,17 @@ async fn answered(engine: &Arc<Engine>, request: &Request, on_access: Option<&On
         });
     }
     response
+}
+
+/// Its body, of which a long one comes while it is forwarded.
+async fn payload(request: &Request) -> Result<Payload, Refusal> {
+    if request.options().get(number::BLOCK1).is_none() || !request.payload().is_empty() {
+        return Ok(Payload::Whole(request.payload().clone()));
+    }
+    let body = request.body();
+    let size = body.total().map(|size| size as u64);
+    // Who sends nothing more is given up by the server.
+    Payload::read(body, size, (LONGEST_WHOLE, LONGEST_BODY), None).await
 }
 
 /// Whether a request begins to observe, or is asked again for those who do.

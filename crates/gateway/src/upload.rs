@@ -16,9 +16,6 @@ use tokio::{
 
 use crate::{engine::locked, paths::Turn, refusal::Refusal};
 
-/// In which a body has come, and of one that is forwarded what is wanted next.
-const COMES_WITHIN: Duration = Duration::from_secs(30);
-
 /// The body of a request.
 #[derive(Clone, Debug)]
 pub(crate) enum Payload {
@@ -27,7 +24,8 @@ pub(crate) enum Payload {
 }
 
 impl Payload {
-    /// What this reads, of which `size` is known and `longest` may be had: whole if it is no longer than `whole`.
+    /// What this reads, of which `size` is known and `longest` may be had: whole if it is no longer than `whole`. It comes within
+    /// this time, and of a longer one what is wanted next.
     ///
     /// # Errors
     /// It is too long, or does not come.
@@ -35,6 +33,7 @@ impl Payload {
         reader: impl AsyncRead + Send + 'static,
         size: Option<u64>,
         (whole, longest): (usize, usize),
+        within: Option<Duration>,
     ) -> Result<Self, Refusal> {
         if size.is_some_and(|size| size > longest as u64) {
             return Err(too_long(longest));
@@ -45,6 +44,8 @@ impl Payload {
             longest,
             kept: Vec::new(),
             has_begun: false,
+            within,
+            waits: false,
             until: None,
             moved: Instant::now(),
             turn: None,
@@ -98,7 +99,10 @@ struct Coming {
     /// What came until it was begun with.
     kept: Vec<u8>,
     has_begun: bool,
-    /// Until when more must come; there while that is waited for.
+    within: Option<Duration>,
+    /// More of it is waited for.
+    waits: bool,
+    /// Until when that must come.
     until: Option<Pin<Box<Sleep>>>,
     /// When some of it came last.
     moved: Instant,
@@ -142,7 +146,7 @@ impl Upload {
                 Err(elapsed) => elapsed,
             };
             let coming = locked(&self.coming);
-            let moved = if coming.until.is_some() { Instant::now() } else { coming.moved };
+            let moved = if coming.waits { Instant::now() } else { coming.moved };
             if moved + within <= until {
                 return Err(elapsed);
             }
@@ -185,17 +189,18 @@ impl Coming {
         }
         let before = room.filled().len();
         let Poll::Ready(read) = self.rest.as_mut().poll_read(cx, room) else {
-            self.turn = None;
-            let until = self.until.get_or_insert_with(|| Box::pin(sleep(COMES_WITHIN)));
+            (self.turn, self.waits) = (None, true);
+            let Some(within) = self.within else { return Poll::Pending };
+            let until = self.until.get_or_insert_with(|| Box::pin(sleep(within)));
             ready!(until.as_mut().poll(cx));
-            return self.fail(incomplete(format!("the body did not come within {} s", COMES_WITHIN.as_secs())));
+            return self.fail(incomplete(format!("the body did not come within {} s", within.as_secs())));
         };
         if read.is_err() {
             return self.fail(incomplete("the body did not come as it should"));
         }
         let came = room.filled().get(before..).unwrap_or_default();
         let Some(left) = self.left.checked_sub(came.len()) else { return self.fail(too_long(self.longest)) };
-        (self.left, self.moved) = (left, Instant::now());
+        (self.left, self.moved, self.waits) = (left, Instant::now(), false);
         if self.has_begun {
             self.until = None;
         } else {
@@ -235,7 +240,7 @@ mod tests {
 
     #[tokio::test]
     async fn each_reads_it_from_its_beginning_until_one_has_taken_some() {
-        let payload = Payload::read(&b"0123456789"[..], None, (3, 10)).await.unwrap();
+        let payload = Payload::read(&b"0123456789"[..], None, (3, 10), None).await.unwrap();
         let upload = payload.coming().unwrap();
         assert_eq!(read(upload, 2).await, b"01");
         assert_eq!(read(upload, 6).await, b"012345");
@@ -256,7 +261,7 @@ mod tests {
             (Some(10), (9, 9), Some(Code::REQUEST_ENTITY_TOO_LARGE)),
             (None, (9, 9), Some(Code::REQUEST_ENTITY_TOO_LARGE)),
         ] {
-            let read = Payload::read(&b"0123456789"[..], size, limits).await;
+            let read = Payload::read(&b"0123456789"[..], size, limits, None).await;
             match expected {
                 None => assert_eq!(read.unwrap().whole(), "0123456789"),
                 Some(code) => assert_eq!(read.unwrap_err().code, code),
@@ -270,7 +275,7 @@ mod tests {
         let (mut sender, body) = tokio::io::duplex(64);
         let within = Duration::from_secs(10);
         sender.write_all(b"01").await.unwrap();
-        let payload = Payload::read(body, None, (1, 10)).await.unwrap();
+        let payload = Payload::read(body, None, (1, 10), Some(Duration::from_secs(30))).await.unwrap();
         let upload = payload.coming().unwrap();
         upload.begin();
         let slow = async {

@@ -12,6 +12,7 @@ use std::{
     io,
     net::SocketAddr,
     sync::{Arc, Mutex},
+    time::Duration,
 };
 
 use http_body_util::BodyExt;
@@ -53,6 +54,8 @@ pub(crate) struct Front {
 
 /// Bytes of bodies at a time.
 const BODIES: usize = 64 << 20;
+/// In which a body has come, and of one that is forwarded what is wanted next.
+const BODY_WITHIN: Duration = Duration::from_secs(30);
 /// Bytes of one that is forwarded while it comes: its beginning, and what is on its way to who is asked.
 const OF_UPLOAD: usize = 4 * LONGEST_WHOLE;
 
@@ -136,7 +139,7 @@ impl Front {
             let held = size.and_then(|size| usize::try_from(size).ok()).unwrap_or(usize::MAX);
             permit = Some(self.bodies.acquire(peer, held.min(self.settings.body).min(most)).await);
             let body = StreamReader::new(body.map_err(io::Error::other).into_data_stream());
-            match Payload::read(body, size, (whole, self.settings.body)).await {
+            match Payload::read(body, size, (whole, self.settings.body), Some(BODY_WITHIN)).await {
                 Ok(payload) => read.payload = payload,
                 Err(refusal) => return Outcome::refused(&refusal, method),
             }

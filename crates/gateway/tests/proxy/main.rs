@@ -10,6 +10,7 @@ mod observing;
 mod paths;
 mod refusing;
 mod streaming;
+mod uploading;
 
 use std::{
     net::SocketAddr,

@@ -1,0 +1,186 @@
+//! Long bodies between CoAP and CoAP, of which each side has its blocks.
+
+use std::{
+    io,
+    path::Path,
+    pin::Pin,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use millpond_gateway::{Config, Gateway};
+use millpond_live::{Client, Code, Request, Resource, Response, Transport, number};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt, ReadBuf};
+
+use super::{Upstream, all_to, client, gateway};
+
+const LENGTH: usize = 300_000;
+
+fn bytes(length: usize) -> Vec<u8> {
+    (0..length).map(|place| (place % 251) as u8).collect()
+}
+
+/// What an upstream gets of a body, and what it says behind so many bytes.
+#[derive(Clone, Default)]
+struct Got {
+    bytes: Arc<AtomicUsize>,
+    whole: Arc<Mutex<Vec<Vec<u8>>>>,
+    size: Arc<AtomicUsize>,
+    says: Option<(usize, Code)>,
+}
+
+impl Got {
+    async fn put(self, request: Request) -> Response {
+        if let Some(size) = request.options().uint(number::SIZE1) {
+            self.size.store(size as usize, Ordering::Relaxed);
+        }
+        let (mut body, mut all) = (request.body(), Vec::new());
+        loop {
+            match body.chunk().await {
+                Ok(Some(chunk)) => all.extend_from_slice(&chunk),
+                Ok(None) => break,
+                Err(_) => return Response::new(Code::REQUEST_ENTITY_INCOMPLETE),
+            }
+            self.bytes.store(all.len(), Ordering::Relaxed);
+            if let Some((behind, code)) = self.says
+                && all.len() > behind
+            {
+                return Response::new(code);
+            }
+        }
+        self.whole.lock().unwrap().push(all);
+        Response::changed()
+    }
+
+    async fn begins(&self) {
+        while self.bytes.load(Ordering::Relaxed) == 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    /// How far it has got when nothing more comes.
+    async fn at_rest(&self) -> usize {
+        loop {
+            let before = self.bytes.load(Ordering::Relaxed);
+            tokio::time::sleep(Duration::from_millis(300)).await;
+            if before == self.bytes.load(Ordering::Relaxed) {
+                return before;
+            }
+        }
+    }
+}
+
+async fn upstream(got: &Got) -> (Upstream, [String; 2]) {
+    let got = got.clone();
+    let image = Resource::new().put(move |request: Request| got.clone().put(request)).streaming();
+    let upstream = Upstream::start(|server| server.bind_tcp("127.0.0.1:0").route("/image", image)).await;
+    let over_tcp = upstream.server.local_addrs().iter().find(|(transport, _)| *transport == Transport::Tcp).unwrap().1;
+    let rules = [all_to(upstream.at()), all_to(over_tcp).replace("coap://", "coap+tcp://")];
+    (upstream, rules)
+}
+
+async fn put(client: &Client, at: &str, body: &[u8]) -> Code {
+    client.put(format!("{at}/image")).upload(&mut &body[..]).await.unwrap().code()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_long_body_is_forwarded_while_it_comes() {
+    let body = bytes(LENGTH);
+    let got = Got::default();
+    let (_upstream, rules) = upstream(&got).await;
+    for rule in rules {
+        let (_gateway, at) = gateway(&rule).await;
+        got.bytes.store(0, Ordering::Relaxed);
+        let (mut sender, mut reader) = tokio::io::duplex(1_024);
+        let request = client().await.put(format!("{at}/image")).upload_size(LENGTH as u64);
+        let uploading = tokio::spawn(async move { request.upload(&mut reader).await });
+        sender.write_all(&body[..150_000]).await.unwrap();
+        got.begins().await;
+        sender.write_all(&body[150_000..]).await.unwrap();
+        drop(sender);
+        assert_eq!(uploading.await.unwrap().unwrap().code(), Code::CHANGED);
+        assert!(std::mem::take(&mut *got.whole.lock().unwrap()) == [body.clone()]);
+        assert_eq!(got.size.load(Ordering::Relaxed), LENGTH);
+        // One that the client has whole, and a short one.
+        let client = client().await;
+        let whole = client.put(format!("{at}/image")).payload(body.clone()).await.unwrap();
+        assert_eq!((whole.code(), put(&client, &at, &bytes(5_000)).await), (Code::CHANGED, Code::CHANGED));
+        assert!(std::mem::take(&mut *got.whole.lock().unwrap()) == [body.clone(), bytes(5_000)]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_refuses_in_the_middle_is_heard_at_once() {
+    for code in [Code::REQUEST_ENTITY_INCOMPLETE, Code::REQUEST_ENTITY_TOO_LARGE, Code::SERVICE_UNAVAILABLE] {
+        let got = Got { says: Some((50_000, code)), ..Got::default() };
+        let (_upstream, rules) = upstream(&got).await;
+        for rule in rules {
+            let (_gateway, at) = gateway(&rule).await;
+            let mut endless = tokio::io::repeat(7).take(u64::MAX);
+            let answer = client().await.put(format!("{at}/image")).upload(&mut endless).await.unwrap();
+            assert_eq!(answer.code(), code);
+            assert!(u64::MAX - endless.limit() < 1 << 20, "it is not heard out");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_body_beyond_the_limit_ends_where_that_is_known() {
+    let got = Got::default();
+    let (_upstream, [rule, _]) = upstream(&got).await;
+    let (_gateway, at) = gateway(&rule).await;
+    let client = client().await;
+    let told = client.put(format!("{at}/image")).upload_size(1_048_577).upload(&mut &bytes(1_048_577)[..]).await;
+    assert_eq!((told.unwrap().code(), got.at_rest().await), (Code::REQUEST_ENTITY_TOO_LARGE, 0));
+    assert_eq!(put(&client, &at, &bytes(1_048_577)).await, Code::REQUEST_ENTITY_TOO_LARGE);
+    assert!((1..=1_048_576).contains(&got.at_rest().await));
+    assert!(got.whole.lock().unwrap().is_empty());
+}
+
+/// By one whose connection ends, and by one that cannot go on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_body_that_is_abandoned_is_never_whole() {
+    let got = Got::default();
+    let (_upstream, [rule, _]) = upstream(&got).await;
+    let text = format!("[listen]\ncoap = [\"127.0.0.1:0\"]\ncoap-tcp = [\"127.0.0.1:0\"]\n{rule}");
+    let config = Config::from_toml(&text, "gateway.toml", Path::new("")).unwrap();
+    let gateway = Gateway::builder(config).start().await.unwrap();
+    for (transport, at) in gateway.local_addrs() {
+        let scheme = if *transport == Transport::Tcp { "coap+tcp" } else { "coap" };
+        got.bytes.store(0, Ordering::Relaxed);
+        let client = client().await;
+        let broken = bytes(200_000);
+        let mut broken = (&broken[..]).chain(Broken);
+        client.put(format!("{scheme}://{at}/image")).upload(&mut broken).await.unwrap_err();
+        drop(client);
+        got.begins().await;
+        assert!(got.at_rest().await <= 200_000, "{scheme}");
+        assert!(got.whole.lock().unwrap().is_empty());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_long_body_may_have_a_long_answer() {
+    let twice = |request: Request| async move { Response::changed().with_payload(request.payload().repeat(2)) };
+    let upstream = Upstream::start(|server| server.route("/twice", Resource::new().post(twice))).await;
+    let (_gateway, at) = gateway(&all_to(upstream.at())).await;
+    let body = bytes(100_000);
+    for client in [client().await, client().await] {
+        let answer = client.post(format!("{at}/twice")).upload(&mut &body[..]).await.unwrap();
+        assert!(answer.payload() == &body.repeat(2)[..], "{}", answer.code());
+    }
+    assert_eq!(upstream.asked(), 2);
+}
+
+/// What cannot be read.
+struct Broken;
+
+impl AsyncRead for Broken {
+    fn poll_read(self: Pin<&mut Self>, _: &mut Context<'_>, _: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()))
+    }
+}
