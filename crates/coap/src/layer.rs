@@ -14,6 +14,7 @@
 //! What is below that stays apart, for it has nothing in common: message IDs, retransmission and controllers here, frames,
 //! settings and signals there.
 
+use alloc::vec::Vec;
 use core::{fmt::Debug, hash::Hash};
 
 use millpond_control::{Instant, Span};
@@ -23,6 +24,7 @@ use crate::{
     block::{BlockSize, Upload},
     message::{Code, Kind, Message, Token},
     output::Step,
+    quota::Source,
     transfer::{CoapStack, Refused, RequestFailure, StackOutput},
 };
 
@@ -148,6 +150,11 @@ pub trait MessageLayer: Debug + Sized {
     /// Whether all its messages are protected (RFC 8613): there are no groups and bursts then.
     fn is_protected(&self) -> bool {
         false
+    }
+
+    /// What to answer a request that is not protected where all are to be: a step in agreeing upon a security context, or a refusal.
+    fn establish(&mut self, _request: &Self::Entry, _from: Source) -> Vec<u8> {
+        Vec::new()
     }
 
     /// Whether no notification comes that is older than one that came before: a stream has one order, and what is protected has

@@ -12,6 +12,7 @@ use crate::{
     ExchangeId, Outgoing, RequestId,
     layer::MessageLayer,
     message::{Code, Message, Token, WriteError, number},
+    quota::Source,
     transfer::{CoapStack, RequestFailure},
 };
 
@@ -41,8 +42,12 @@ pub(crate) trait Protection<P>: Send + Sync {
     /// A notification, protected.
     fn notification(&mut self, observer: Observer<P>, message: &Outgoing<'_>) -> Result<Vec<u8>, ProtectError>;
 
-    /// Takes the protection off a request. Else with what to answer it.
-    fn take_request(&mut self, id: RequestId, from: Observer<P>, request: &Message<'_>) -> Result<(), Vec<u8>>;
+    /// Takes the protection off a request. Else with what to answer it; with nothing if it is not protected, so that it may ask to
+    /// [establish](Self::establish) a context.
+    fn take_request(&mut self, id: RequestId, from: Observer<P>, request: &Message<'_>) -> Result<(), Option<Vec<u8>>>;
+
+    /// What to answer a request that is not protected.
+    fn establish(&mut self, request: &Message<'_>, from: Source) -> Vec<u8>;
 
     /// Takes the protection off a response to a request of ours.
     fn take_response(&mut self, exchange: ExchangeId, response: &Message<'_>) -> Result<(), ResponseFault>;
@@ -82,6 +87,8 @@ pub(crate) enum Taken {
     Nothing,
     /// A request that is refused, by this.
     Refused(RequestId, Vec<u8>),
+    /// A request that is not protected.
+    NotProtected(RequestId),
     /// The answer to a renewal that a notification has overtaken.
     Overtaken(ExchangeId),
     /// The response to this request, after so many copies of it, which must not be looked at.
@@ -99,11 +106,12 @@ impl Taken {
     }
 
     /// Whether the stack is to look at the message. If not, it learns what it has to.
-    pub(crate) fn goes_on<L: MessageLayer>(self, now: Instant, stack: &mut CoapStack<L>) -> bool {
+    pub(crate) fn goes_on<L: MessageLayer>(self, now: Instant, stack: &mut CoapStack<L>, entry: &L::Entry) -> bool {
         match self {
             Self::Message => return true,
             Self::Nothing => {}
             Self::Refused(id, answer) => stack.respond_as_written(now, id, &answer),
+            Self::NotProtected(id) => stack.establish(now, id, entry),
             Self::Overtaken(exchange) => stack.renewal_was_overtaken(now, exchange),
             Self::Fault(exchange, fault, copies) => {
                 stack.request_failed(now, exchange, RequestFailure::Protection(fault), copies);

@@ -320,6 +320,46 @@ fn protection_costs_the_bytes_that_the_page_says_and_no_handshake() {
     assert_eq!(dtls, &(43, 60, vec![114, 60, 146, 108, 96, 67]));
 }
 
+/// Who begins handshakes from addresses that nobody has shown to be its own keeps no client out.
+#[test]
+fn a_flood_of_handshakes_keeps_nobody_out() {
+    // message_1 of RFC 9529 section 3.
+    const MESSAGE_1: &[u8] =
+        b"\x03\x82\x06\x02\x58\x20\x8a\xf6\xf4\x30\xeb\xe1\x8d\x34\x18\x40\x17\xa9\xa1\x1b\xf5\x11\xc8\
+        \xdf\xf8\xf8\x34\x73\x0b\x96\xc1\xb7\xc8\xdb\xca\x2f\xc3\xb6\x37";
+    let directory = fresh_directory("protected-flood");
+    let [client, server] = ["client", "server"].map(|side| file(&directory, side));
+    assert_eq!(millpond(&["oscore", "new", "--edhoc", &client, &server]).code, Some(0));
+    let serving = Server::start(&["--oscore", &server]);
+    let at = serving.at("").trim_start_matches("coap://").trim_end_matches('/').to_owned();
+    // Of the loopback this address alone is not trusted.
+    let socket = || UdpSocket::bind("127.0.0.2:0").expect("a free port");
+    let begin = |socket: &UdpSocket, id: u8, echo: &[u8]| {
+        let path = b"\xbb.well-known\x05edhoc";
+        let echo = if echo.is_empty() { Vec::new() } else { [&[0xd0 | echo.len() as u8, 228][..], echo].concat() };
+        let request = [&[0x40, 2, 0, id][..], path, &echo, b"\xff\xf5", MESSAGE_1].concat();
+        let mut answer = [0; 1_500];
+        socket.set_read_timeout(Some(std::time::Duration::from_secs(1))).expect("it is not zero");
+        let length = loop {
+            socket.send_to(&request, &at).expect("sent");
+            if let Ok(length) = socket.recv(&mut answer) {
+                break length;
+            }
+        };
+        let answer = Message::parse(&answer[..length]).expect("a message");
+        (answer.code.to_string(), answer.option(number::ECHO).map(<[u8]>::to_vec))
+    };
+    let answers: Vec<_> = (0..20).map(|id| begin(&socket(), id, &[])).collect();
+    let (begun, refused) = answers.split_at(16);
+    assert!(begun.iter().all(|(code, _)| code.starts_with("2.04")), "{answers:?}");
+    assert!(refused.iter().all(|(code, echo)| code.starts_with("4.01") && echo.is_some()), "{answers:?}");
+    let shows = socket();
+    let (_, echo) = begin(&shows, 100, &[]);
+    assert!(begin(&shows, 101, &echo.expect("Echo")).0.starts_with("2.04"));
+    let got = millpond(&["get", "--oscore", &client, &serving.at("/hello")]);
+    assert!(got.well().starts_with("Hello"));
+}
+
 #[test]
 fn credentials_agree_upon_a_context_that_protects_everything_after() {
     let directory = fresh_directory("protected-edhoc");

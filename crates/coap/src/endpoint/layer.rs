@@ -1,5 +1,6 @@
 //! An endpoint as what carries the messages of a stack.
 
+use alloc::vec::Vec;
 use core::{convert::Infallible, fmt::Debug, hash::Hash};
 
 use millpond_control::{Instant, Span};
@@ -15,6 +16,7 @@ use crate::{
     output::{Output, Step},
     parts,
     protection::ProtectError,
+    quota::Source,
     transfer::{CoapStack, Exchanged, RequestFailure, StackOutput},
 };
 
@@ -101,7 +103,7 @@ impl<A: Copy + Eq + Hash + Debug> MessageLayer for Endpoint<A> {
     }
 
     fn hear(stack: &mut CoapStack<Self>, now: Instant, entry: Entry<A>) {
-        if parts::OSCORE && !stack.layer.unprotect(&entry).goes_on(now, stack) {
+        if parts::OSCORE && !stack.layer.unprotect(&entry).goes_on(now, stack, &entry) {
             return;
         }
         if parts::Q_BLOCK && !matches!(entry.what, What::Request { .. }) && stack.is_of_burst(now, &entry) {
@@ -160,6 +162,12 @@ impl<A: Copy + Eq + Hash + Debug> MessageLayer for Endpoint<A> {
 
     fn is_protected(&self) -> bool {
         Self::is_protected(self)
+    }
+
+    fn establish(&mut self, request: &Entry<A>, from: Source) -> Vec<u8> {
+        let protection = self.extra.as_deref_mut().and_then(|extra| extra.protection.as_deref_mut());
+        let request = self.queue.message_of(request);
+        protection.zip(request).map_or_else(Vec::new, |(protection, request)| protection.establish(&request, from))
     }
 
     fn node(&self) -> u32 {

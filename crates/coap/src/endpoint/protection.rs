@@ -14,6 +14,7 @@ use crate::message::{Code, Message, Token};
 use crate::output::Output;
 use crate::parts;
 use crate::protection::{Observer, ProtectError, Protection, ResponseFault, Taken, check, observes, with};
+use crate::quota::Source;
 
 impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// From now on all requests and responses are protected, and requests that are not are refused. There are no groups and bursts then, and
@@ -204,7 +205,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         match entry.what {
             What::Request { id } => match protection.take_request(id, from, &message) {
                 Ok(()) => Taken::Message,
-                Err(answer) => Taken::Refused(id, answer),
+                Err(answer) => answer.map_or(Taken::NotProtected(id), |answer| Taken::Refused(id, answer)),
             },
             What::Response { exchange, copies, .. } => match protection.take_response(exchange, &message) {
                 Ok(()) => Taken::Message,
@@ -229,17 +230,24 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         match self.unprotect(entry) {
             Taken::Message => Some(*entry),
             Taken::Nothing => None,
-            Taken::Refused(id, answer) => {
-                let response =
-                    Outgoing { kind: self.kind_of_answer(id), ..Outgoing::confirmable(Code::UNAUTHORIZED, &[]) };
-                if !matches!(with(&answer, &response, |response| self.send_response(now, id, response)), Ok(Ok(()))) {
-                    self.drop_request(now, id);
-                }
-                None
+            Taken::Refused(id, answer) => self.refuse_unprotected(now, id, &answer),
+            Taken::NotProtected(id) => {
+                let network = self.path_of(&entry.peer).unwrap_or_else(|| self.hash(&entry.peer));
+                let answer = self.establish(entry, Source { is_validated: self.is_validated(entry.peer), network });
+                self.refuse_unprotected(now, id, &answer)
             }
             Taken::Overtaken(exchange) => failed(exchange, ResponseFault::NotNew, 0),
             Taken::Fault(exchange, fault, copies) => failed(exchange, fault, copies),
         }
+    }
+
+    /// Answers a request of which the application learns nothing.
+    fn refuse_unprotected(&mut self, now: Instant, id: RequestId, answer: &[u8]) -> Option<Entry<A>> {
+        let response = Outgoing { kind: self.kind_of_answer(id), ..Outgoing::confirmable(Code::UNAUTHORIZED, &[]) };
+        if !matches!(with(answer, &response, |response| self.send_response(now, id, response)), Ok(Ok(()))) {
+            self.drop_request(now, id);
+        }
+        None
     }
 
     /// What was just taken, with the message as its sender wrote it.

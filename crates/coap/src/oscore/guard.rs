@@ -7,6 +7,7 @@ use crate::endpoint::{ExchangeId, Outgoing, RequestId, beside::Beside};
 use crate::message::{Kind, Message, MessageId, Token, Writer, is_for_responses, number};
 use crate::parts;
 use crate::protection::{Observer, ProtectError, Protection, ResponseFault, written};
+use crate::quota::Source;
 
 /// A protector that layers share.
 pub(super) trait Shared: Protector {
@@ -135,21 +136,18 @@ impl<P: Copy + PartialEq + Send + Sync + 'static> Protection<P> for Guard<P> {
         Self::protect_response(&mut *self.protector, request, message)
     }
 
-    fn take_request(&mut self, id: RequestId, from: Observer<P>, request: &Message<'_>) -> Result<(), Vec<u8>> {
+    fn take_request(&mut self, id: RequestId, from: Observer<P>, request: &Message<'_>) -> Result<(), Option<Vec<u8>>> {
         if !parts::SERVER {
-            return Err(Vec::new());
+            return Err(Some(Vec::new()));
         }
         let mut plain = Vec::new();
         let taken = match request.token.len() <= Token::MAX {
             true => self.protector.unprotect_request(request, &mut plain),
             false => Err(Refusal::Malformed),
         };
-        let received = taken.map_err(|refusal| {
-            let mut answer = Vec::new();
-            match refusal {
-                Refusal::NotProtected if self.protector.establish(request, &mut answer).is_some() => answer,
-                refusal => refused(&mut *self.protector, refusal).unwrap_or_default(),
-            }
+        let received = taken.map_err(|refusal| match refusal {
+            Refusal::NotProtected => None,
+            refusal => Some(refused(&mut *self.protector, refusal).unwrap_or_default()),
         })?;
         // Who has a context of its own, and forges an address, neither ends nor takes over an observation of another context.
         let known = self.observers.find(from.hash, |(known, _)| *known == from);
@@ -159,6 +157,14 @@ impl<P: Copy + PartialEq + Send + Sync + 'static> Protection<P> for Guard<P> {
         self.received.set(id, received);
         self.plain = Some(plain);
         Ok(())
+    }
+
+    fn establish(&mut self, request: &Message<'_>, from: Source) -> Vec<u8> {
+        let mut answer = Vec::new();
+        match self.protector.establish(request, from, &mut answer) {
+            Some(()) => answer,
+            None => refused(&mut *self.protector, Refusal::NotProtected).unwrap_or_default(),
+        }
     }
 
     fn take_response(&mut self, exchange: ExchangeId, response: &Message<'_>) -> Result<(), ResponseFault> {

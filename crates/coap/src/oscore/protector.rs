@@ -3,6 +3,7 @@ use alloc::vec::Vec;
 use super::{Context, OscoreOption, ProtectError, ReceivedRequest, Refusal, ResponseFault, SentRequest};
 use crate::message::{Kind, Message, MessageId, Token, number};
 use crate::parts;
+use crate::quota::Source;
 
 /// Which context is meant.
 #[derive(Clone, Copy, Debug)]
@@ -47,8 +48,9 @@ pub trait Protector: Send + Sync {
     }
 
     /// Answers a request that is not protected, if it asks for a context (EDHOC, RFC 9528): appends a message, whose kind, message ID and
-    /// token do not count. Others are [refused](Refusal::NotProtected).
-    fn establish(&mut self, _request: &Message<'_>, _into: &mut Vec<u8>) -> Option<()> {
+    /// token do not count. Others are [refused](Refusal::NotProtected). Who gets 5.03 although its address is not validated is asked to show that
+    /// it is there, and comes again (RFC 9175).
+    fn establish(&mut self, _request: &Message<'_>, _from: Source, _into: &mut Vec<u8>) -> Option<()> {
         None
     }
 

@@ -400,6 +400,24 @@ impl<L: MessageLayer> CoapStack<L> {
         }
     }
 
+    /// A request that is not protected is answered, where all are to be: it may be a step in agreeing upon a security context. If there is
+    /// no room for what it begins, because its address is not validated, its sender is asked to show that it is there (RFC 9175).
+    pub(crate) fn establish(&mut self, now: Instant, id: RequestId, entry: &L::Entry) {
+        let from = self.layer.peer(entry);
+        let Some(request) = self.layer.message(entry).sure("message of a request") else { return };
+        let (echoed, length) = (request.option(number::ECHO), request.length());
+        let validation = self.validation.as_mut();
+        let state = validation.map(|validation| validation.address_validation(now, from, echoed, length));
+        let is_validated = !matches!(state, Some(AddressValidation::Unvalidated(_)));
+        let answer = self.layer.establish(entry, Source { is_validated, ..self.source_of(from) });
+        let is_full = Message::parse(&answer).is_ok_and(|answer| answer.code == Code::SERVICE_UNAVAILABLE);
+        let validation = self.validation.as_mut().filter(|_| is_full && !is_validated);
+        match validation.and_then(|validation| validation.echo(now, from)) {
+            Some(echo) => self.respond_plainly(now, id, Code::UNAUTHORIZED, &[(number::ECHO, &echo)], &[]),
+            None => self.respond_as_written(now, id, &answer),
+        }
+    }
+
     /// A request is answered with what the layer below wrote.
     pub(crate) fn respond_as_written(&mut self, now: Instant, id: RequestId, answer: &[u8]) {
         let response = plain(self.layer.kind_of_answer(id), Code::UNAUTHORIZED);

@@ -4,9 +4,9 @@ use std::fmt;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-#[cfg(feature = "edhoc")]
-use millpond_coap::message::Message;
 use millpond_coap::oscore::{Context, Protector, Which};
+#[cfg(feature = "edhoc")]
+use millpond_coap::{message::Message, quota::Source};
 
 use crate::Error;
 
@@ -92,7 +92,8 @@ impl OscoreContexts {
 
     /// A server agrees upon further contexts, with those whose credentials these name (EDHOC, RFC 9528): it answers requests for
     /// `/.well-known/edhoc` that nothing protects. Each has one context, which another handshake replaces. 256 are begun within 16
-    /// seconds; then the answer is 5.03 with Max-Age.
+    /// seconds, of a network 192, for addresses that are not validated 64, of a network 16. Then such an address is asked for Echo, and
+    /// others are answered with 5.03 and Max-Age.
     #[cfg(feature = "edhoc")]
     pub fn accept(&self, ours: crate::EdhocCredentials) {
         self.all().acceptor = Some(super::edhoc::Acceptor::new(ours));
@@ -117,11 +118,11 @@ impl Protector for OscoreContexts {
     }
 
     #[cfg(feature = "edhoc")]
-    fn establish(&mut self, request: &Message<'_>, into: &mut Vec<u8>) -> Option<()> {
+    fn establish(&mut self, request: &Message<'_>, from: Source, into: &mut Vec<u8>) -> Option<()> {
         let All { kept, acceptor } = &mut *self.all();
         let mut agreed = None;
         let is_taken = |id: &[u8]| kept.iter().any(|kept| kept.context.recipient_id() == id);
-        acceptor.as_mut()?.answer(request, is_taken, |context, with| agreed = Some((context, with)), into)?;
+        acceptor.as_mut()?.answer((request, from), is_taken, |context, with| agreed = Some((context, with)), into)?;
         if let Some((context, with)) = agreed {
             kept.retain(|kept| kept.with != Some(with));
             kept.push(Kept { context, store: Box::new(|_| Ok(())), with: Some(with) });

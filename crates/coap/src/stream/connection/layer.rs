@@ -1,5 +1,6 @@
 //! A connection as what carries the messages of a stack.
 
+use alloc::vec::Vec;
 use core::hash::Hash;
 
 use millpond_control::Instant;
@@ -14,6 +15,7 @@ use crate::{
     layer::{MessageLayer, Reason, RequestMessage, Room},
     message::{Code, MAX_DATAGRAM, Message, Token, WriteError, is_for_responses, number},
     output::{Output, Step},
+    quota::Source,
     transfer::{CoapStack, Exchanged, Gone, RequestFailure, StackOutput},
 };
 
@@ -110,7 +112,7 @@ impl MessageLayer for Connection {
     fn peer(&self, _entry: &Entry) {}
 
     fn hear(stack: &mut CoapStack<Self>, now: Instant, entry: Entry) {
-        if !stack.layer.unprotect(&entry).goes_on(now, stack) {
+        if !stack.layer.unprotect(&entry).goes_on(now, stack, &entry) {
             return;
         }
         let connection = &stack.layer;
@@ -137,6 +139,13 @@ impl MessageLayer for Connection {
             What::Settings | What::TokenFree => stack.try_again(now, usize::MAX),
             What::Bytes | What::PongMissing | What::Pong(_) | What::Released | What::Aborted | What::Unasked(_) => {}
         }
+    }
+
+    fn establish(&mut self, request: &Entry, from: Source) -> Vec<u8> {
+        let Some(mut protection) = self.protection.take() else { return Vec::new() };
+        let answer = self.frame(request).map(|frame| protection.establish(&frame.message(), from));
+        self.protection = Some(protection);
+        answer.unwrap_or_default()
     }
 
     fn message(&self, entry: &Entry) -> Option<Message<'_>> {

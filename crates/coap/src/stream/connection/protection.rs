@@ -103,7 +103,7 @@ impl Connection {
             (What::Request(id), Some(frame)) => {
                 match protection.take_request(id, self.observer(frame.token), &frame.message()) {
                     Ok(()) => Taken::Message,
-                    Err(answer) => Taken::Refused(id, answer),
+                    Err(answer) => answer.map_or(Taken::NotProtected(id), |answer| Taken::Refused(id, answer)),
                 }
             }
             (What::Response { id, is_first, .. }, Some(frame)) => {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use lakers::{CBORDecoder, ConnId};
 use millpond_coap::message::{Code, Kind, Message, MessageId, Token, WriteError, Writer, number};
 use millpond_coap::oscore::Context;
+use millpond_coap::quota::{Full, Shares, Source, Usage};
 
 use super::keys::{PrivateKey, identifier};
 use super::steps::{self, Answered, Fault};
@@ -14,7 +15,7 @@ use crate::clock::{Clock, since_start};
 
 /// Handshakes under way. Each was begun by a message_1 that anybody can send, and costs two or three multiplications on the curve: as many
 /// are begun in [`LIFETIME`] and no more, so that this bounds both what is kept and what is computed.
-const MOST: usize = 256;
+const SHARES: Shares = Shares::of_places(256);
 
 /// How long message_3 is waited for.
 const LIFETIME: Duration = Duration::from_secs(16);
@@ -23,7 +24,7 @@ const LIFETIME: Duration = Duration::from_secs(16);
 enum Answer {
     Message(Vec<u8>),
     Fault(Fault),
-    /// Too many are under way. Until one of them is over.
+    /// Too many are under way, or of one source. Until one of them is over.
     Busy(Duration),
 }
 
@@ -32,19 +33,28 @@ pub(crate) struct Acceptor {
     ours: EdhocCredentials,
     clock: Clock,
     /// When it began; the oldest first. What is over stays as nothing, so that it goes on to count.
-    begun: VecDeque<(Duration, Option<Answered>)>,
+    begun: VecDeque<Begun>,
+    usage: Usage,
+}
+
+#[derive(Debug)]
+struct Begun {
+    at: Duration,
+    from: Source,
+    /// Until message_3 has come.
+    answered: Option<Answered>,
 }
 
 impl Acceptor {
     pub(crate) fn new(ours: EdhocCredentials) -> Self {
-        Self { ours, clock: Clock::start(), begun: VecDeque::new() }
+        Self { ours, clock: Clock::start(), begun: VecDeque::new(), usage: Usage::new() }
     }
 
     /// Answers a request of EDHOC: appends a message, of which kind, message ID and token do not count. Calls `establish` with a context
     /// that is agreed upon, and the place of its peer among the credentials. None if it is another request.
     pub(crate) fn answer(
         &mut self,
-        request: &Message<'_>,
+        (request, from): (&Message<'_>, Source),
         is_taken: impl Fn(&[u8]) -> bool,
         establish: impl FnOnce(Context, usize),
         into: &mut Vec<u8>,
@@ -60,21 +70,28 @@ impl Acceptor {
             return None;
         }
         let answer = match request.payload() {
-            [TRUE, message_1 @ ..] => self.begin(message_1, is_taken),
+            [TRUE, message_1 @ ..] => self.begin(message_1, from, is_taken),
             payload => self.finish(payload, establish).unwrap_or_else(Answer::Fault),
         };
         write(&answer, into).ok()
     }
 
-    fn begin(&mut self, message_1: &[u8], is_taken: impl Fn(&[u8]) -> bool) -> Answer {
+    fn begin(&mut self, message_1: &[u8], from: Source, is_taken: impl Fn(&[u8]) -> bool) -> Answer {
         let now = since_start(self.clock.now());
-        while self.begun.front().is_some_and(|(since, _)| now >= *since + LIFETIME) {
+        while let Some(oldest) = self.begun.front().filter(|begun| now >= begun.at + LIFETIME) {
+            self.usage.remove(oldest.from, 1);
             self.begun.pop_front();
         }
-        if let Some((oldest, _)) = self.begun.front()
-            && self.begun.len() >= MOST
-        {
-            return Answer::Busy((*oldest + LIFETIME).saturating_sub(now));
+        let full = self.usage.full(&SHARES, from, 1);
+        if full != Full::default() {
+            let gives_way = |begun: &&Begun| match full {
+                Full { all: true, .. } => true,
+                Full { network: true, .. } => begun.from.network == from.network,
+                Full { unvalidated: true, .. } => !begun.from.is_validated,
+                _ => begun.from == from,
+            };
+            let oldest = self.begun.iter().find(gives_way).map_or(now, |begun| begun.at);
+            return Answer::Busy((oldest + LIFETIME).saturating_sub(now));
         }
         let begun = &self.begun;
         let name = |theirs: ConnId| {
@@ -82,7 +99,7 @@ impl Acceptor {
                 let waits = |answered: &Answered| answered.ours == *id;
                 *id != theirs
                     && !is_taken(id.as_slice())
-                    && !begun.iter().any(|(_, one)| one.as_ref().is_some_and(waits))
+                    && !begun.iter().any(|begun| begun.answered.as_ref().is_some_and(waits))
             };
             loop {
                 let id = identifier()?;
@@ -97,7 +114,8 @@ impl Acceptor {
         // What cannot be read costs little.
         match made {
             Ok((message_2, answered)) => {
-                self.begun.push_back((now, Some(answered)));
+                self.usage.add(from, 1);
+                self.begun.push_back(Begun { at: now, from, answered: Some(answered) });
                 Answer::Message(message_2)
             }
             Err(fault) => Answer::Fault(fault),
@@ -109,11 +127,12 @@ impl Acceptor {
         let ours = ConnId::from_decoder(&mut decoder).map_err(|_| Fault::Malformed)?;
         let message_3 = payload.get(decoder.position()..).unwrap_or_default();
         let now = since_start(self.clock.now());
-        let waits = |(since, one): &&mut (Duration, Option<Answered>)| {
-            now < *since + LIFETIME && one.as_ref().is_some_and(|answered| answered.ours == ours)
+        let waits = |begun: &&mut Begun| {
+            now < begun.at + LIFETIME && begun.answered.as_ref().is_some_and(|answered| answered.ours == ours)
         };
         // A handshake that fails is over (RFC 9528 §5.4.3).
-        let mut answered = self.begun.iter_mut().find(waits).and_then(|(_, one)| one.take()).ok_or(Fault::Unawaited)?;
+        let mut answered =
+            self.begun.iter_mut().find(waits).and_then(|begun| begun.answered.take()).ok_or(Fault::Unawaited)?;
         let (message_4, agreed, place) = steps::message_4(&mut answered, message_3, &self.ours)?;
         establish(agreed.context()?, place);
         Ok(Answer::Message(message_4))

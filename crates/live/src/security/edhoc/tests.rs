@@ -2,11 +2,12 @@
 
 use lakers::ConnId;
 use millpond_coap::message::{Code, Kind, Message, MessageId, Token, Writer, number};
+use millpond_coap::quota::Source;
 use zeroize::Zeroizing;
 
 use super::super::keys::PrivateKey;
 use super::super::steps::{Asked, Fault, SUITE, message_1, message_2, message_3, message_4};
-use super::{Acceptor, MOST, TRUE, since_start};
+use super::{Acceptor, Begun, SHARES, TRUE, since_start};
 use crate::EdhocCredentials;
 
 fn bytes(digits: &str) -> Vec<u8> {
@@ -166,10 +167,43 @@ fn post(payload: &[u8]) -> Vec<u8> {
 
 /// The code and the payload of the answer, and how many contexts were agreed upon.
 fn answered(acceptor: &mut Acceptor, request: &[u8]) -> Option<(Code, Vec<u8>, usize)> {
+    answered_to(acceptor, Source::validated(0), request)
+}
+
+/// The same to one there.
+fn answered_to(acceptor: &mut Acceptor, from: Source, request: &[u8]) -> Option<(Code, Vec<u8>, usize)> {
     let (mut into, mut contexts) = (Vec::new(), 0);
-    acceptor.answer(&Message::parse(request).unwrap(), |_| false, |_, _| contexts += 1, &mut into)?;
+    acceptor.answer((&Message::parse(request).unwrap(), from), |_| false, |_, _| contexts += 1, &mut into)?;
     let answer = Message::parse(&into).unwrap();
     Some((answer.code, answer.payload().to_vec(), contexts))
+}
+
+/// Somebody there has begun, and does not go on.
+fn begin(acceptor: &mut Acceptor, from: Source) {
+    acceptor.usage.add(from, 1);
+    acceptor.begun.push_back(Begun { at: since_start(acceptor.clock.now()), from, answered: None });
+}
+
+/// Neither forged addresses nor one network keep others out.
+#[test]
+fn handshakes_are_shared_among_networks() {
+    let mut acceptor = Acceptor::new(responder());
+    let (first, _) = begun();
+    let first = post(&[&[TRUE], &*first].concat());
+    let mut code = |from| answered_to(&mut acceptor, from, &first).unwrap().0;
+    let let_in = |code: &mut dyn FnMut(Source) -> Code, from| {
+        (0..SHARES.all).take_while(|_| code(from) == Code::CHANGED).count()
+    };
+    assert_eq!(let_in(&mut code, Source::unvalidated(1)), SHARES.unvalidated_of_network);
+    let forged = (2..300).filter(|network| code(Source::unvalidated(*network)) == Code::CHANGED).count();
+    assert_eq!(forged, SHARES.unvalidated - SHARES.unvalidated_of_network);
+    assert_eq!(code(Source::unvalidated(300)), Code::SERVICE_UNAVAILABLE);
+    // Who shows that it is at its address has a place, next to the flood and in its network.
+    assert_eq!(code(Source::validated(1)), Code::CHANGED);
+    let mut acceptor = Acceptor::new(responder());
+    let mut code = |from| answered_to(&mut acceptor, from, &first).unwrap().0;
+    assert_eq!(let_in(&mut code, Source::validated(1)), SHARES.network);
+    assert_eq!(code(Source::validated(2)), Code::CHANGED);
 }
 
 #[test]
@@ -177,14 +211,15 @@ fn a_flood_of_first_messages_is_bounded_and_a_replayed_last_one_is_nothing() {
     let mut acceptor = Acceptor::new(responder());
     let (first, asked) = begun();
     let first = post(&[&[TRUE], &*first].concat());
-    let now = since_start(acceptor.clock.now());
-    acceptor.begun.extend((1..MOST).map(|_| (now, None)));
+    for network in 1..SHARES.all {
+        begin(&mut acceptor, Source::validated(network as u64));
+    }
     let (code, second, _) = answered(&mut acceptor, &first).unwrap();
     assert_eq!(code, Code::CHANGED);
     for _ in 0..3 {
         // Of what is refused nothing is computed and nothing kept.
         assert_eq!(answered(&mut acceptor, &first).map(|answer| answer.0), Some(Code::SERVICE_UNAVAILABLE));
-        assert_eq!(acceptor.begun.len(), MOST);
+        assert_eq!(acceptor.begun.len(), SHARES.all);
     }
     let (third, agreed) = message_3(&asked, &second, &initiator()).unwrap();
     let third = post(&[agreed.theirs.as_cbor(), &*third].concat());
