@@ -193,9 +193,9 @@ pub trait MessageLayer: Debug + Sized {
         true
     }
 
-    /// The network that a peer is in, if that is known.
-    fn path_of(&self, _peer: &Self::Peer) -> Option<u64> {
-        None
+    /// For whom something is held that a peer has sent.
+    fn source_of(&self, peer: Self::Peer) -> Source {
+        Source { is_validated: self.is_validated(peer), network: self.hash(&peer) }
     }
 
     /// The round-trip time to a peer, if it is measured here.

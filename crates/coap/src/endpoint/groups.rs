@@ -24,7 +24,6 @@ use crate::invariant::Sure;
 use crate::long_tokens::Spelled;
 use crate::message::{Code, Kind, Message, MessageId, Token};
 use crate::parts;
-use crate::quota::Source;
 
 /// DEFAULT_LEISURE of RFC 7252 §8.2.
 pub const DEFAULT_LEISURE: Span = Span::from_secs(5);
@@ -344,8 +343,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             return Err(self.out_of_bytes());
         }
         let to = request.from;
-        let network = self.path_of(&to).unwrap_or_else(|| self.hash(&to));
-        let source = Source { is_validated: self.is_validated(to), network };
+        let source = self.source_of(to);
         let delayed = DelayedResponse { due: request.due.max(now), to, source, request: id, message };
         let setup = Arc::clone(&self.setup);
         self.extra_mut().groups_mut().responses.add(delayed, &setup.identities);

@@ -11,6 +11,7 @@ use super::{
     inbox::Inbox,
     paths::{self, Path},
 };
+use crate::quota::Source;
 
 impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// Where something stands in a hash table of the owner of this endpoint.
@@ -18,9 +19,14 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         self.setup.identities.hash(key)
     }
 
-    /// The path that a peer is on, if it was said which share one.
-    pub(crate) fn path_of(&self, peer: &A) -> Option<u64> {
-        self.setup.path_of.map(|path_of| path_of(peer))
+    /// The network that a peer is in, as far as it was [said](Self::with_paths); else each is one by itself.
+    pub(in crate::endpoint) fn network_of(&self, peer: &A) -> u64 {
+        self.setup.path_of.map_or_else(|| self.hash(peer), |path_of| path_of(peer))
+    }
+
+    /// For whom something is held that a peer has sent.
+    pub(in crate::endpoint) fn source_of(&self, peer: A) -> Source {
+        Source { is_validated: self.is_validated(peer), network: self.network_of(&peer) }
     }
 
     pub(crate) const fn node(&self) -> u32 {

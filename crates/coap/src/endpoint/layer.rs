@@ -201,8 +201,8 @@ impl<A: Copy + Eq + Hash + Debug> MessageLayer for Endpoint<A> {
             || self.peers.forgettable(now, self.exchange_lifetime()).is_ok()
     }
 
-    fn path_of(&self, peer: &A) -> Option<u64> {
-        Self::path_of(self, peer)
+    fn source_of(&self, peer: A) -> Source {
+        Self::source_of(self, peer)
     }
 
     fn round_trip(&self, peer: A) -> Option<Span> {

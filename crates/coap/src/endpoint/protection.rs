@@ -14,7 +14,6 @@ use crate::message::{Code, Message, Token};
 use crate::output::Output;
 use crate::parts;
 use crate::protection::{Observer, ProtectError, Protection, ResponseFault, Taken, check, observes, with};
-use crate::quota::Source;
 
 impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// From now on all requests and responses are protected, and requests that are not are refused. There are no groups and bursts then, and
@@ -232,8 +231,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             Taken::Nothing => None,
             Taken::Refused(id, answer) => self.refuse_unprotected(now, id, &answer),
             Taken::NotProtected(id) => {
-                let network = self.path_of(&entry.peer).unwrap_or_else(|| self.hash(&entry.peer));
-                let answer = self.establish(entry, Source { is_validated: self.is_validated(entry.peer), network });
+                let answer = self.establish(entry, self.source_of(entry.peer));
                 self.refuse_unprotected(now, id, &answer)
             }
             Taken::Overtaken(exchange) => failed(exchange, ResponseFault::NotNew, 0),

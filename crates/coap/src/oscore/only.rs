@@ -17,12 +17,7 @@ impl<S> Only<S> {
 impl<S: FnMut(u64) -> bool + Send + Sync> Protector for Only<S> {
     fn with_context(&mut self, which: Which<'_>, act: &mut dyn FnMut(&mut Context)) {
         let Some((context, store)) = &mut self.0 else { return };
-        let is_meant = match which {
-            Which::Sends | Which::Sent => true,
-            Which::Named(option) => context.is_for(option),
-            Which::Of(recipient_id) => context.recipient_id() == recipient_id,
-        };
-        if !is_meant {
+        if !which.may_be(context) {
             return;
         }
         if !matches!(which, Which::Sent)

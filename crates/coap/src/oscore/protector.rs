@@ -18,6 +18,18 @@ pub enum Which<'a> {
     Of(&'a [u8]),
 }
 
+impl Which<'_> {
+    /// Whether it may be this one, of those that somebody has. Who sends takes the first.
+    #[must_use]
+    pub fn may_be(&self, context: &Context) -> bool {
+        match self {
+            Self::Sends | Self::Sent => true,
+            Self::Named(option) => context.is_for(option),
+            Self::Of(recipient_id) => context.recipient_id() == *recipient_id,
+        }
+    }
+}
+
 /// Who has the [contexts](super::Context) by which an [endpoint](crate::Endpoint::protected_by) protects all its messages. Endpoints that are
 /// alike share one, so it is for it to keep sequence numbers of one context from being taken twice, and to store
 /// their [bounds](super::Context::bound_to_store).

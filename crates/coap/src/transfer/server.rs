@@ -15,7 +15,7 @@ use super::{
     options::{self, Read},
     queued_event::QueuedEvent,
     representation::{Cut, Representation},
-    unvalidated::{AddressValidation, Sent},
+    unvalidated::{AddressValidation, Sent, Validation},
 };
 use crate::block::{Block, BlockSize, PastEnd, Verdict, robust::Requester};
 use crate::endpoint::{self, Outgoing, RequestId};
@@ -51,9 +51,7 @@ impl<L: MessageLayer> CoapStack<L> {
         let Some(message) = self.layer.message(&entry).sure("message of a request") else { return };
         let room = self.layer.room();
         let read = Read::of(&message, room);
-        let address_validation = self.validation.as_mut().map_or(AddressValidation::Validated, |validation| {
-            validation.address_validation(now, from, message.option(number::ECHO), message.length())
-        });
+        let address_validation = address_validation(self.validation.as_deref_mut(), now, from, &message);
         // What is critical and not the stack's own is for the application to know.
         let by_group = self.layer.came_by_group(id);
         let in_pieces = parts::BLOCK
@@ -72,7 +70,7 @@ impl<L: MessageLayer> CoapStack<L> {
         if takes_bursts && is_of_burst(&message) {
             let echo = self.validation.as_mut().and_then(|validation| validation.echo(now, from));
             let requester = Requester { address_validation, echo };
-            let taken = self.bursts.request_came(now, (from, self.source_of(from), requester), id, &message);
+            let taken = self.bursts.request_came(now, (from, self.layer.source_of(from), requester), id, &message);
             self.events.extend(taken.err().map(|code| QueuedEvent::Refused {
                 entry,
                 why: Refusal::Burst(code),
@@ -124,7 +122,7 @@ impl<L: MessageLayer> CoapStack<L> {
         if block1.number == 0 {
             self.bodies.make_room_for(&(from, key), |(other, _)| *other == from, limits.bodies_per_peer as usize);
         }
-        let source = self.source_of(from);
+        let source = self.layer.source_of(from);
         let verdict = self.bodies.take_of(now, (from, key), source, block1, read.size1, message.payload());
         self.bodies.keep_within(limits.bodies);
         match verdict {
@@ -162,12 +160,6 @@ impl<L: MessageLayer> CoapStack<L> {
         let by_group = self.layer.came_by_group(id);
         self.events.push_back(QueuedEvent::Refused { entry, why, by_group });
         self.respond_with_refusal(now, id, why);
-    }
-
-    /// Whose a body is that comes from there.
-    fn source_of(&self, from: L::Peer) -> Source {
-        let network = self.layer.path_of(&from).unwrap_or_else(|| self.layer.hash(&from));
-        Source { is_validated: self.layer.is_validated(from), network }
     }
 
     /// Where that is kept of which a later block is asked for, or why there is none.
@@ -330,7 +322,7 @@ impl<L: MessageLayer> CoapStack<L> {
         };
         let body = representation.body();
         let size = representation.cut.size;
-        let source = self.source_of(pending.from);
+        let source = self.layer.source_of(pending.from);
         let source = Source { is_validated: source.is_validated || representation.answer.is_proved, ..source };
         let cached =
             CachedRepresentation::new(key, pending.asked, (representation.answer.code, options, body), size, source);
@@ -405,11 +397,9 @@ impl<L: MessageLayer> CoapStack<L> {
     pub(crate) fn establish(&mut self, now: Instant, id: RequestId, entry: &L::Entry) {
         let from = self.layer.peer(entry);
         let Some(request) = self.layer.message(entry).sure("message of a request") else { return };
-        let (echoed, length) = (request.option(number::ECHO), request.length());
-        let validation = self.validation.as_mut();
-        let state = validation.map(|validation| validation.address_validation(now, from, echoed, length));
-        let is_validated = !matches!(state, Some(AddressValidation::Unvalidated(_)));
-        let answer = self.layer.establish(entry, Source { is_validated, ..self.source_of(from) });
+        let state = address_validation(self.validation.as_deref_mut(), now, from, &request);
+        let is_validated = !matches!(state, AddressValidation::Unvalidated(_));
+        let answer = self.layer.establish(entry, Source { is_validated, ..self.layer.source_of(from) });
         let is_full = Message::parse(&answer).is_ok_and(|answer| answer.code == Code::SERVICE_UNAVAILABLE);
         let validation = self.validation.as_mut().filter(|_| is_full && !is_validated);
         match validation.and_then(|validation| validation.echo(now, from)) {
@@ -432,6 +422,18 @@ impl<L: MessageLayer> CoapStack<L> {
         let sizes = [wished, asked.map(|asked| asked.size)];
         sizes.into_iter().flatten().fold(self.config.block, BlockSize::min)
     }
+}
+
+/// What may be sent for a request.
+fn address_validation<A>(
+    validation: Option<&mut (dyn Validation<A> + 'static)>,
+    now: Instant,
+    from: A,
+    request: &Message<'_>,
+) -> AddressValidation {
+    validation.map_or(AddressValidation::Validated, |validation| {
+        validation.address_validation(now, from, request.option(number::ECHO), request.length())
+    })
 }
 
 /// What is said to who is refused.

@@ -23,12 +23,7 @@ impl Contexts {
 
 impl Protector for Contexts {
     fn with_context(&mut self, which: Which<'_>, act: &mut dyn FnMut(&mut Context)) {
-        let is_meant = |context: &&mut Context| match which {
-            Which::Sends | Which::Sent => true,
-            Which::Named(option) => context.is_for(option),
-            Which::Of(recipient_id) => context.recipient_id() == recipient_id,
-        };
-        if let Some(context) = self.0.lock().unwrap().iter_mut().find(is_meant) {
+        if let Some(context) = self.0.lock().unwrap().iter_mut().find(|context| which.may_be(context)) {
             act(context);
         }
     }

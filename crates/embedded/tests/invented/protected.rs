@@ -28,17 +28,26 @@ fn stored(parameters: &Parameters<'_>, bound: u64) -> Context {
 
 type Sockets<'w> = Node<'w, Socket<'w>, &'w World>;
 
-/// A protected client beside a protected device that serves this.
+/// A protected client, and a protected device that serves this.
+fn pair<'w>(
+    world: &'w World,
+    buffers: &'w mut [[u8; 400]; 2],
+    resource: &'w mut dyn millpond_embedded::Resource,
+) -> (Sockets<'w>, Sockets<'w>) {
+    let [buffer, other] = buffers;
+    let client = node(world, buffer, calm()).protected_with(stored(&CLIENT, 0), |_| true);
+    let device = Node::new(world.socket(host(2)), host(2), world, Setup::calm(8, [4; 16]), other).unwrap();
+    (client, device.serving(resource).protected_with(stored(&CLIENT.mirrored(), 0), |_| true))
+}
+
+/// The same, while the device serves.
 fn beside<'w, T>(
     world: &'w World,
     buffers: &'w mut [[u8; 400]; 2],
     resource: &'w mut dyn millpond_embedded::Resource,
     run: impl AsyncFnOnce(&mut Sockets<'w>) -> T,
 ) -> T {
-    let [buffer, other] = buffers;
-    let mut client = node(world, buffer, calm()).protected_with(stored(&CLIENT, 0), |_| true);
-    let device = Node::new(world.socket(host(2)), host(2), world, Setup::calm(8, [4; 16]), other).unwrap();
-    let mut device = device.serving(resource).protected_with(stored(&CLIENT.mirrored(), 0), |_| true);
+    let (mut client, mut device) = pair(world, buffers, resource);
     let serving = async move {
         let _ = device.serve_until(Instant::NEVER).await;
     };
@@ -117,7 +126,7 @@ fn states_are_observed_and_registrations_renewed() {
 fn renewed(changes: Instant, lost: Option<u64>) -> (u8, Instant, u64) {
     let world = World::default();
     world.lost.borrow_mut().extend(lost);
-    let [mut buffer, mut other] = [[0; 400]; 2];
+    let mut buffers = [[0; 400]; 2];
     let mut counted = 0_u8;
     let mut resource = |_: &Asked<'_>, reply: &mut Reply<'_>| {
         counted += 1;
@@ -125,9 +134,7 @@ fn renewed(changes: Instant, lost: Option<u64>) -> (u8, Instant, u64) {
         reply.max_age(20);
         reply.body(Code::CONTENT, 0, &[counted]);
     };
-    let mut client = node(&world, &mut buffer, calm()).protected_with(stored(&CLIENT, 0), |_| true);
-    let device = Node::new(world.socket(host(2)), host(2), &world, Setup::calm(8, [4; 16]), &mut other).unwrap();
-    let mut device = device.serving(&mut resource).protected_with(stored(&CLIENT.mirrored(), 0), |_| true);
+    let (mut client, mut device) = pair(&world, &mut buffers, &mut resource);
     let serving = async {
         let _ = device.serve_until(changes).await;
         device.notify("count");
@@ -161,7 +168,7 @@ fn a_notification_that_overtakes_the_answer_to_a_renewal_is_taken_and_the_observ
 fn changes_reach_their_observer_through_another_token_than_before() {
     let world = World::default();
     let value = RefCell::new(1_u8);
-    let [mut buffer, mut other] = [[0; 400]; 2];
+    let mut buffers = [[0; 400]; 2];
     let mut resource = |request: &Asked<'_>, reply: &mut Reply<'_>| match request.message.code {
         Code::PUT => {
             *value.borrow_mut() = request.body[0];
@@ -173,9 +180,7 @@ fn changes_reach_their_observer_through_another_token_than_before() {
             reply.body(Code::CONTENT, 0, &[*value.borrow()]);
         }
     };
-    let mut client = node(&world, &mut buffer, calm()).protected_with(stored(&CLIENT, 0), |_| true);
-    let device = Node::new(world.socket(host(2)), host(2), &world, Setup::calm(8, [4; 16]), &mut other).unwrap();
-    let mut device = device.serving(&mut resource).protected_with(stored(&CLIENT.mirrored(), 0), |_| true);
+    let (mut client, mut device) = pair(&world, &mut buffers, &mut resource);
     let serving = async {
         let _ = device.serve_until(Instant::NEVER).await;
     };
@@ -200,11 +205,11 @@ fn changes_reach_their_observer_through_another_token_than_before() {
 #[test]
 fn other_contexts_and_none_are_refused() {
     let world = World::default();
-    let (mut plain_buffer, mut stranger_buffer) = ([0; 400], [0; 400]);
+    let (mut plain_buffer, mut other_buffer) = ([0; 400], [0; 400]);
     let mut plain = Node::new(world.socket(host(3)), host(3), &world, calm(), &mut plain_buffer).unwrap();
-    let stranger = Node::new(world.socket(host(4)), host(4), &world, calm(), &mut stranger_buffer).unwrap();
+    let foreign = Node::new(world.socket(host(4)), host(4), &world, calm(), &mut other_buffer).unwrap();
     let other = Parameters { secret: b"another secret..", ..CLIENT };
-    let mut stranger = stranger.protected_with(stored(&other, 0), |_| true);
+    let mut foreign = foreign.protected_with(stored(&other, 0), |_| true);
     let asked = RefCell::new(0);
     let mut resource = |_: &Asked<'_>, reply: &mut Reply<'_>| {
         *asked.borrow_mut() += 1;
@@ -214,7 +219,7 @@ fn other_contexts_and_none_are_refused() {
         let mut body = [0; 100];
         let refused = plain.request(host(2), &Request::get("a"), &mut body).await.unwrap();
         assert_eq!(refused.code, Code::UNAUTHORIZED);
-        let refused = stranger.request(host(2), &Request::get("a"), &mut body).await.unwrap_err();
+        let refused = foreign.request(host(2), &Request::get("a"), &mut body).await.unwrap_err();
         let why = Failure::Protection(ResponseFault::NotProtected(Code::BAD_REQUEST));
         assert_eq!(refused, Error::Failed { why, copies: 1 });
     });

@@ -106,13 +106,7 @@ impl OscoreContexts {
 
 impl Protector for OscoreContexts {
     fn with_context(&mut self, which: Which<'_>, act: &mut dyn FnMut(&mut Context)) {
-        let is_meant = |kept: &&mut Kept| match which {
-            // A client takes the first.
-            Which::Sends | Which::Sent => true,
-            Which::Named(option) => kept.context.is_for(option),
-            Which::Of(recipient_id) => kept.context.recipient_id() == recipient_id,
-        };
-        if let Some(kept) = self.all().kept.iter_mut().find(is_meant) {
+        if let Some(kept) = self.all().kept.iter_mut().find(|kept| which.may_be(&kept.context)) {
             act(if matches!(which, Which::Sent) { &mut kept.context } else { kept.ready() });
         }
     }

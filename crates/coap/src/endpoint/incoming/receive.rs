@@ -63,7 +63,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         } else if token.len() > longest_token.into() {
             return self.refuse_token(from, &message, token, Code::BAD_REQUEST);
         } else {
-            let network = self.path_of(&from).unwrap_or_else(|| self.hash(&from));
+            let network = self.network_of(&from);
             let growth = self.inbox_or_new().requests.token_growth(token.len());
             let has_room = self.has_room(growth);
             let requests = &mut self.inbox_or_new().requests;
@@ -469,7 +469,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         until: Instant,
     ) {
         let changes = parts::SERVER && changes;
-        let network = if changes { self.path_of(&key.from).unwrap_or_else(|| self.hash(&key.from)) } else { 0 };
+        let network = if changes { self.network_of(&key.from) } else { 0 };
         let Some(inbox) = self.inbox.as_deref_mut() else { return };
         let start = self.queue.bytes.len().saturating_sub(stored);
         let response = self.queue.bytes.get(start..).filter(|_| parts::SERVER).unwrap_or_default();

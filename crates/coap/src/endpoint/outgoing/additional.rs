@@ -76,6 +76,15 @@ impl<A: Copy + Eq + Hash> ExtraState<A> {
 }
 
 impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
+    /// Says that further responses will be sent on the token of a request that was answered, or no more of them. Of protected
+    /// ones this is needed: from here on the endpoint knows by which request to protect them.
+    pub fn hold_token(&mut self, peer: A, token: Token, is_held: bool) {
+        self.observes_protected(peer, token, is_held);
+        if let Some(inbox) = self.inbox.as_deref_mut() {
+            inbox.requests.hold_token(token, is_held);
+        }
+    }
+
     /// Input: an additional response is to be sent on the token of a request that was answered before: a notification
     /// (RFC 7641), or a block of a burst (RFC 9177). A confirmable one is under NSTART like any other and ends as
     /// [`Event::Delivered`](crate::endpoint::Event::Delivered) or [`Event::Undelivered`](crate::endpoint::Event::Undelivered). A
@@ -95,15 +104,6 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         message: &Outgoing<'_>,
     ) -> Result<ExchangeId, Refused> {
         self.notify_protected(now, to, token, message)
-    }
-
-    /// Says that further responses will be sent on the token of a request that was answered, or no more of them. Of protected
-    /// ones this is needed: from here on the endpoint knows by which request to protect them.
-    pub fn hold_token(&mut self, peer: A, token: Token, is_held: bool) {
-        self.observes_protected(peer, token, is_held);
-        if let Some(inbox) = self.inbox.as_deref_mut() {
-            inbox.requests.hold_token(token, is_held);
-        }
     }
 
     /// Input: the same for a message of a body that is sent as RFC 9177 says: its §7.2 bounds a body by PROBING_RATE, not
