@@ -1,6 +1,8 @@
 //! A gateway between HTTP and CoAP, on loopback.
 
 mod asking;
+#[path = "../bodies/mod.rs"]
+mod bodies;
 mod events;
 mod forwarding;
 mod hostile;

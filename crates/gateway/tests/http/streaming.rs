@@ -10,29 +10,25 @@ use std::{
 
 use http_body_util::BodyExt;
 use millpond_gateway::Gateway;
-use millpond_live::{Request, Resource, Response, Server};
+use millpond_live::{Request, Resource, Server};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use super::{all_to, device, gateway, send};
+use super::{
+    all_to,
+    bodies::{at_rest, byte_at, changing},
+    device, gateway, send,
+};
 
 const LENGTH: usize = 4 << 20;
 /// A block.
 const BLOCK: u64 = 1_024;
 
-fn byte_at(place: u64) -> u8 {
-    (place % 251) as u8
-}
-
-/// A device with a long representation, of which it counts the blocks that are asked for. Behind so many of them it is another one.
+/// A device with a long representation, which is another one behind so many blocks.
 async fn long(asked: Arc<AtomicUsize>, changes_behind: usize) -> Server {
+    let image = changing(LENGTH as u64, asked, changes_behind);
     let image = move |request: Request| {
-        let count = asked.fetch_add(1, Ordering::Relaxed);
-        async move {
-            let part = request.part_of(LENGTH as u64);
-            let body: Vec<u8> = part.clone().map(byte_at).collect();
-            let tag = if count < changes_behind { "one" } else { "other" };
-            Response::content(body).with_part(part.start, LENGTH as u64).with_etag(tag).with_content_format(42)
-        }
+        let answer = image(&request).with_content_format(42);
+        async move { answer }
     };
     device(|server| server.route("/image", Resource::new().get(image))).await
 }
@@ -48,17 +44,6 @@ async fn figure(gateway: &Gateway, name: &str) -> f64 {
 
 fn lines(device: &Server) -> String {
     format!("metrics = \"127.0.0.1:0\"\n[cache]\nsize = \"4 MiB\"\n{}", all_to(device))
-}
-
-/// How far the device has got when nothing more is asked of it.
-async fn at_rest(asked: &AtomicUsize) -> usize {
-    loop {
-        let before = asked.load(Ordering::Relaxed);
-        tokio::time::sleep(Duration::from_millis(300)).await;
-        if before == asked.load(Ordering::Relaxed) {
-            return before;
-        }
-    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -2,76 +2,23 @@
 
 use std::{
     net::SocketAddr,
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::{Arc, atomic::Ordering},
     time::Duration,
 };
 
-use millpond_live::{Code, Request, Resource, Response, Server, Transport, number};
+use millpond_live::{Code, Request, Resource, Response, Server, Transport};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
 };
 
-use super::{all_to, gateway, get, raw};
+use super::{
+    all_to,
+    bodies::{Got, bytes},
+    gateway, get, raw,
+};
 
 const LENGTH: usize = 600_000;
-
-fn bytes(length: usize) -> Vec<u8> {
-    (0..length).map(|place| (place % 251) as u8).collect()
-}
-
-/// What a device gets of a body, and what it says behind so many bytes.
-#[derive(Clone, Default)]
-struct Got {
-    bytes: Arc<AtomicUsize>,
-    whole: Arc<Mutex<Vec<Vec<u8>>>>,
-    size: Arc<AtomicUsize>,
-    says: Option<(usize, Code)>,
-}
-
-impl Got {
-    async fn put(self, request: Request) -> Response {
-        if let Some(size) = request.options().uint(number::SIZE1) {
-            self.size.store(size as usize, Ordering::Relaxed);
-        }
-        let (mut body, mut all) = (request.body(), Vec::new());
-        loop {
-            match body.chunk().await {
-                Ok(Some(chunk)) => all.extend_from_slice(&chunk),
-                Ok(None) => break,
-                Err(_) => return Response::new(Code::REQUEST_ENTITY_INCOMPLETE),
-            }
-            self.bytes.store(all.len(), Ordering::Relaxed);
-            if let Some((behind, code)) = self.says
-                && all.len() > behind
-            {
-                return Response::new(code);
-            }
-        }
-        self.whole.lock().unwrap().push(all);
-        Response::changed()
-    }
-
-    async fn begins(&self) {
-        while self.bytes.load(Ordering::Relaxed) == 0 {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    }
-
-    /// How far it has got when nothing more comes.
-    async fn at_rest(&self) -> usize {
-        loop {
-            let before = self.bytes.load(Ordering::Relaxed);
-            tokio::time::sleep(Duration::from_millis(300)).await;
-            if before == self.bytes.load(Ordering::Relaxed) {
-                return before;
-            }
-        }
-    }
-}
 
 async fn device(got: &Got) -> Server {
     let got = got.clone();
@@ -81,7 +28,7 @@ async fn device(got: &Got) -> Server {
 }
 
 fn over_tcp(device: &Server) -> String {
-    let at = device.local_addrs().iter().find(|(transport, _)| *transport == Transport::Tcp).unwrap().1;
+    let at = device.local_addr_of(Transport::Tcp).unwrap();
     format!("[[rule]]\npath = \"/{{*rest}}\"\nto = \"coap+tcp://{at}/{{*rest}}\"\n")
 }
 

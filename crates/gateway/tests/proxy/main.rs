@@ -1,5 +1,7 @@
 //! A gateway between clients and servers on loopback.
 
+#[path = "../bodies/mod.rs"]
+mod bodies;
 mod caching;
 mod duplicates;
 mod endpoints;

@@ -1,34 +1,26 @@
 //! Long answers between CoAP and CoAP, of which each side has its blocks.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
+use std::sync::Arc;
+
+use millpond_live::{Client, Code, Error, Request, Resource, Transport};
+
+use super::{
+    Upstream, all_to,
+    bodies::{byte_at, changing},
+    client, gateway,
 };
-
-use millpond_live::{Client, Code, Error, Request, Resource, Response, Transport};
-
-use super::{Upstream, all_to, client, gateway};
 
 /// Longer than what a cache of this size keeps.
 const LENGTH: u64 = 2 << 20;
 
 const CACHE: &str = "[cache]\nsize = \"4 MiB\"\n";
 
-fn byte_at(place: u64) -> u8 {
-    (place % 251) as u8
-}
-
 /// A server with a long representation, which is another one behind so many blocks.
 async fn long(changes_behind: usize) -> Upstream {
-    let asked = Arc::new(AtomicUsize::new(0));
+    let image = changing(LENGTH, Arc::default(), changes_behind);
     let image = move |request: Request| {
-        let count = asked.fetch_add(1, Ordering::Relaxed);
-        async move {
-            let part = request.part_of(LENGTH);
-            let body: Vec<u8> = part.clone().map(byte_at).collect();
-            let tag = if count < changes_behind { "one" } else { "other" };
-            Response::content(body).with_part(part.start, LENGTH).with_etag(tag)
-        }
+        let answer = image(&request);
+        async move { answer }
     };
     Upstream::start(|server| server.bind_tcp("127.0.0.1:0").route("/image", Resource::new().get(image))).await
 }
@@ -43,7 +35,7 @@ async fn download(client: &Client, at: &str) -> Result<Vec<u8>, Error> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_long_answer_goes_block_by_block() {
     let upstream = long(usize::MAX).await;
-    let over_tcp = upstream.server.local_addrs().iter().find(|(transport, _)| *transport == Transport::Tcp).unwrap().1;
+    let over_tcp = upstream.server.local_addr_of(Transport::Tcp).unwrap();
     let to = [all_to(upstream.at()), all_to(over_tcp).replace("coap://", "coap+tcp://")];
     for lines in to {
         let (_gateway, at) = gateway(&format!("{CACHE}{lines}")).await;

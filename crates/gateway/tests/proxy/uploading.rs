@@ -4,81 +4,27 @@ use std::{
     io,
     path::Path,
     pin::Pin,
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::atomic::Ordering,
     task::{Context, Poll},
-    time::Duration,
 };
 
 use millpond_gateway::{Config, Gateway};
-use millpond_live::{Client, Code, Request, Resource, Response, Transport, number};
+use millpond_live::{Client, Code, Request, Resource, Response, Transport};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt, ReadBuf};
 
-use super::{Upstream, all_to, client, gateway};
+use super::{
+    Upstream, all_to,
+    bodies::{Got, bytes},
+    client, gateway,
+};
 
 const LENGTH: usize = 300_000;
-
-fn bytes(length: usize) -> Vec<u8> {
-    (0..length).map(|place| (place % 251) as u8).collect()
-}
-
-/// What an upstream gets of a body, and what it says behind so many bytes.
-#[derive(Clone, Default)]
-struct Got {
-    bytes: Arc<AtomicUsize>,
-    whole: Arc<Mutex<Vec<Vec<u8>>>>,
-    size: Arc<AtomicUsize>,
-    says: Option<(usize, Code)>,
-}
-
-impl Got {
-    async fn put(self, request: Request) -> Response {
-        if let Some(size) = request.options().uint(number::SIZE1) {
-            self.size.store(size as usize, Ordering::Relaxed);
-        }
-        let (mut body, mut all) = (request.body(), Vec::new());
-        loop {
-            match body.chunk().await {
-                Ok(Some(chunk)) => all.extend_from_slice(&chunk),
-                Ok(None) => break,
-                Err(_) => return Response::new(Code::REQUEST_ENTITY_INCOMPLETE),
-            }
-            self.bytes.store(all.len(), Ordering::Relaxed);
-            if let Some((behind, code)) = self.says
-                && all.len() > behind
-            {
-                return Response::new(code);
-            }
-        }
-        self.whole.lock().unwrap().push(all);
-        Response::changed()
-    }
-
-    async fn begins(&self) {
-        while self.bytes.load(Ordering::Relaxed) == 0 {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    }
-
-    /// How far it has got when nothing more comes.
-    async fn at_rest(&self) -> usize {
-        loop {
-            let before = self.bytes.load(Ordering::Relaxed);
-            tokio::time::sleep(Duration::from_millis(300)).await;
-            if before == self.bytes.load(Ordering::Relaxed) {
-                return before;
-            }
-        }
-    }
-}
 
 async fn upstream(got: &Got) -> (Upstream, [String; 2]) {
     let got = got.clone();
     let image = Resource::new().put(move |request: Request| got.clone().put(request)).streaming();
     let upstream = Upstream::start(|server| server.bind_tcp("127.0.0.1:0").route("/image", image)).await;
-    let over_tcp = upstream.server.local_addrs().iter().find(|(transport, _)| *transport == Transport::Tcp).unwrap().1;
+    let over_tcp = upstream.server.local_addr_of(Transport::Tcp).unwrap();
     let rules = [all_to(upstream.at()), all_to(over_tcp).replace("coap://", "coap+tcp://")];
     (upstream, rules)
 }
