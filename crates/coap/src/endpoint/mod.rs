@@ -153,6 +153,10 @@ use timers::Timers;
 /// The message layer of RFC 7252 for one socket. See the [module](self) for how to drive it.
 ///
 /// `A` is an address: a socket address live, a number in a simulation.
+///
+/// **Inputs and outputs.** Any number of inputs may come before a [`poll`](Self::poll): what each leads to is queued, in that order,
+/// within [`Limits`]. Poll until [`Output::Sleep`](crate::Output::Sleep) or [`Output::Idle`](crate::Output::Idle) before sleeping:
+/// what waits is told to nobody meanwhile. Time never goes back: an earlier `now` counts as the latest before.
 #[derive(Debug)]
 pub struct Endpoint<A> {
     setup: Arc<Setup<A>>,

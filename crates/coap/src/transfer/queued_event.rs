@@ -22,6 +22,13 @@ pub(super) enum QueuedEvent<E, A> {
     BurstAnswer { request: ClientRequestId, from: A, whole: Whole },
 }
 
+impl<E, A> QueuedEvent<E, A> {
+    /// Whether a message belongs to it whose bytes are not here.
+    pub(super) fn is_held_below(&self) -> bool {
+        matches!(self, Self::Request { .. } | Self::Refused { .. } | Self::Answer { .. } | Self::GroupAnswer { .. })
+    }
+}
+
 impl Whole {
     /// A message with its code and options, for a reader of them there. Its options stood in messages, each in its order.
     pub(super) fn write(&self, bytes: &mut Vec<u8>) {

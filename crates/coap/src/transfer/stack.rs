@@ -25,6 +25,9 @@ use crate::parts;
 const MOST_BODIES: usize = 1_024;
 
 /// Client and server of whole bodies and observations over one [`MessageLayer`]. See the [module](super) for how to drive it.
+///
+/// **Inputs and outputs.** Any number of inputs may come before the first [`poll`](Self::poll); what each leads to is queued, in
+/// that order. Once polled, poll until `Sleep` or `Idle` before the next input and before sleeping.
 #[derive(Debug)]
 pub struct CoapStack<L: MessageLayer> {
     pub(crate) layer: L,
@@ -404,10 +407,10 @@ impl<L: MessageLayer> CoapStack<L> {
     /// What every input begins with.
     pub(super) fn input(&mut self, now: Instant) {
         self.layer.advance(now);
-        // A stream loses nothing that was not taken yet.
+        // What an endpoint holds of a message goes once it is drained; a stream loses nothing that was not taken yet.
         debug_assert!(
-            L::IS_RELIABLE || self.events.is_empty(),
-            "input before all output was drained: poll until Sleep or Idle first"
+            L::IS_RELIABLE || !self.events.iter().any(QueuedEvent::is_held_below),
+            "input between two polls: poll until Sleep or Idle first"
         );
     }
 

@@ -19,6 +19,7 @@ mod endless;
 mod forged;
 mod groups;
 mod hostile;
+mod inputs;
 mod jumps;
 mod layers;
 mod limits;
