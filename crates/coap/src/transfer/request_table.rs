@@ -25,7 +25,7 @@ pub(super) struct RequestTable<A> {
     pub(super) bytes: usize,
     /// Of these, what those hold that fetch the rest of a group's answers.
     pub(super) gathered: usize,
-    /// RequestTable ever begun.
+    /// Requests ever begun.
     pub(super) count: u32,
     /// Registrations ever to be renewed: the address of their chance.
     pub(super) renewals: u32,

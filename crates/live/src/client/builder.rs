@@ -201,7 +201,7 @@ impl ClientBuilder {
         self
     }
 
-    /// PendingRequests this for the congestion controller of each peer about which nothing is known yet, from the client's task. Peers
+    /// Asks this for the congestion controller of each peer about which nothing is known yet, from the client's task. Peers
     /// for which it gives none, and those of [`controller_for`](Self::controller_for), have theirs.
     ///
     /// ```
@@ -343,7 +343,7 @@ impl ClientBuilder {
         self
     }
 
-    /// PendingRequests peers over TCP and TLS that never send their settings (CSM), although RFC 8323 §5.3 asks them to: they are taken for
+    /// Asks peers over TCP and TLS that never send their settings (CSM), although RFC 8323 §5.3 asks them to: they are taken for
     /// ones that know block-wise transfer and messages of 1152 bytes.
     #[cfg(feature = "tcp")]
     #[must_use]

@@ -200,7 +200,7 @@ impl RequestBuilder {
         self
     }
 
-    /// PendingRequests for all blocks of the answer with the token of the first one, for servers that know a transfer by its token and answer the
+    /// Asks for all blocks of the answer with the token of the first one, for servers that know a transfer by its token and answer the
     /// second block of another as if it were the first. Not for observations.
     pub const fn one_token(mut self) -> Self {
         self.one_token = true;

@@ -214,7 +214,7 @@ impl SocketTask {
         socket.poll(now, &mut self.watch, &mut self.events);
     }
 
-    /// PendingRequests a peer for a sign of life.
+    /// Asks a peer for a sign of life.
     pub(super) fn ping(&mut self, now: Instant, peer: SocketAddr, reply: oneshot::Sender<Result<Duration, Error>>) {
         let (at, to) =
             match self.way_to(peer).and_then(|(at, to)| Ok((self.check_security(at, to.session().is_some())?, to))) {

@@ -25,7 +25,7 @@ const IDLE: Span = Span::from_secs(300);
 pub(super) struct SocketFactory {
     /// What sessions are made with, if all its datagrams are under DTLS.
     keys: Option<Keys>,
-    /// SocketFactory that were ever opened.
+    /// Sockets that were ever opened.
     opened: u32,
     /// What each one's stack is made like.
     pattern: DatagramStack,

@@ -183,7 +183,7 @@ impl SocketStack {
         });
     }
 
-    /// PendingRequests the stack for all its output, and hands over what leaves.
+    /// Asks the stack for all its output, and hands over what leaves.
     pub(crate) fn poll(&mut self, now: Instant, watch: &mut Watch, events: &mut Events) {
         if let Some(sessions) = &mut self.sessions {
             sessions.wake(now, &mut self.outbox);
