@@ -1,7 +1,7 @@
-//! What a [`CoapStack`] stands on: something that carries messages.
+//! What a [`CoapStack`](crate::transfer::CoapStack) stands on: something that carries messages.
 //!
 //! An [`Endpoint`] does over datagrams and a [`Connection`](crate::stream::Connection) over a stream. A stack asks and answers
-//! by the calls of [`MessageLayer`] alone, and [hears](MessageLayer::hear) of both by the same; so bodies, observations and requests
+//! by the calls of [`MessageLayer`] alone, and both tell it the same [events](crate::Event); so bodies, observations and requests
 //! are driven once. What one of them has and the other has not, a layer says:
 //!
 //! | | datagrams | a stream |
@@ -23,9 +23,10 @@ use crate::{
     Endpoint, ExchangeId, Outgoing, RequestId,
     block::{BlockSize, Upload},
     message::{Code, Kind, Message, Token},
-    output::Step,
+    output::{EndpointOutput, Entry, Step},
+    protection::Taken,
     quota::Source,
-    transfer::{CoapStack, Refused, RequestFailure, StackOutput},
+    transfer::{Refused, RequestFailure},
 };
 
 /// Carries messages to peers and back. Driven like the stack above it: one input, then [`step`](Self::step) until it says to
@@ -37,16 +38,6 @@ pub trait MessageLayer: Debug + Sized {
 
     /// Who is at the other end.
     type Peer: Copy + Eq + Hash + Debug;
-    /// Where an output stands that [`step`](Self::step) gave, until the next step, and until bytes come in.
-    type Entry: Copy + Debug;
-    /// Bytes that leave.
-    type Transmit<'l>: Debug
-    where
-        Self: 'l;
-    /// What the layer tells beside that.
-    type Event<'l>: Debug
-    where
-        Self: 'l;
     /// Why it ends, if it can.
     type Closing: Copy + Debug;
     /// Why it does not do what it was asked for.
@@ -116,20 +107,17 @@ pub trait MessageLayer: Debug + Sized {
     /// A peer observes by the request that was answered last, so that its token is needed, or observes no more.
     fn hold_token(&mut self, _peer: Self::Peer, _token: Token, _is_held: bool) {}
 
-    /// The next output. Also does what is due.
-    fn step(&mut self, now: Instant) -> Step<Self::Entry, Self::Closing>;
+    /// The next output. Also does what is due. What it gives can be asked about until the next step, and until bytes come in.
+    fn step(&mut self, now: Instant) -> Step<Entry<Self::Peer>, Self::Closing>;
 
-    /// Whom an output is for, or from.
-    fn peer(&self, entry: &Self::Entry) -> Self::Peer;
-
-    /// The client and the server of a stack take in what an output means to them. What follows from it stands ready.
-    fn hear(stack: &mut CoapStack<Self>, now: Instant, entry: Self::Entry);
+    /// Takes the protection off a message that came in (RFC 8613), where all are to be protected.
+    fn unprotect(&mut self, entry: &Entry<Self::Peer>) -> Taken;
 
     /// The message of an output that has one.
-    fn message(&self, entry: &Self::Entry) -> Option<Message<'_>>;
+    fn message(&self, entry: &Entry<Self::Peer>) -> Option<Message<'_>>;
 
-    /// An output as it is forwarded.
-    fn show(&self, entry: &Self::Entry) -> StackOutput<'_, Self>;
+    /// An output with its bytes.
+    fn show(&self, entry: &Entry<Self::Peer>) -> EndpointOutput<'_, Self::Peer>;
 
     /// What a refusal is about.
     fn reason(why: &Self::Refused) -> Reason;
@@ -153,7 +141,7 @@ pub trait MessageLayer: Debug + Sized {
     }
 
     /// What to answer a request that is not protected where all are to be: a step in agreeing upon a security context, or a refusal.
-    fn establish(&mut self, _request: &Self::Entry, _from: Source) -> Vec<u8> {
+    fn establish(&mut self, _request: &Entry<Self::Peer>, _from: Source) -> Vec<u8> {
         Vec::new()
     }
 
@@ -186,6 +174,16 @@ pub trait MessageLayer: Debug + Sized {
     /// Whether a peer is known to be where it says.
     fn is_validated(&self, _peer: Self::Peer) -> bool {
         true
+    }
+
+    /// Whether the peer observes with this token, as far as is known here.
+    fn observes(&self, _peer: Self::Peer, _token: Token) -> bool {
+        false
+    }
+
+    /// Whether it has ended, so that nothing leaves any more.
+    fn has_ended(&self) -> bool {
+        false
     }
 
     /// Whether there is a place for a peer that is to be notified of changes.

@@ -11,16 +11,16 @@
 //!
 //! *In*: [`CoapStack::receive`](transfer::CoapStack::receive) hands a datagram to `endpoint/incoming/receive.rs`, which parses it, looks for
 //! duplicates, matches responses and queues what it means as one entry of `endpoint/tables/queue.rs`.
-//! [`CoapStack::poll`](transfer::CoapStack::poll), in `transfer/drive.rs`, takes entry after entry; `hear`, in `endpoint/layer.rs`, calls
+//! [`CoapStack::poll`](transfer::CoapStack::poll), in `transfer/drive.rs`, takes entry after entry and calls
 //! `request_came` of `transfer/server.rs` or `response_came` of `transfer/client.rs`. What follows is done there and then: a
 //! refusal, the next block, a notification that waited. What concerns the application waits in `events` for the next poll.
 //!
 //! *Out*: [`CoapStack::request`](transfer::CoapStack::request), [`answer`](transfer::CoapStack::answer) and [`notify`](transfer::CoapStack::notify) cut the body
 //! (`transfer/pending_request.rs`, `transfer/representation.rs`) and call `request`, `respond` or `notify` of the [`layer`].
-//! `endpoint/protection.rs` encrypts if it has to, `endpoint/outgoing/send.rs` or `endpoint/incoming/inbox.rs` writes the bytes into
-//! the same queue, and the next poll gives them.
+//! `endpoint/outgoing/send.rs` or `endpoint/incoming/inbox.rs` has it encrypted if all is to be, and writes the bytes into the same
+//! queue; the next poll gives them.
 //!
-//! Over a stream, `stream/connection` stands where `endpoint` does.
+//! Over a stream, `stream/connection` stands where `endpoint` does. Both say what happened by the same [`Event`].
 //!
 //! # Words
 //!

@@ -12,6 +12,7 @@ use crate::{
     ExchangeId, Outgoing, RequestId,
     layer::MessageLayer,
     message::{Code, Message, Token, WriteError, number},
+    output::{Entry, What},
     quota::Source,
     transfer::{CoapStack, RequestFailure},
 };
@@ -80,7 +81,7 @@ pub(crate) struct Observer<P> {
 
 /// What a message that came in is to a stack.
 #[derive(Debug)]
-pub(crate) enum Taken {
+pub enum Taken {
     /// To be looked at.
     Message,
     /// Nothing.
@@ -96,9 +97,33 @@ pub(crate) enum Taken {
 }
 
 impl Taken {
+    /// What came in, once its protection is off.
+    pub(crate) fn of<P>(
+        protection: &mut dyn Protection<P>,
+        what: &What,
+        from: Observer<P>,
+        message: &Message<'_>,
+    ) -> Self {
+        match *what {
+            What::Request { id } => match protection.take_request(id, from, message) {
+                Ok(()) => Self::Message,
+                Err(answer) => answer.map_or(Self::NotProtected(id), |answer| Self::Refused(id, answer)),
+            },
+            What::Response { exchange, copies, .. } => match protection.take_response(exchange, message) {
+                Ok(()) => Self::Message,
+                Err(fault) => Self::bad_answer(exchange, fault, copies),
+            },
+            What::AdditionalResponse { exchange } => match protection.take_response(exchange, message) {
+                Ok(()) => Self::Message,
+                Err(_) => Self::Nothing,
+            },
+            _ => Self::Message,
+        }
+    }
+
     /// What the first response to a request is, if it is not right. Nothing else to a request is newer but what came to its
     /// predecessor.
-    pub(crate) const fn bad_answer(exchange: ExchangeId, fault: ResponseFault, copies: u8) -> Self {
+    const fn bad_answer(exchange: ExchangeId, fault: ResponseFault, copies: u8) -> Self {
         match fault {
             ResponseFault::NotNew => Self::Overtaken(exchange),
             fault => Self::Fault(exchange, fault, copies),
@@ -106,7 +131,12 @@ impl Taken {
     }
 
     /// Whether the stack is to look at the message. If not, it learns what it has to.
-    pub(crate) fn goes_on<L: MessageLayer>(self, now: Instant, stack: &mut CoapStack<L>, entry: &L::Entry) -> bool {
+    pub(crate) fn goes_on<L: MessageLayer>(
+        self,
+        now: Instant,
+        stack: &mut CoapStack<L>,
+        entry: &Entry<L::Peer>,
+    ) -> bool {
         match self {
             Self::Message => return true,
             Self::Nothing => {}

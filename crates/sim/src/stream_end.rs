@@ -31,7 +31,7 @@ impl StreamEnd {
         }
         loop {
             match self.coap.poll(now) {
-                Output::Transmit(bytes) => self.tcp.write(bytes),
+                Output::Transmit(transmit) => self.tcp.write(transmit.bytes),
                 Output::Event(event) => {
                     if let Some(told) = told(event) {
                         return Some(told);

@@ -16,13 +16,13 @@ use super::{
     exchanges::Role,
     identities::Pair,
     message_ids::later,
-    queue::What,
     requests::{Request, ResponseMode},
     send::write,
 };
 use crate::invariant::Sure;
 use crate::long_tokens::Spelled;
 use crate::message::{Code, Kind, Message, MessageId, Token};
+use crate::output::What;
 use crate::parts;
 
 /// DEFAULT_LEISURE of RFC 7252 §8.2.

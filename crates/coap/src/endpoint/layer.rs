@@ -5,34 +5,20 @@ use core::{convert::Infallible, fmt::Debug, hash::Hash};
 
 use millpond_control::{Instant, Span};
 
-use super::{
-    Endpoint, Event, ExchangeId, Outgoing, Refused, RequestId, Transmit,
-    queue::{Entry, What},
-    requests::ResponseMode,
-};
+use super::{Endpoint, EndpointOutput, ExchangeId, Outgoing, Refused, RequestId, requests::ResponseMode};
 use crate::{
     layer::{MessageLayer, Reason, RequestMessage},
     message::{Kind, Message, Token},
-    output::{Output, Step},
+    output::{Entry, Step},
     parts,
-    protection::ProtectError,
+    protection::{ProtectError, Taken},
     quota::Source,
-    transfer::{CoapStack, Exchanged, RequestFailure, StackOutput},
 };
 
 impl<A: Copy + Eq + Hash + Debug> MessageLayer for Endpoint<A> {
     const IS_RELIABLE: bool = false;
 
     type Peer = A;
-    type Entry = Entry<A>;
-    type Transmit<'l>
-        = Transmit<'l, A>
-    where
-        A: 'l;
-    type Event<'l>
-        = Event<'l, A>
-    where
-        A: 'l;
     type Closing = Infallible;
     type Refused = Refused;
 
@@ -47,7 +33,7 @@ impl<A: Copy + Eq + Hash + Debug> MessageLayer for Endpoint<A> {
         request: &Outgoing<'_>,
         place: RequestMessage,
     ) -> Result<ExchangeId, Refused> {
-        self.request_protected(now, to, request, place)
+        self.request_as(now, to, request, place)
     }
 
     fn cancel(&mut self, now: Instant, exchange: ExchangeId) {
@@ -98,49 +84,16 @@ impl<A: Copy + Eq + Hash + Debug> MessageLayer for Endpoint<A> {
         Self::step(self, now)
     }
 
-    fn peer(&self, entry: &Entry<A>) -> A {
-        entry.peer
-    }
-
-    fn hear(stack: &mut CoapStack<Self>, now: Instant, entry: Entry<A>) {
-        if parts::OSCORE && !stack.layer.unprotect(&entry).goes_on(now, stack, &entry) {
-            return;
-        }
-        if parts::Q_BLOCK && !matches!(entry.what, What::Request { .. }) && stack.is_of_burst(now, &entry) {
-            return;
-        }
-        match entry.what {
-            What::Request { id } if parts::SERVER => stack.request_came(now, entry, id),
-            What::Response { exchange, sample, copies } if parts::CLIENT => {
-                stack.response_came(now, entry, exchange, Exchanged { sample, copies });
-            }
-            What::AdditionalResponse { exchange } if parts::ADDITIONAL_COME => {
-                stack.additional_came(now, entry, exchange)
-            }
-            What::Failed { exchange, why, copies } if parts::CLIENT => {
-                stack.request_failed(now, exchange, RequestFailure::Exchange(why), copies)
-            }
-            What::Copy { id, copy: 0, .. } if parts::NOTIFY => stack.notification_is_confirmable(id),
-            What::NonConfirmable { exchange } => stack.message_left(now, exchange),
-            What::Delivered { exchange, .. } => stack.message_delivered(now, exchange),
-            What::Undelivered { exchange, why, .. } if parts::NOTIFY => {
-                stack.notification_ended(now, exchange, Some(why));
-            }
-            What::Rejected { exchange } if parts::NOTIFY => stack.notification_rejected(now, entry.peer, exchange),
-            _ => {}
-        }
+    fn unprotect(&mut self, entry: &Entry<A>) -> Taken {
+        if parts::OSCORE { Self::unprotect(self, entry) } else { Taken::Message }
     }
 
     fn message(&self, entry: &Entry<A>) -> Option<Message<'_>> {
         self.plain_message(entry)
     }
 
-    fn show(&self, entry: &Entry<A>) -> StackOutput<'_, Self> {
-        match Self::show(self, entry) {
-            Output::Transmit(transmit) => Output::Transmit(transmit),
-            Output::Event(event) => Output::Trace(event),
-            Output::Sleep(..) | Output::Idle => Output::Idle,
-        }
+    fn show(&self, entry: &Entry<A>) -> EndpointOutput<'_, A> {
+        Self::show(self, entry)
     }
 
     fn reason(why: &Refused) -> Reason {

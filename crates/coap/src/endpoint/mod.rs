@@ -103,7 +103,6 @@ mod known;
 mod layer;
 mod lifetimes;
 mod outgoing;
-mod output;
 mod polling;
 mod protection;
 mod random;
@@ -119,7 +118,6 @@ use core::{fmt::Debug, hash::Hash};
 
 use millpond_control::{ChanceSeed, Instant, PeerController};
 
-use crate::layer::RequestMessage;
 use crate::message::MessageId;
 
 pub use config::{Config, ConfigError, Duplicates, Limits, NamingOption, NamingOptions, Transmission};
@@ -131,8 +129,7 @@ pub use incoming::calm::Repeats;
 pub use input::{ExchangeId, Outgoing, Patience, Refused, RequestId};
 pub use lifetimes::Lifetimes;
 
-pub use crate::output::SleepReason;
-pub use output::{Cause, EndpointOutput, Event, Failure, Ignored, Transmit};
+pub use crate::output::{Cause, EndpointOutput, Event, Failure, Ignored, SleepReason, Transmit};
 
 // Files below name these by what they are, wherever they lie.
 use incoming::{calm, duplicates, inbox, ping, requests};
@@ -142,7 +139,7 @@ use tables::{delayed_responses, paths, peers, recent, sharing};
 
 use additional::ExtraState;
 use counters::Counts;
-use exchanges::{Exchanges, Role, Stage};
+use exchanges::{Exchanges, Stage};
 use inbox::Inbox;
 use peers::Peers;
 use queue::Queue;
@@ -275,96 +272,6 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         }
     }
 
-    /// Input: a datagram came in. Whatever its bytes, this ends in at most a few outputs.
-    #[inline]
-    pub fn receive(&mut self, now: Instant, from: A, datagram: &[u8]) {
-        let now = self.input(now);
-        self.take(now, from, datagram);
-    }
-
-    /// The same with a datagram that a queue marked in place of dropping it (ECN, RFC 3168). If it answers a confirmable request,
-    /// the peer's controller is told so with what the answer says of the path ([`Sample::is_marked`]). A caller must not say so, nor
-    /// let answers be marked, unless the controller [asks for it][`Wishes::ecn`].
-    ///
-    /// [`Sample::is_marked`]: millpond_control::Sample::is_marked
-    /// [`Wishes::ecn`]: millpond_control::Wishes::ecn
-    pub fn receive_marked(&mut self, now: Instant, from: A, datagram: &[u8]) {
-        self.exchanges.is_marked = true;
-        self.receive(now, from, datagram);
-        self.exchanges.is_marked = false;
-    }
-
-    /// Input: a request is to be sent. It leaves at once, or waits until NSTART, the controller, the token or the
-    /// message ID allows it to. If the peer's controller wishes that copies are distinguished, room for that is kept free
-    /// within [`Limits::datagram`].
-    ///
-    /// One whose option No-Response (RFC 7967) wants no response at all is over sooner: a confirmable one once it was acknowledged
-    /// ([`Event::Delivered`]), a non-confirmable one once it left ([`Cause::NonConfirmable`]), which it does at most every 3 s to one
-    /// peer, and not faster than PROBING_RATE to one that has never answered. A response that comes with the acknowledgement, or
-    /// before it, is told as ever. A token given by the caller, or shorter than 3 bytes, then stays reserved, so that no request
-    /// that wants a response has it, until no late response is possible.
-    ///
-    /// # Errors
-    /// What cannot be sent or exceeds a limit. Nothing is sent then.
-    #[inline]
-    pub fn request(&mut self, now: Instant, to: A, request: &Outgoing<'_>) -> Result<ExchangeId, Refused> {
-        self.request_protected(now, to, request, RequestMessage::First)
-    }
-
-    pub(super) fn send_request(&mut self, now: Instant, to: A, request: &Outgoing<'_>) -> Result<ExchangeId, Refused> {
-        let now = self.input(now);
-        let role = Role::of(request)?;
-        self.submit(now, to, (role, None), request, request.token)
-    }
-
-    /// Input: the application answers a request. The response is piggybacked if the acknowledgement has not left yet,
-    /// else it is a message of its own, confirmable or not as asked for. A confirmable one is reported as
-    /// [`Event::Delivered`] or [`Event::Undelivered`].
-    ///
-    /// Who merely asks may have forged its address, so it takes no place that others need: where none is free, a
-    /// non-confirmable response leaves all the same, with a message ID that follows from the request's, and no controller
-    /// is asked.
-    ///
-    /// # Errors
-    /// A request answered before, a response that cannot be written (the request can still be answered then), and what
-    /// exceeds a limit: the request is dropped then.
-    #[inline]
-    pub fn respond(&mut self, now: Instant, to: RequestId, response: &Outgoing<'_>) -> Result<(), Refused> {
-        self.respond_protected(now, to, response)
-    }
-
-    pub(super) fn send_response(
-        &mut self,
-        now: Instant,
-        to: RequestId,
-        response: &Outgoing<'_>,
-    ) -> Result<(), Refused> {
-        let now = self.input(now);
-        self.answer(now, to, response)
-    }
-
-    /// Input: the application cannot make sense of a request. A reset goes back if the request was not acknowledged
-    /// yet (RFC 7252 §4.2), else nothing.
-    ///
-    /// # Errors
-    /// A request answered before.
-    pub fn reject(&mut self, now: Instant, request: RequestId) -> Result<(), Refused> {
-        let now = self.input(now);
-        self.was_answered_protected(request, false);
-        self.decline(now, request)
-    }
-
-    /// Input: a request gets no response, as its sender wished (RFC 7967). A confirmable one is acknowledged, a retransmission
-    /// of it as well; to another nothing is said.
-    ///
-    /// # Errors
-    /// A request answered before.
-    pub fn suppress_response(&mut self, now: Instant, request: RequestId) -> Result<(), Refused> {
-        let now = self.input(now);
-        self.was_answered_protected(request, false);
-        self.leave_unanswered(now, request)
-    }
-
     /// Input: the application no longer wants a response. Its request ends as [`Failure::Cancelled`]; a response that
     /// comes all the same is [`Event::Late`]. Of a subscription that was answered nothing more is told. False if the
     /// exchange was over before.
@@ -385,24 +292,6 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     pub fn reject_late(&mut self, now: Instant, from: A, message: MessageId) {
         self.input(now);
         self.reset(from, message);
-    }
-
-    /// Input: a request that goes on with what was begun before. It waits behind any number of others: who calls this has
-    /// a bound of its own for what it begins.
-    pub(crate) fn request_next(&mut self, now: Instant, to: A, request: &Outgoing<'_>) -> Result<ExchangeId, Refused> {
-        let now = self.input(now);
-        let role = Role::of(request)?;
-        self.submit_behind(now, to, (role, None), request, request.token, u32::MAX)
-    }
-
-    /// Input: a request that nobody will answer is dropped without a word.
-    pub(crate) fn drop_request(&mut self, now: Instant, request: RequestId) {
-        self.input(now);
-        self.was_answered_protected(request, false);
-        let Some(inbox) = self.inbox.as_deref_mut() else { return };
-        if let Some((slot, _)) = inbox.requests.find(request) {
-            inbox.drop_request(slot, &self.setup.identities);
-        }
     }
 
     /// What every input begins with.

@@ -4,9 +4,9 @@ use core::{fmt::Debug, hash::Hash};
 
 use millpond_control::Instant;
 
-use super::{Endpoint, EndpointOutput, SleepReason, additional::ExtraState, queue::Entry};
+use super::{Endpoint, EndpointOutput, SleepReason, additional::ExtraState};
 use crate::message::Message;
-use crate::output::{Output, Step};
+use crate::output::{Entry, Output, Step};
 use crate::parts;
 
 impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
@@ -202,7 +202,7 @@ mod tests {
         // An acknowledgement with a response that nobody waits for.
         let late = [&b"\x60\x45\0\0\xff"[..], &[b'.'; 1_000]].concat();
         for _ in 0..100_000 {
-            endpoint.take(Instant::ORIGIN, 0, &late);
+            endpoint.receive(Instant::ORIGIN, 0, &late);
         }
         assert!((limit / 2..=limit).contains(&endpoint.memory()), "{} bytes", endpoint.memory());
         let counters = endpoint.counters();

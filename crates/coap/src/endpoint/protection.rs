@@ -1,17 +1,14 @@
 //! An endpoint all of whose messages are protected (RFC 8613).
 
-use alloc::boxed::Box;
+use alloc::{boxed::Box, vec::Vec};
 use core::{fmt::Debug, hash::Hash};
 
 use millpond_control::Instant;
 
-use super::{
-    Endpoint, EndpointOutput, ExchangeId, Failure, Outgoing, Refused, RequestId, exchanges::Role, queue::Entry,
-    queue::What,
-};
+use super::{Endpoint, EndpointOutput, ExchangeId, Failure, Outgoing, Refused, RequestId, exchanges::Role};
 use crate::layer::{MessageLayer, RequestMessage};
 use crate::message::{Code, Message, Token};
-use crate::output::Output;
+use crate::output::{Entry, Output, What};
 use crate::parts;
 use crate::protection::{Observer, ProtectError, Protection, ResponseFault, Taken, check, observes, with};
 
@@ -64,7 +61,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         self.extra.as_deref().filter(|_| parts::OSCORE)?.protection.as_deref()
     }
 
-    fn protection_mut(&mut self) -> Option<&mut (dyn Protection<A> + 'static)> {
+    pub(super) fn protection_mut(&mut self) -> Option<&mut (dyn Protection<A> + 'static)> {
         self.extra.as_deref_mut().filter(|_| parts::OSCORE)?.protection.as_deref_mut()
     }
 
@@ -80,23 +77,19 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         if self.protection().is_some() { Ok(check(message)?) } else { Ok(()) }
     }
 
+    /// A request leaves, protected so.
+    #[cold]
     pub(super) fn request_protected(
         &mut self,
         now: Instant,
         to: A,
         request: &Outgoing<'_>,
         place: RequestMessage,
+        protected: &[u8],
     ) -> Result<ExchangeId, Refused> {
-        let send = |endpoint: &mut Self, request: &Outgoing<'_>| match place {
-            RequestMessage::First => endpoint.send_request(now, to, request),
-            RequestMessage::Next => endpoint.request_next(now, to, request),
-            RequestMessage::Subscription => endpoint.send_subscription(now, to, request),
-        };
-        let Some(protection) = self.protection_mut() else { return send(self, request) };
-        let protected = protection.request(request)?;
         let renews =
             request.token.filter(|_| place == RequestMessage::Subscription).and_then(|token| self.renewed(to, token));
-        let exchange = with(&protected, request, |protected| send(self, protected))??;
+        let exchange = with(protected, request, |protected| self.send_request(now, to, protected, place))??;
         if let Some(protection) = self.protection_mut() {
             protection.sent(exchange, renews);
         }
@@ -112,16 +105,15 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         Some(self.exchanges.name(slot))
     }
 
-    /// Answers a request, protected if that was.
+    /// Answers a request that was protected.
+    #[cold]
     pub(super) fn respond_protected(
         &mut self,
         now: Instant,
         to: RequestId,
         response: &Outgoing<'_>,
+        protected: Result<Vec<u8>, ProtectError>,
     ) -> Result<(), Refused> {
-        let Some(protected) = self.protection_mut().and_then(|protection| protection.answer(to, response)) else {
-            return self.send_response(now, to, response);
-        };
         let sent = match protected {
             Ok(protected) => with(&protected, response, |protected| self.send_response(now, to, protected))?,
             Err(ProtectError::NotStored) => {
@@ -201,21 +193,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let Some(protection) = self.extra.as_deref_mut().and_then(|extra| extra.protection.as_deref_mut()) else {
             return Taken::Message;
         };
-        match entry.what {
-            What::Request { id } => match protection.take_request(id, from, &message) {
-                Ok(()) => Taken::Message,
-                Err(answer) => answer.map_or(Taken::NotProtected(id), |answer| Taken::Refused(id, answer)),
-            },
-            What::Response { exchange, copies, .. } => match protection.take_response(exchange, &message) {
-                Ok(()) => Taken::Message,
-                Err(fault) => Taken::bad_answer(exchange, fault, copies),
-            },
-            What::AdditionalResponse { exchange } => match protection.take_response(exchange, &message) {
-                Ok(()) => Taken::Message,
-                Err(_) => Taken::Nothing,
-            },
-            _ => Taken::Message,
-        }
+        Taken::of(protection, &entry.what, from, &message)
     }
 
     /// What an application learns of what came in: `None` if a request was refused, or nothing is to be learned.

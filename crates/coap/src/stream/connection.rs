@@ -1,13 +1,15 @@
 //! One connection: settings, signals, requests and responses.
 
 use alloc::{boxed::Box, collections::VecDeque, vec::Vec};
+use core::ops::Range;
 
 use millpond_control::{Instant, Span};
 
 use crate::{
     ExchangeId, Failure, Identities, Outgoing, RequestId,
     long_tokens::padded,
-    message::{Code, NoResponse, Token, WriteError, number},
+    message::{NoResponse, Token, WriteError, number},
+    output::What,
     protection::Protection,
 };
 
@@ -46,7 +48,7 @@ pub struct Options {
     pub serves: bool,
     /// Requests of either side that may be under way, observations included.
     pub requests: u32,
-    /// How long an answer to a ping may take before [`Event::PongMissing`](super::Event::PongMissing).
+    /// How long an answer to a ping may take before [`Event::PongMissing`](crate::Event::PongMissing).
     pub pong_wait: Span,
     /// How long the other side may take to close after our Release.
     pub release_wait: Span,
@@ -127,6 +129,8 @@ pub struct Connection {
     /// It was told.
     ended: bool,
     notices: VecDeque<What>,
+    /// Where in what was read the frame is that the last output is about.
+    frame: Range<usize>,
     identities: Identities,
     /// By which its messages are protected.
     protection: Option<Box<dyn Protection<()>>>,
@@ -156,29 +160,6 @@ enum Due {
     Token,
 }
 
-/// An output without what it borrows.
-#[derive(Clone, Copy, Debug)]
-enum What {
-    /// The bytes that were lent last.
-    Bytes,
-    Failed(ExchangeId, Failure),
-    Unobserved(RequestId, Token),
-    Left(ExchangeId),
-    TokenFree,
-    PongMissing,
-    Request(RequestId),
-    Response {
-        id: ExchangeId,
-        is_first: bool,
-        last: bool,
-    },
-    Settings,
-    Pong(bool),
-    Released,
-    Aborted,
-    Unasked(Code),
-}
-
 impl Connection {
     /// A connection over a stream that was just opened, by whichever side.
     #[must_use]
@@ -199,6 +180,7 @@ impl Connection {
             ending: None,
             ended: false,
             notices: VecDeque::new(),
+            frame: 0..0,
             identities: Identities::counted(),
             protection: None,
             options,
@@ -263,8 +245,8 @@ impl Connection {
 
     /// Input: a request is to be sent. The message's kind does not matter here.
     ///
-    /// One whose option No-Response (RFC 7967) wants no response at all is over once it left ([`Event::Left`](super::Event::Left)); what comes
-    /// to it all the same is [`Event::Unasked`](super::Event::Unasked). Its token is then in use for requests that want a response, until
+    /// One whose option No-Response (RFC 7967) wants no response at all is over once it left ([`Event::Left`](crate::Event::Left)); what comes
+    /// to it all the same is [`Event::Unasked`](crate::Event::Unasked). Its token is then in use for requests that want a response, until
     /// one came or 250 s have passed.
     ///
     /// # Errors
@@ -308,7 +290,7 @@ impl Connection {
             self.quarantine.hold(now, token, request.token.is_some());
             let id = self.outgoing.add(token, false);
             self.outgoing.remove(id);
-            self.notices.push_back(What::Left(id));
+            self.notices.push_back(What::Left { exchange: id });
             return Ok(id);
         }
         Ok(self.outgoing.add(token, observe.is_some_and(|(_, value)| value.iter().all(|byte| *byte == 0))))
@@ -332,18 +314,18 @@ impl Connection {
             && response.options.iter().any(|(number, _)| *number == number::OBSERVE)
             && self.releasing.is_none();
         let replaced = self.incoming.answered(to, observes);
-        self.notices.extend(replaced.map(|(id, token)| What::Unobserved(id, token)));
+        self.notices.extend(replaced.map(|(request, token)| What::Unobserved { request, token }));
         self.after_answer();
         Ok(())
     }
 
-    /// Input: the answer to a request is no longer wanted; what comes all the same is [`Event::Unasked`](super::Event::Unasked). An observation
+    /// Input: the answer to a request is no longer wanted; what comes all the same is [`Event::Unasked`](crate::Event::Unasked). An observation
     /// is not cancelled at the other side by this: ask with Observe = 1 and the same token (RFC 8323 §7.4). False if it
     /// was over before.
     pub fn cancel(&mut self, request: ExchangeId) -> bool {
         let known = self.outgoing.remove(request);
         if known {
-            self.notices.push_back(What::Failed(request, Failure::Cancelled));
+            self.notices.push_back(What::Failed { exchange: request, why: Failure::Cancelled, copies: 1 });
             self.after_answer();
         }
         known

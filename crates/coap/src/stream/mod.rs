@@ -7,8 +7,8 @@
 //!
 //! ```
 //! use millpond_coap::message::{Code, number};
-//! use millpond_coap::stream::{Connection, Event, Options};
-//! use millpond_coap::{Outgoing, Output};
+//! use millpond_coap::stream::{Connection, Options};
+//! use millpond_coap::{Event, Outgoing, Output};
 //! use millpond_control::Instant;
 //!
 //! let now = Instant::ORIGIN;
@@ -18,14 +18,14 @@
 //! for _ in 0..3 {
 //!     let mut asked = None;
 //!     while let Some(bytes) = match client.poll(now) {
-//!         Output::Transmit(bytes) => Some(bytes.to_vec()),
-//!         Output::Event(Event::Response { frame, .. }) => { answer = frame.payload().to_vec(); Some(Vec::new()) }
+//!         Output::Transmit(transmit) => Some(transmit.bytes.to_vec()),
+//!         Output::Event(Event::Response { message, .. }) => { answer = message.payload().to_vec(); Some(Vec::new()) }
 //!         Output::Event(_) => Some(Vec::new()),
 //!         _ => None,
 //!     } {
 //!         server.receive(now, &bytes);
 //!         while let Some(bytes) = match server.poll(now) {
-//!             Output::Transmit(bytes) => Some(bytes.to_vec()),
+//!             Output::Transmit(transmit) => Some(transmit.bytes.to_vec()),
 //!             Output::Event(Event::Request { id, .. }) => { asked = Some(id); Some(Vec::new()) }
 //!             Output::Event(_) => Some(Vec::new()),
 //!             _ => None,
@@ -35,7 +35,7 @@
 //!     }
 //!     if let Some(id) = asked {
 //!         server.respond(now, id, &Outgoing::confirmable(Code::CONTENT, &[]).with_payload(b"world"))?;
-//!         if let Output::Transmit(bytes) = server.poll(now) { client.receive(now, bytes); }
+//!         if let Output::Transmit(transmit) = server.poll(now) { client.receive(now, transmit.bytes); }
 //!     }
 //! }
 //! assert_eq!(answer, b"world");
@@ -53,7 +53,7 @@ mod write;
 
 pub use connection::{Connection, Options, Settings};
 pub use frame::{Frame, FrameError, FrameFault};
-pub use output::{Closing, ConnectionOutput, Event, StreamRefused};
+pub use output::{Closing, ConnectionOutput, StreamRefused};
 pub use reader::FrameReader;
 pub use signal::{BadSignal, Signal};
 pub use write::{write_extended, write_frame};

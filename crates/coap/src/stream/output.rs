@@ -1,82 +1,15 @@
 use crate::protection::ProtectError;
 use core::convert::Infallible;
 
-use super::{Frame, FrameError, Settings, signal::BadSignal};
+use super::{FrameError, signal::BadSignal};
 use crate::{
-    ExchangeId, Failure, RequestId,
+    Event,
     message::{Code, WriteError},
-    output::Output,
+    output::{Output, Transmit},
 };
 
 /// What a connection wants next: bytes that are to be written to the stream leave.
-pub type ConnectionOutput<'a> = Output<&'a [u8], Event<'a>, Infallible, Closing>;
-
-/// What the application should know.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum Event<'a> {
-    /// The other side asks.
-    Request {
-        /// To answer by.
-        id: RequestId,
-        /// What it asks.
-        frame: Frame<'a>,
-    },
-    /// The other side answers, or notifies an observer.
-    Response {
-        /// The request.
-        id: ExchangeId,
-        /// The answer.
-        frame: Frame<'a>,
-        /// No further answer will come: always, unless the request observes.
-        last: bool,
-    },
-    /// A request of ours will not be answered.
-    Failed {
-        /// The request.
-        id: ExchangeId,
-        /// Why.
-        why: Failure,
-    },
-    /// A request of ours that wants no response (RFC 7967) is among the bytes handed out before, and is over with that.
-    Left {
-        /// The request.
-        id: ExchangeId,
-    },
-    /// A request that was refused because its token was that of one which wanted no response (RFC 7967) may have it now.
-    TokenFree,
-    /// The other side no longer observes: it asked so, or the connection ends.
-    Unobserved {
-        /// Its request.
-        id: RequestId,
-    },
-    /// The other side said what it can do.
-    Settings(Settings),
-    /// The answer to a [`ping`](super::Connection::ping).
-    Pong {
-        /// All that left before the ping was processed.
-        custody: bool,
-    },
-    /// A ping was not answered in time: the connection may be dead. Nothing else follows from it.
-    PongMissing,
-    /// The other side wants an orderly end: nothing more can be asked, and what it asked should be answered.
-    Released {
-        /// Where to connect instead.
-        alternative: Option<&'a [u8]>,
-        /// Seconds during which not to connect again.
-        hold_off: Option<u32>,
-    },
-    /// The other side ends the connection at once ([`Closing::AbortedByPeer`] follows).
-    Aborted {
-        /// Why, for people (RFC 8323 §5.6); may be empty, and need not be text.
-        diagnostic: &'a [u8],
-    },
-    /// A response to nothing that is under way; ignored.
-    Unasked {
-        /// Its code.
-        code: Code,
-    },
-}
+pub type ConnectionOutput<'a> = Output<Transmit<'a, ()>, Event<'a, ()>, Infallible, Closing>;
 
 /// Why the connection ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,11 +13,11 @@ use crate::block::robust::{
     BurstClient, BurstFailure, BurstId, BurstLimits, BurstOptions, BurstParameters, BurstServer, End, Next, Requester,
     is_robust,
 };
-use crate::endpoint::{self, Endpoint, RequestId, queue::Entry};
+use crate::endpoint::{self, RequestId};
 use crate::invariant::Sure;
 use crate::layer::MessageLayer;
 use crate::message::{Code, Message, number};
-use crate::output::Output;
+use crate::output::{Entry, Output};
 use crate::parts;
 use crate::quota::Source;
 
@@ -154,16 +154,14 @@ impl RequestId {
     }
 }
 
-impl<A: Copy + Eq + Hash + Debug> CoapStack<Endpoint<A>> {
+impl<L: MessageLayer> CoapStack<L> {
     /// Whether an output that is no request is of a body in bursts.
-    pub(crate) fn is_of_burst(&mut self, now: Instant, entry: &Entry<A>) -> bool {
+    pub(super) fn is_of_burst(&mut self, now: Instant, entry: &Entry<L::Peer>) -> bool {
         let Self { bursts, layer, .. } = self;
         let event = || if let Output::Event(event) = layer.show(entry) { Some(event) } else { None };
         bursts.take(now, event)
     }
-}
 
-impl<L: MessageLayer> CoapStack<L> {
     /// Whether a peer may take bursts, as far as is known. Over a stream nobody does.
     pub(super) fn may_burst(&mut self, to: L::Peer) -> bool {
         if self.layer.datagrams().is_none() || self.layer.is_protected() {

@@ -17,6 +17,7 @@ use crate::invariant::Sure;
 use crate::layer::{MessageLayer, Reason, RequestMessage};
 use crate::message::{NoResponse, Token};
 use crate::newest::Newest;
+use crate::output::Entry;
 use crate::parts;
 
 /// Freshness of a representation that does not tell it, seconds (RFC 7252 §5.10.5).
@@ -26,12 +27,17 @@ const MAX_AGE: u32 = 60;
 const RENEWAL: u32 = 0x103;
 
 impl<L: MessageLayer> CoapStack<L> {
-    pub(super) fn begin(
+    /// Input: a request with its whole body is to be sent, and the whole response is wanted, or every representation.
+    ///
+    /// # Errors
+    /// What cannot be sent or exceeds a limit. Nothing is sent then.
+    pub fn request(
         &mut self,
         now: Instant,
         to: L::Peer,
         request: &ClientRequest<'_>,
     ) -> Result<ClientRequestId, Refused> {
+        self.input(now);
         parts::needed(parts::CLIENT, "client")?;
         parts::needed(parts::OBSERVE || !request.observe, "observe")?;
         parts::needed(parts::BLOCK || (request.early.is_none() && request.piece.is_none()), "block")?;
@@ -192,7 +198,13 @@ impl<L: MessageLayer> CoapStack<L> {
     }
 
     /// A request of ours was answered.
-    pub(crate) fn response_came(&mut self, now: Instant, entry: L::Entry, exchange: ExchangeId, exchanged: Exchanged) {
+    pub(crate) fn response_came(
+        &mut self,
+        now: Instant,
+        entry: Entry<L::Peer>,
+        exchange: ExchangeId,
+        exchanged: Exchanged,
+    ) {
         let Some(slot) = self.exchange_ended(now, exchange) else { return };
         let Some(mut pending) = self.requests.take(slot).sure("request that has an exchange") else { return };
         let Some(message) = self.layer.message(&entry).sure("message of a response") else { return };
@@ -252,7 +264,7 @@ impl<L: MessageLayer> CoapStack<L> {
     }
 
     /// A notification came, or something else on the token of an observation.
-    pub(crate) fn additional_came(&mut self, now: Instant, entry: L::Entry, exchange: ExchangeId) {
+    pub(crate) fn additional_came(&mut self, now: Instant, entry: Entry<L::Peer>, exchange: ExchangeId) {
         if parts::GROUPS && self.groups.is_one(exchange) {
             return self.group_answer_came(now, entry, exchange);
         }
@@ -310,7 +322,7 @@ impl<L: MessageLayer> CoapStack<L> {
         now: Instant,
         slot: u32,
         mut pending: Box<PendingRequest<L::Peer>>,
-        entry: L::Entry,
+        entry: Entry<L::Peer>,
         exchanged: Exchanged,
     ) {
         let Some(message) = self.layer.message(&entry).sure("message of a response") else { return };
@@ -419,6 +431,20 @@ impl<L: MessageLayer> CoapStack<L> {
         // If there is no room for it, the next notification is answered with a reset, or not heeded.
         let _ =
             pending.request(Aim::Deregister(token), |request| layer.request(now, to, request, RequestMessage::First));
+    }
+
+    /// Input: the application no longer wants an answer. The request ends as [`RequestFailure::Cancelled`](super::RequestFailure::Cancelled); of an observation the
+    /// server is told so (RFC 7641 §3.6). False if the request was over before.
+    pub fn cancel(&mut self, now: Instant, request: ClientRequestId) -> bool {
+        self.input(now);
+        self.cancel_request(now, request, true)
+    }
+
+    /// Input: as [`cancel`](Self::cancel), without a word to the server: a notification that comes all the same is answered with a reset. Where
+    /// there is none, over a stream, the server is told.
+    pub fn forget(&mut self, now: Instant, request: ClientRequestId) -> bool {
+        self.input(now);
+        self.cancel_request(now, request, L::IS_RELIABLE)
     }
 
     /// The application no longer wants a request.

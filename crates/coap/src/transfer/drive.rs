@@ -6,7 +6,7 @@ use core::ops::ControlFlow;
 use millpond_control::Instant;
 
 use super::{
-    CoapStack, Event, RequestFailure, StackOutput, block_cache::BlockCache, queued_event::QueuedEvent,
+    CoapStack, Event, Gone, RequestFailure, StackOutput, block_cache::BlockCache, queued_event::QueuedEvent,
     request_table::Exchanged,
 };
 use crate::block::{Assemblies, AssemblyLimits};
@@ -14,8 +14,8 @@ use crate::endpoint::Failure;
 use crate::endpoint::beside::Beside;
 use crate::invariant::Sure;
 use crate::layer::MessageLayer;
-use crate::message::Message;
-use crate::output::{Output, SleepReason};
+use crate::message::{Message, is_for_responses, number};
+use crate::output::{Entry, Output, SleepReason, What};
 use crate::parts;
 
 impl<L: MessageLayer> CoapStack<L> {
@@ -35,8 +35,12 @@ impl<L: MessageLayer> CoapStack<L> {
             }
             match self.layer.step(now) {
                 Output::Event(entry) => {
-                    L::hear(self, now, entry);
-                    return self.layer.show(&entry);
+                    self.take(now, entry);
+                    return match self.layer.show(&entry) {
+                        Output::Transmit(transmit) => Output::Transmit(transmit),
+                        Output::Event(event) => Output::Trace(event),
+                        _ => Output::Idle,
+                    };
                 }
                 Output::Close(why) => {
                     self.ended(now);
@@ -56,6 +60,54 @@ impl<L: MessageLayer> CoapStack<L> {
                 }
             }
         }
+    }
+
+    /// Client and server take in what the layer gave. What follows from it stands ready.
+    fn take(&mut self, now: Instant, entry: Entry<L::Peer>) {
+        if !self.layer.unprotect(&entry).goes_on(now, self, &entry) {
+            return;
+        }
+        if parts::Q_BLOCK && !matches!(entry.what, What::Request { .. }) && self.is_of_burst(now, &entry) {
+            return;
+        }
+        match entry.what {
+            What::Request { id } if parts::SERVER => self.request_came(now, entry, id),
+            What::Response { exchange, .. } | What::AdditionalResponse { exchange }
+                if L::IS_RELIABLE && self.refused_option(&entry).is_some() =>
+            {
+                let number = self.refused_option(&entry).unwrap_or_default();
+                self.request_failed(now, exchange, RequestFailure::BadOption { number }, 1);
+            }
+            What::Response { exchange, sample, copies } if parts::CLIENT => {
+                self.response_came(now, entry, exchange, Exchanged { sample, copies });
+            }
+            What::AdditionalResponse { exchange } if parts::ADDITIONAL_COME => {
+                self.additional_came(now, entry, exchange);
+            }
+            What::Failed { exchange, why, copies } if parts::CLIENT => {
+                self.request_failed(now, exchange, RequestFailure::Exchange(why), copies);
+            }
+            What::Copy { id, copy: 0, .. } if parts::NOTIFY => self.notification_is_confirmable(id),
+            What::NonConfirmable { exchange } | What::Left { exchange } => self.message_left(now, exchange),
+            What::Delivered { exchange, .. } => self.message_delivered(now, exchange),
+            What::Undelivered { exchange, why, .. } if parts::NOTIFY => {
+                self.notification_ended(now, exchange, Some(why));
+            }
+            What::Rejected { exchange } if parts::NOTIFY => self.notification_rejected(now, entry.peer, exchange),
+            // A peer that registered again has taken the place of the one before.
+            What::Unobserved { token, .. } if parts::NOTIFY && !self.layer.observes(entry.peer, token) => {
+                let why = if self.layer.has_ended() { Gone::Closed } else { Gone::Deregistered };
+                self.observer_is_gone(now, entry.peer, token, why);
+            }
+            What::Signal | What::TokenFree => self.try_again(now, usize::MAX),
+            _ => {}
+        }
+    }
+
+    /// The critical option of a response over a stream that is not understood; an endpoint looks for it itself.
+    fn refused_option(&self, entry: &Entry<L::Peer>) -> Option<u16> {
+        let is_known = |number| is_for_responses(number) && !matches!(number, number::Q_BLOCK1 | number::Q_BLOCK2);
+        self.layer.message(entry)?.options().refused(is_known)
     }
 
     /// The layer has ended, and all that it carried.
@@ -127,8 +179,8 @@ impl<L: MessageLayer> CoapStack<L> {
     }
 
     /// An event for the application.
-    fn show(&self, event: QueuedEvent<L::Entry, L::Peer>) -> StackOutput<'_, L> {
-        let message = |entry: &L::Entry| self.layer.message(entry);
+    fn show(&self, event: QueuedEvent<L::Peer>) -> StackOutput<'_, L> {
+        let message = |entry: &Entry<L::Peer>| self.layer.message(entry);
         let event = match event {
             // What no part of this build can have put there.
             QueuedEvent::Request { .. } | QueuedEvent::Refused { .. } if !parts::SERVER => None,
@@ -144,15 +196,15 @@ impl<L: MessageLayer> CoapStack<L> {
             QueuedEvent::Request { entry, id, body, wants_to_observe } => message(&entry).map(|message| {
                 let body = body.map_or(Cow::Borrowed(message.payload()), Cow::Owned);
                 let by_group = self.layer.came_by_group(id);
-                Event::Request { from: self.layer.peer(&entry), id, message, body, wants_to_observe, by_group }
+                Event::Request { from: entry.peer, id, message, body, wants_to_observe, by_group }
             }),
             QueuedEvent::Refused { entry, why, by_group } => {
-                message(&entry).map(|message| Event::Refused { from: self.layer.peer(&entry), message, why, by_group })
+                message(&entry).map(|message| Event::Refused { from: entry.peer, message, why, by_group })
             }
             QueuedEvent::Answer { entry, request, body, goes_on, exchanged } => message(&entry).map(|message| {
                 let body = body.map_or(Cow::Borrowed(message.payload()), Cow::Owned);
                 let Exchanged { sample, copies } = exchanged;
-                Event::Answer { request, from: self.layer.peer(&entry), message, body, goes_on, sample, copies }
+                Event::Answer { request, from: entry.peer, message, body, goes_on, sample, copies }
             }),
             QueuedEvent::Unanswered { request, to, is_acknowledged } => {
                 Some(Event::Unanswered { request, to, is_acknowledged })
@@ -160,7 +212,7 @@ impl<L: MessageLayer> CoapStack<L> {
             QueuedEvent::Failed { request, to, why, copies } => Some(Event::Failed { request, to, why, copies }),
             QueuedEvent::GroupAnswer { entry, group, body } => message(&entry).map(|message| {
                 let body = body.map_or(Cow::Borrowed(message.payload()), Cow::Owned);
-                Event::GroupAnswer { group, from: self.layer.peer(&entry), message, body }
+                Event::GroupAnswer { group, from: entry.peer, message, body }
             }),
             QueuedEvent::GroupAnswerLost { group, from, why } => Some(Event::GroupAnswerLost { group, from, why }),
             QueuedEvent::GroupOver { group } => Some(Event::GroupOver { group }),

@@ -17,6 +17,7 @@ use crate::endpoint::{Endpoint, ExchangeId, Outgoing};
 use crate::invariant::Sure;
 use crate::layer::MessageLayer;
 use crate::message::{Code, OptionList, number};
+use crate::output::Entry;
 
 /// For how long after its period the rest of answers is fetched: two copies of a request may get lost. Who forges the first
 /// block of an answer does not send a second one.
@@ -168,9 +169,9 @@ impl<L: MessageLayer> CoapStack<L> {
     }
 
     /// An answer to this request to a group came.
-    pub(super) fn group_answer_came(&mut self, now: Instant, entry: L::Entry, exchange: ExchangeId) {
+    pub(super) fn group_answer_came(&mut self, now: Instant, entry: Entry<L::Peer>, exchange: ExchangeId) {
         let Some(gathering) = self.groups.of(exchange) else { return };
-        let (group, from) = (gathering.id, self.layer.peer(&entry));
+        let (group, from) = (gathering.id, entry.peer);
         let lost = |why| QueuedEvent::GroupAnswerLost { group, from, why };
         // What was asked of the group need not be what is asked of one member.
         let options = gathering.options.iter().filter(|(number, _)| *number != number::NO_RESPONSE);
@@ -226,7 +227,7 @@ impl<L: MessageLayer> CoapStack<L> {
     }
 
     /// The rest of an answer was fetched, or could not be.
-    pub(super) fn group_answer_ended(&mut self, group: GroupId, event: QueuedEvent<L::Entry, L::Peer>) {
+    pub(super) fn group_answer_ended(&mut self, group: GroupId, event: QueuedEvent<L::Peer>) {
         self.events.push_back(event);
         if let Some(gathering) = self.groups.get_mut(group) {
             gathering.fetching = gathering.fetching.saturating_sub(1);

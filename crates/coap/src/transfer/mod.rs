@@ -101,7 +101,7 @@
 //!     // Drain the client; what it sends is handed to the server at once.
 //!     loop {
 //!         match client.poll(now) {
-//!             Output::Transmit(bytes) => { server.receive(now, bytes); quiet = false; }
+//!             Output::Transmit(transmit) => { server.receive(now, transmit.bytes); quiet = false; }
 //!             Output::Event(Event::Answer { body, .. }) => whole = body.into_owned(),
 //!             Output::Event(_) | Output::Trace(_) => {}
 //!             Output::Close(_) | Output::Sleep(..) | Output::Idle => break,
@@ -109,7 +109,7 @@
 //!     }
 //!     loop {
 //!         match server.poll(now) {
-//!             Output::Transmit(bytes) => { client.receive(now, bytes); quiet = false; }
+//!             Output::Transmit(transmit) => { client.receive(now, transmit.bytes); quiet = false; }
 //!             Output::Event(Event::Request { id, .. }) => {
 //!                 server.answer(now, id, &Answer::new(Code::CONTENT, &[]).with_body(&[7; 100_000]))?;
 //!             }
@@ -172,7 +172,6 @@ pub(crate) use pieces::InPieces;
 pub use pieces::TakesPieces;
 pub use refusal::Refusal;
 pub use request::{ClientRequest, ClientRequestId, Piece, Progress, RequestFailure};
-pub(crate) use request_table::Exchanged;
 pub use stack::CoapStack;
 pub use unvalidated::{
     ALWAYS, AROUND_IPV4, AROUND_IPV6, AddressValidation, ECHO_LENGTH, FACTOR, Limit, NOTIFICATION, Sent, Validation,

@@ -23,12 +23,22 @@ use crate::parts;
 const SEQUENCE: u32 = (1 << 24) - 1;
 
 impl<L: MessageLayer> CoapStack<L> {
-    pub(super) fn accept(
+    /// Input: the application answers a request that wants to observe, and its sender becomes an observer. `None` if it
+    /// does not: the limits are reached, the answer is no success, or it does not want to. The answer is sent all the
+    /// same, and says so.
+    ///
+    /// # Errors
+    /// As [`answer`](Self::answer).
+    pub fn accept_observer(
         &mut self,
         now: Instant,
         id: RequestId,
         answer: &Answer<'_>,
     ) -> Result<Option<ObserverId>, Refused> {
+        self.input(now);
+        if id.is_of_burst() {
+            return self.answer_in_bursts(now, id, answer).map(|()| None);
+        }
         let Some(pending) = self.pending.get(id) else {
             return Err(Refused::Endpoint(endpoint::Refused::UnknownRequest));
         };
@@ -82,7 +92,27 @@ impl<L: MessageLayer> CoapStack<L> {
         Ok(Some(self.observers.add(observer, |peer| layer.hash(&peer))))
     }
 
-    pub(super) fn tell(&mut self, now: Instant, id: ObserverId, answer: &Answer<'_>) -> Result<(), Refused> {
+    /// Input: an observer is forgotten without a word; over a stream it is told so by 5.03. False if it was gone before.
+    pub fn remove_observer(&mut self, now: Instant, observer: ObserverId) -> bool {
+        self.input(now);
+        let slot = self.observers.find(observer);
+        slot.is_some_and(|slot| self.end_observer(now, slot, Code::SERVICE_UNAVAILABLE))
+    }
+
+    /// The observers that are this peer.
+    pub fn observers_of(&self, peer: L::Peer) -> impl Iterator<Item = ObserverId> {
+        let of_peer = self.observers.of_peer(peer, self.layer.hash(&peer));
+        of_peer.map(|(slot, _)| self.observers.name(slot))
+    }
+
+    /// Input: what an observer observes has a new state. If a notification is under way or may not leave yet, this one
+    /// replaces what was to follow it. A code that is no success ends the observation (RFC 7641 §4.2): the observer is
+    /// forgotten once that has left.
+    ///
+    /// # Errors
+    /// An observer that is gone, and what cannot be sent or exceeds a limit. Nothing is sent then.
+    pub fn notify(&mut self, now: Instant, id: ObserverId, answer: &Answer<'_>) -> Result<(), Refused> {
+        self.input(now);
         options::check(answer.options)?;
         let slot = self.observers.find(id).ok_or(Refused::UnknownObserver)?;
         let Some(observer) = self.observers.get(slot) else { return Err(Refused::UnknownObserver) };

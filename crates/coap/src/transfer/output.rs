@@ -6,14 +6,14 @@ use super::{ClientRequestId, Gone, GroupId, ObserverId, Refusal, RequestFailure}
 use crate::endpoint::{self, RequestId};
 use crate::layer::MessageLayer;
 use crate::message::{Code, Message, WriteError};
-use crate::output::Output;
+use crate::output::{Output, Transmit};
 use crate::stream::StreamRefused;
 
 /// What a stack wants next, by what carries its messages.
 pub type StackOutput<'h, L> = Output<
-    <L as MessageLayer>::Transmit<'h>,
+    Transmit<'h, <L as MessageLayer>::Peer>,
     Event<'h, <L as MessageLayer>::Peer>,
-    <L as MessageLayer>::Event<'h>,
+    crate::Event<'h, <L as MessageLayer>::Peer>,
     <L as MessageLayer>::Closing,
 >;
 

@@ -6,15 +6,16 @@ use super::{ClientRequestId, Gone, GroupId, ObserverId, Refusal, RequestFailure,
 use crate::block::robust::Whole;
 use crate::endpoint::RequestId;
 use crate::message::{Kind, MessageId, Token, Writer};
+use crate::output::Entry;
 
 #[derive(Debug)]
-pub(super) enum QueuedEvent<E, A> {
-    Request { entry: E, id: RequestId, body: Option<Vec<u8>>, wants_to_observe: bool },
-    Refused { entry: E, why: Refusal, by_group: bool },
-    Answer { entry: E, request: ClientRequestId, body: Option<Vec<u8>>, goes_on: bool, exchanged: Exchanged },
+pub(super) enum QueuedEvent<A> {
+    Request { entry: Entry<A>, id: RequestId, body: Option<Vec<u8>>, wants_to_observe: bool },
+    Refused { entry: Entry<A>, why: Refusal, by_group: bool },
+    Answer { entry: Entry<A>, request: ClientRequestId, body: Option<Vec<u8>>, goes_on: bool, exchanged: Exchanged },
     Unanswered { request: ClientRequestId, to: A, is_acknowledged: bool },
     Failed { request: ClientRequestId, to: A, why: RequestFailure, copies: u8 },
-    GroupAnswer { entry: E, group: GroupId, body: Option<Vec<u8>> },
+    GroupAnswer { entry: Entry<A>, group: GroupId, body: Option<Vec<u8>> },
     GroupAnswerLost { group: GroupId, from: A, why: RequestFailure },
     GroupOver { group: GroupId },
     ObserverGone { observer: ObserverId, peer: A, why: Gone },
@@ -22,7 +23,7 @@ pub(super) enum QueuedEvent<E, A> {
     BurstAnswer { request: ClientRequestId, from: A, whole: Whole },
 }
 
-impl<E, A> QueuedEvent<E, A> {
+impl<A> QueuedEvent<A> {
     /// Whether a message belongs to it whose bytes are not here.
     pub(super) fn is_held_below(&self) -> bool {
         matches!(self, Self::Request { .. } | Self::Refused { .. } | Self::Answer { .. } | Self::GroupAnswer { .. })

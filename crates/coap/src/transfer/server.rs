@@ -22,6 +22,7 @@ use crate::endpoint::{self, Outgoing, RequestId};
 use crate::invariant::Sure;
 use crate::layer::{MessageLayer, Reason};
 use crate::message::{Code, Kind, Message, Token, Uint, number};
+use crate::output::Entry;
 use crate::parts;
 use crate::protection::with;
 use crate::quota::Source;
@@ -46,8 +47,8 @@ pub(super) struct Pending<A> {
 
 impl<L: MessageLayer> CoapStack<L> {
     /// A request came in one message.
-    pub(crate) fn request_came(&mut self, now: Instant, entry: L::Entry, id: RequestId) {
-        let from = self.layer.peer(&entry);
+    pub(crate) fn request_came(&mut self, now: Instant, entry: Entry<L::Peer>, id: RequestId) {
+        let from = entry.peer;
         let Some(message) = self.layer.message(&entry).sure("message of a request") else { return };
         let room = self.layer.room();
         let read = Read::of(&message, room);
@@ -156,7 +157,7 @@ impl<L: MessageLayer> CoapStack<L> {
     }
 
     /// A request is answered with an error, and that is told.
-    fn refuse(&mut self, now: Instant, entry: L::Entry, id: RequestId, why: Refusal) {
+    fn refuse(&mut self, now: Instant, entry: Entry<L::Peer>, id: RequestId, why: Refusal) {
         let by_group = self.layer.came_by_group(id);
         self.events.push_back(QueuedEvent::Refused { entry, why, by_group });
         self.respond_with_refusal(now, id, why);
@@ -195,7 +196,7 @@ impl<L: MessageLayer> CoapStack<L> {
     fn hand_up(
         &mut self,
         now: Instant,
-        entry: L::Entry,
+        entry: Entry<L::Peer>,
         id: RequestId,
         pending: Pending<L::Peer>,
         body: Option<Vec<u8>>,
@@ -207,6 +208,47 @@ impl<L: MessageLayer> CoapStack<L> {
             self.observer_is_gone(now, pending.from, pending.token, Gone::Deregistered);
         }
         self.events.push_back(QueuedEvent::Request { entry, id, body, wants_to_observe: pending.wants_to_observe });
+    }
+
+    /// Input: the application answers a request. What of the body does not fit the block asked for is kept for later
+    /// ones.
+    ///
+    /// # Errors
+    /// A request answered before, an answer that cannot be written (the request can still be answered then), and what
+    /// exceeds a limit: the request is dropped then.
+    pub fn answer(&mut self, now: Instant, to: RequestId, answer: &Answer<'_>) -> Result<(), Refused> {
+        self.input(now);
+        match to.is_of_burst() {
+            true => self.answer_in_bursts(now, to, answer),
+            false => self.respond_with(now, to, answer, None),
+        }
+    }
+
+    /// Input: the application cannot make sense of a request. A reset goes back if the request was not acknowledged
+    /// yet (RFC 7252 §4.2), else nothing.
+    ///
+    /// # Errors
+    /// A request answered before.
+    pub fn reject(&mut self, now: Instant, request: RequestId) -> Result<(), Refused> {
+        self.input(now);
+        if request.is_of_burst() {
+            return self.pass_in_bursts(request, false);
+        }
+        self.pending.take(request);
+        self.layer.reject(now, request).map_err(Into::into)
+    }
+
+    /// Input: a request gets no response, as its sender wished (RFC 7967).
+    ///
+    /// # Errors
+    /// A request answered before.
+    pub fn suppress_response(&mut self, now: Instant, request: RequestId) -> Result<(), Refused> {
+        self.input(now);
+        if request.is_of_burst() {
+            return self.pass_in_bursts(request, true);
+        }
+        self.pending.take(request);
+        self.layer.suppress_response(now, request).map_err(Into::into)
     }
 
     /// The application, or what is kept for it, answers.
@@ -394,8 +436,8 @@ impl<L: MessageLayer> CoapStack<L> {
 
     /// A request that is not protected is answered, where all are to be: it may be a step in agreeing upon a security context. If there is
     /// no room for what it begins, because its address is not validated, its sender is asked to show that it is there (RFC 9175).
-    pub(crate) fn establish(&mut self, now: Instant, id: RequestId, entry: &L::Entry) {
-        let from = self.layer.peer(entry);
+    pub(crate) fn establish(&mut self, now: Instant, id: RequestId, entry: &Entry<L::Peer>) {
+        let from = entry.peer;
         let Some(request) = self.layer.message(entry).sure("message of a request") else { return };
         let state = address_validation(self.validation.as_deref_mut(), now, from, &request);
         let is_validated = !matches!(state, AddressValidation::Unvalidated(_));

@@ -4,7 +4,7 @@ use core::{fmt::Debug, hash::Hash};
 use millpond_control::{ChanceSeed, Instant, PeerController, Span};
 
 use super::{
-    Answer, ClientRequest, ClientRequestId, Config, ConfigError, Counters, InPieces, ObserverId, Progress, Refused,
+    ClientRequestId, Config, ConfigError, Counters, InPieces, Progress, Refused,
     block_cache::BlockCache,
     bursts::Bursts,
     groups::Gatherings,
@@ -16,9 +16,8 @@ use super::{
     unvalidated::{Sent, Validation},
 };
 use crate::block::{Assemblies, AssemblyLimits, robust::BurstParameters};
-use crate::endpoint::{Endpoint, ExchangeId, RequestId, beside::Beside};
+use crate::endpoint::{Endpoint, ExchangeId, beside::Beside};
 use crate::layer::MessageLayer;
-use crate::message::Code;
 use crate::parts;
 
 /// Bodies being collected at a time, however short they are.
@@ -45,7 +44,7 @@ pub struct CoapStack<L: MessageLayer> {
     pub(super) cache: BlockCache<L::Peer>,
     pub(super) observers: Observers<L::Peer>,
     pub(super) bursts: Bursts<L::Peer>,
-    pub(super) events: VecDeque<QueuedEvent<L::Entry, L::Peer>>,
+    pub(super) events: VecDeque<QueuedEvent<L::Peer>>,
     /// What was given last, if no datagram holds it.
     pub(super) shown: Vec<u8>,
     pub(super) counts: Counters,
@@ -228,118 +227,6 @@ impl<L: MessageLayer> CoapStack<L> {
         self.in_pieces = InPieces(Some(is_meant));
     }
 
-    /// Input: a request with its whole body is to be sent, and the whole response is wanted, or every representation.
-    ///
-    /// # Errors
-    /// What cannot be sent or exceeds a limit. Nothing is sent then.
-    pub fn request(
-        &mut self,
-        now: Instant,
-        to: L::Peer,
-        request: &ClientRequest<'_>,
-    ) -> Result<ClientRequestId, Refused> {
-        self.input(now);
-        self.begin(now, to, request)
-    }
-
-    /// Input: the application no longer wants an answer. The request ends as [`RequestFailure::Cancelled`](super::RequestFailure::Cancelled); of an observation the
-    /// server is told so (RFC 7641 §3.6). False if the request was over before.
-    pub fn cancel(&mut self, now: Instant, request: ClientRequestId) -> bool {
-        self.input(now);
-        self.cancel_request(now, request, true)
-    }
-
-    /// Input: as [`cancel`](Self::cancel), without a word to the server: a notification that comes all the same is answered with a reset. Where
-    /// there is none, over a stream, the server is told.
-    pub fn forget(&mut self, now: Instant, request: ClientRequestId) -> bool {
-        self.input(now);
-        self.cancel_request(now, request, L::IS_RELIABLE)
-    }
-
-    /// Input: the application answers a request. What of the body does not fit the block asked for is kept for later
-    /// ones.
-    ///
-    /// # Errors
-    /// A request answered before, an answer that cannot be written (the request can still be answered then), and what
-    /// exceeds a limit: the request is dropped then.
-    pub fn answer(&mut self, now: Instant, to: RequestId, answer: &Answer<'_>) -> Result<(), Refused> {
-        self.input(now);
-        match to.is_of_burst() {
-            true => self.answer_in_bursts(now, to, answer),
-            false => self.respond_with(now, to, answer, None),
-        }
-    }
-
-    /// Input: the application cannot make sense of a request. A reset goes back if the request was not acknowledged
-    /// yet (RFC 7252 §4.2), else nothing.
-    ///
-    /// # Errors
-    /// A request answered before.
-    pub fn reject(&mut self, now: Instant, request: RequestId) -> Result<(), Refused> {
-        self.input(now);
-        if request.is_of_burst() {
-            return self.pass_in_bursts(request, false);
-        }
-        self.pending.take(request);
-        self.layer.reject(now, request).map_err(Into::into)
-    }
-
-    /// Input: a request gets no response, as its sender wished (RFC 7967).
-    ///
-    /// # Errors
-    /// A request answered before.
-    pub fn suppress_response(&mut self, now: Instant, request: RequestId) -> Result<(), Refused> {
-        self.input(now);
-        if request.is_of_burst() {
-            return self.pass_in_bursts(request, true);
-        }
-        self.pending.take(request);
-        self.layer.suppress_response(now, request).map_err(Into::into)
-    }
-
-    /// Input: the application answers a request that wants to observe, and its sender becomes an observer. `None` if it
-    /// does not: the limits are reached, the answer is no success, or it does not want to. The answer is sent all the
-    /// same, and says so.
-    ///
-    /// # Errors
-    /// As [`answer`](Self::answer).
-    pub fn accept_observer(
-        &mut self,
-        now: Instant,
-        to: RequestId,
-        answer: &Answer<'_>,
-    ) -> Result<Option<ObserverId>, Refused> {
-        self.input(now);
-        match to.is_of_burst() {
-            true => self.answer_in_bursts(now, to, answer).map(|()| None),
-            false => self.accept(now, to, answer),
-        }
-    }
-
-    /// Input: what an observer observes has a new state. If a notification is under way or may not leave yet, this one
-    /// replaces what was to follow it. A code that is no success ends the observation (RFC 7641 §4.2): the observer is
-    /// forgotten once that has left.
-    ///
-    /// # Errors
-    /// An observer that is gone, and what cannot be sent or exceeds a limit. Nothing is sent then.
-    pub fn notify(&mut self, now: Instant, observer: ObserverId, answer: &Answer<'_>) -> Result<(), Refused> {
-        self.input(now);
-        self.tell(now, observer, answer)
-    }
-
-    /// Input: an observer is forgotten without a word; over a stream it is told so by 5.03. False if it was gone before.
-    pub fn remove_observer(&mut self, now: Instant, observer: ObserverId) -> bool {
-        self.input(now);
-        let slot = self.observers.find(observer);
-        slot.is_some_and(|slot| self.end_observer(now, slot, Code::SERVICE_UNAVAILABLE))
-    }
-
-    /// The observers that are this peer.
-    pub fn observers_of(&self, peer: L::Peer) -> impl Iterator<Item = ObserverId> {
-        let of_peer = self.observers.of_peer(peer, self.layer.hash(&peer));
-        of_peer.map(|(slot, _)| self.observers.name(slot))
-    }
-
     /// The request that a message exchange belongs to, as long as that is not over.
     #[must_use]
     pub fn request_of(&self, exchange: ExchangeId) -> Option<ClientRequestId> {
@@ -388,7 +275,7 @@ impl<L: MessageLayer> CoapStack<L> {
     /// Bytes held, this value itself and the endpoint included.
     #[must_use]
     pub fn memory(&self) -> usize {
-        let events = self.events.capacity().saturating_mul(size_of::<QueuedEvent<L::Entry, L::Peer>>());
+        let events = self.events.capacity().saturating_mul(size_of::<QueuedEvent<L::Peer>>());
         size_of::<Self>()
             .saturating_sub(size_of::<L>())
             .saturating_add(self.layer.memory())

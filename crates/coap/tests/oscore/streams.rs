@@ -55,7 +55,7 @@ impl Pair {
                 let mut left = Vec::new();
                 loop {
                     match self.stacks[side].poll(NOW) {
-                        Output::Transmit(bytes) => left.extend_from_slice(bytes),
+                        Output::Transmit(transmit) => left.extend_from_slice(transmit.bytes),
                         Output::Event(Event::Answer { message, body, goes_on, .. }) => {
                             self.answers.push((message.code, body.into_owned(), goes_on));
                         }

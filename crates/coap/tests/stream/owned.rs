@@ -2,7 +2,7 @@
 
 use millpond_coap::RequestId;
 use millpond_coap::message::Code;
-use millpond_coap::stream::{self, Closing, Connection, Options, Settings};
+use millpond_coap::stream::{Closing, Connection, Options, Settings, Signal};
 use millpond_coap::transfer::{self, ClientRequestId, Config, Gone, Limits, ObserverId, RequestFailure};
 use millpond_control::Instant;
 
@@ -43,12 +43,16 @@ pub(crate) enum Event {
 pub(crate) fn poll(stack: &mut CoapStack, now: Instant) -> Output {
     loop {
         let event = match stack.poll(now) {
-            millpond_coap::Output::Transmit(bytes) => return Output::Transmit(bytes.to_vec()),
+            millpond_coap::Output::Transmit(transmit) => return Output::Transmit(transmit.bytes.to_vec()),
             millpond_coap::Output::Close(why) => return Output::Close(why),
             millpond_coap::Output::Sleep(until, _) => return Output::Sleep(until),
             millpond_coap::Output::Idle => return Output::Idle,
-            millpond_coap::Output::Trace(stream::Event::Settings(settings)) => Event::Settings(settings),
-            millpond_coap::Output::Trace(stream::Event::Pong { custody }) => Event::Pong { custody },
+            millpond_coap::Output::Trace(millpond_coap::Event::Signal(Signal::Csm { .. })) => {
+                Event::Settings(stack.settings())
+            }
+            millpond_coap::Output::Trace(millpond_coap::Event::Signal(Signal::Pong { custody })) => {
+                Event::Pong { custody }
+            }
             millpond_coap::Output::Trace(_) => continue,
             millpond_coap::Output::Event(event) => match event {
                 transfer::Event::Request { id, message, body, wants_to_observe, .. } => {

@@ -1,11 +1,9 @@
 //! What must hold of any stream at all. Also the body of the fuzz target `stream`.
 
-use millpond_coap::Outgoing;
-use millpond_coap::Output;
-use millpond_coap::RequestId;
 use millpond_coap::message::Code;
-use millpond_coap::stream::{Connection, Event, Options};
+use millpond_coap::stream::{Connection, Options};
 use millpond_coap::transfer::{self, Answer, ClientRequest, CoapStack, Config, Limits};
+use millpond_coap::{Event, Outgoing, Output, RequestId};
 use millpond_control::{Instant, Span};
 
 /// A connection that may hold so much: a frame, as much again for what came in behind it, and what it sends.
@@ -75,25 +73,38 @@ struct State {
 }
 
 impl State {
+    fn ended(&mut self) {
+        self.open = self.open.checked_sub(1).expect("what ends was begun");
+    }
+
     fn drain(&mut self, connection: &mut Connection, now: Instant) {
         // Each frame gives one output at most, and a release, a ping and an end a few more.
         for _ in 0..8_192 {
-            match connection.poll(now) {
+            let open = connection.requests();
+            let is_answered = match connection.poll(now) {
                 Output::Idle => return,
                 Output::Sleep(until, _) => return assert!(until > now, "a sleep lies ahead"),
-                Output::Close(_) => assert!(self.closed.replace(()).is_none(), "the end is told once"),
-                Output::Transmit(bytes) => assert!(!bytes.is_empty()),
+                Output::Close(_) => {
+                    assert!(self.closed.replace(()).is_none(), "the end is told once");
+                    false
+                }
+                Output::Transmit(transmit) => {
+                    assert!(!transmit.bytes.is_empty());
+                    false
+                }
                 Output::Event(event) => {
                     assert!(self.closed.is_none(), "nothing is told after the end");
                     match event {
                         Event::Request { id, .. } => self.owed.push(id),
-                        Event::Response { last: true, .. } | Event::Failed { .. } => {
-                            self.open = self.open.checked_sub(1).expect("what ends was begun");
-                        }
-                        Event::Unobserved { id } => self.owed.retain(|owed| *owed != id),
+                        Event::Failed { .. } => self.ended(),
+                        Event::Unobserved { request } => self.owed.retain(|owed| *owed != request),
                         _ => {}
                     }
+                    matches!(event, Event::Response { .. } | Event::AdditionalResponse { .. })
                 }
+            };
+            if is_answered && connection.requests() < open {
+                self.ended();
             }
         }
         panic!("there is no end to the output");
@@ -167,7 +178,7 @@ impl StackState {
                 Output::Close(_) => {
                     assert!(!core::mem::replace(&mut self.closed, true), "the end is told once")
                 }
-                Output::Transmit(bytes) => assert!(!bytes.is_empty()),
+                Output::Transmit(transmit) => assert!(!transmit.bytes.is_empty()),
                 Output::Trace(_) => {}
                 Output::Event(event) => match event {
                     transfer::Event::Request { id, .. } => {

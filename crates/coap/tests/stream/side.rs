@@ -1,15 +1,15 @@
 //! Two connections that talk, and what they told.
 
-use millpond_coap::Output;
 use millpond_coap::message::Code;
-use millpond_coap::stream::{Closing, Connection, Event, Options, Settings};
-use millpond_coap::{ExchangeId, Failure, RequestId};
+use millpond_coap::stream::{Closing, Connection, Options, Settings, Signal};
+use millpond_coap::{Event, ExchangeId, Failure, Output, RequestId};
 use millpond_control::{Instant, Span};
 
 /// What a connection told, without what it borrows.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Told {
     Request(RequestId, Code, Vec<u8>),
+    /// The last is whether no further one will come.
     Response(ExchangeId, Code, Vec<u8>, bool),
     Failed(ExchangeId, Failure),
     Unobserved(RequestId),
@@ -28,29 +28,40 @@ pub(crate) enum Told {
 pub(crate) fn drain(connection: &mut Connection, now: Instant) -> (Vec<u8>, Vec<Told>) {
     let (mut sent, mut told) = (Vec::new(), Vec::new());
     loop {
-        told.push(match connection.poll(now) {
-            Output::Transmit(bytes) => {
-                sent.extend_from_slice(bytes);
+        let (open, settings) = (connection.requests(), connection.settings());
+        let mut event = match connection.poll(now) {
+            Output::Transmit(transmit) => {
+                sent.extend_from_slice(transmit.bytes);
                 continue;
             }
             Output::Sleep(..) | Output::Idle => return (sent, told),
             Output::Close(why) => Told::Close(why),
             Output::Event(event) => match event {
-                Event::Request { id, frame } => Told::Request(id, frame.code, frame.payload().to_vec()),
-                Event::Response { id, frame, last } => Told::Response(id, frame.code, frame.payload().to_vec(), last),
-                Event::Failed { id, why } => Told::Failed(id, why),
-                Event::Unobserved { id } => Told::Unobserved(id),
-                Event::Settings(settings) => Told::Settings(settings),
-                Event::Pong { custody } => Told::Pong(custody),
+                Event::Request { id, message, .. } => Told::Request(id, message.code, message.payload().to_vec()),
+                Event::Response { exchange, message, .. } | Event::AdditionalResponse { exchange, message, .. } => {
+                    Told::Response(exchange, message.code, message.payload().to_vec(), false)
+                }
+                Event::Failed { exchange, why, .. } => Told::Failed(exchange, why),
+                Event::Unobserved { request } => Told::Unobserved(request),
+                Event::Signal(Signal::Csm { .. }) => Told::Settings(settings),
+                Event::Signal(Signal::Pong { custody }) => Told::Pong(custody),
+                Event::Signal(Signal::Release { alternative, hold_off }) => {
+                    Told::Released(alternative.map(<[u8]>::to_vec), hold_off)
+                }
+                Event::Signal(Signal::Abort { diagnostic, .. }) => Told::Aborted(diagnostic.to_vec()),
                 Event::PongMissing => Told::PongMissing,
-                Event::Released { alternative, hold_off } => Told::Released(alternative.map(<[u8]>::to_vec), hold_off),
-                Event::Aborted { diagnostic } => Told::Aborted(diagnostic.to_vec()),
-                Event::Unasked { code } => Told::Unasked(code),
-                Event::Left { id } => Told::Left(id),
+                Event::Unasked { message, .. } => Told::Unasked(message.code),
+                Event::Left { exchange } => Told::Left(exchange),
                 Event::TokenFree => Told::TokenFree,
                 other => panic!("{other:?}"),
             },
-        });
+        };
+        match &mut event {
+            Told::Response(.., is_last) => *is_last = connection.requests() < open,
+            Told::Settings(told) => *told = connection.settings(),
+            _ => {}
+        }
+        told.push(event);
     }
 }
 

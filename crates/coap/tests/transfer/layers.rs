@@ -23,7 +23,6 @@ trait Carried: MessageLayer {
     fn hand(stack: &mut CoapStack<Self>, now: Instant, bytes: &[u8])
     where
         Self: Sized;
-    fn bytes(transmit: Self::Transmit<'_>) -> Vec<u8>;
 }
 
 impl Carried for Endpoint<u8> {
@@ -33,9 +32,6 @@ impl Carried for Endpoint<u8> {
     }
     fn hand(stack: &mut CoapStack<Self>, now: Instant, bytes: &[u8]) {
         stack.receive(now, 1, bytes);
-    }
-    fn bytes(transmit: Self::Transmit<'_>) -> Vec<u8> {
-        transmit.bytes.to_vec()
     }
 }
 
@@ -50,9 +46,6 @@ impl Carried for Connection {
     }
     fn hand(stack: &mut CoapStack<Self>, now: Instant, bytes: &[u8]) {
         stack.receive(now, bytes);
-    }
-    fn bytes(transmit: Self::Transmit<'_>) -> Vec<u8> {
-        transmit.to_vec()
     }
 }
 
@@ -98,7 +91,7 @@ impl<L: Carried> Story<L> {
         let (mut sent, mut asked) = (Vec::new(), Vec::new());
         loop {
             match self.stacks[side].poll(self.now) {
-                Output::Transmit(transmit) => sent.push(L::bytes(transmit)),
+                Output::Transmit(transmit) => sent.push(transmit.bytes.to_vec()),
                 Output::Event(event) => {
                     self.told.push(Self::words(&event));
                     if let Event::Request { id, message, wants_to_observe, .. } = &event {
@@ -114,7 +107,7 @@ impl<L: Carried> Story<L> {
             self.answer(side, id, code, wants_to_observe);
         }
         while let Output::Transmit(transmit) = self.stacks[side].poll(self.now) {
-            sent.push(L::bytes(transmit));
+            sent.push(transmit.bytes.to_vec());
         }
         for bytes in &sent {
             L::hand(&mut self.stacks[1 - side], self.now, bytes);

@@ -12,10 +12,10 @@ use std::{
 
 use bytes::Bytes;
 use millpond_coap::{
-    Failure,
+    Event as Trace, Failure,
     block::BlockSize,
     message::number,
-    stream::{Closing, Connection, Event as Below, Settings, StreamRefused},
+    stream::{Closing, Connection, Settings, Signal, StreamRefused},
     transfer::{ClientRequestId, CoapStack, Event, Refused, RequestFailure},
 };
 use millpond_control::Instant;
@@ -168,7 +168,7 @@ impl Asking {
         [patience, settings].into_iter().flatten().min()
     }
 
-    /// PendingRequests a silent peer for a sign of life, and ends what has waited too long.
+    /// Asks a silent peer for a sign of life, and ends what has waited too long.
     pub(super) fn doubt<S: Stream>(&mut self, link: &mut Link<S>) {
         let now = tokio::time::Instant::now();
         if self.settings_due <= now && link.stack.blocks(0).is_none() && !self.lacks_settings {
@@ -381,25 +381,25 @@ impl Asking {
                 }
                 None
             }
-            LinkEvent::Connection(Below::Released { hold_off, .. }) => {
+            LinkEvent::Trace(Trace::Signal(Signal::Release { hold_off, .. })) => {
                 self.is_released.store(true, Ordering::Relaxed);
                 self.hold_off = Duration::from_secs(hold_off.unwrap_or(0).into());
                 self.end_held(&self.unsent(&self.released()));
                 None
             }
-            LinkEvent::Connection(Below::Aborted { diagnostic }) => {
+            LinkEvent::Trace(Trace::Signal(Signal::Abort { diagnostic, .. })) => {
                 // Of one line, and of a length to be read.
                 let text = String::from_utf8_lossy(diagnostic);
                 self.said = text.trim().chars().map(|c| if c.is_control() { ' ' } else { c }).take(200).collect();
                 None
             }
-            LinkEvent::Connection(Below::Pong { .. }) => {
+            LinkEvent::Trace(Trace::Signal(Signal::Pong { .. })) => {
                 if let Some((started, reply)) = self.pings.pop_front() {
                     let _ = reply.send(Ok(started.elapsed()));
                 }
                 Some(heard)
             }
-            LinkEvent::Connection(Below::PongMissing) => match self.pings.pop_front() {
+            LinkEvent::Trace(Trace::PongMissing) => match self.pings.pop_front() {
                 Some((started, reply)) => {
                     let _ = reply.send(Err(Error::NoResponse { peer, after: started.elapsed() }));
                     None

@@ -9,8 +9,8 @@ use std::{
 
 use bytes::{Buf, BytesMut};
 use millpond_coap::{
-    Output,
-    stream::{self, Closing, Connection},
+    Event as Trace, Output,
+    stream::{Closing, Connection},
     transfer::{CoapStack, Event},
 };
 use millpond_control::Instant;
@@ -44,7 +44,7 @@ pub(crate) enum LinkEvent<'h> {
     /// Of asks, requests and observers.
     Event(Event<'h, ()>),
     /// Of the connection itself.
-    Connection(stream::Event<'h>),
+    Trace(Trace<'h, ()>),
 }
 
 /// A stream, the stack over it, and what waits to be written.
@@ -175,18 +175,18 @@ impl<S: Stream> Link<S> {
         Ok(has_written)
     }
 
-    /// PendingRequests the stack for all its output, unless the stream has not taken what came before: notifications wait inside,
+    /// Asks the stack for all its output, unless the stream has not taken what came before: notifications wait inside,
     /// and of each observer the newest only. Stops at what `hear` gives something for, so that what is done about it comes
     /// before what is read next: requests whose answers have no room stay unread.
     pub(crate) fn drain<T>(&mut self, now: Instant, mut hear: impl FnMut(LinkEvent<'_>) -> Option<T>) -> Option<T> {
         while self.takes_more() {
             let heard = match self.stack.poll(now) {
-                Output::Transmit(bytes) => {
-                    self.unwritten.extend_from_slice(bytes);
+                Output::Transmit(transmit) => {
+                    self.unwritten.extend_from_slice(transmit.bytes);
                     None
                 }
                 Output::Event(event) => hear(LinkEvent::Event(event)),
-                Output::Trace(event) => hear(LinkEvent::Connection(event)),
+                Output::Trace(event) => hear(LinkEvent::Trace(event)),
                 Output::Close(why) => {
                     self.closing = Some(why);
                     None

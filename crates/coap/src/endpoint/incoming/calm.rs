@@ -8,10 +8,10 @@ use crate::endpoint::{
     Endpoint, Identities,
     counters::Count,
     ping::{Ping, voter},
-    queue::What,
     recent::Recent,
 };
 use crate::message::{Kind, MessageId, Writer};
+use crate::output::What;
 
 impl<A: Copy + Eq + Hash + fmt::Debug> Endpoint<A> {
     /// A confirmable request came that was not known.

@@ -12,11 +12,11 @@ use crate::endpoint::{
     duplicates::{Duplicates, Key, Reply},
     exchanges::Role,
     message_ids::later,
-    queue::What,
     requests::{Request, Requests, ResponseMode},
     send::{spelled, write},
 };
 use crate::message::Kind;
+use crate::output::What;
 use crate::parts;
 
 /// Requests not answered yet, and messages that must be recognised when they come again. An endpoint that only asks and
@@ -91,13 +91,32 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         self.inbox.get_or_insert_with(|| fresh(&self.setup))
     }
 
-    /// The response leaves: in the acknowledgement if that has not left yet, else in a message of its own.
-    pub(in crate::endpoint) fn answer(
+    /// Input: the application answers a request. The response is piggybacked if the acknowledgement has not left yet,
+    /// else it is a message of its own, confirmable or not as asked for. A confirmable one is reported as
+    /// [`Event::Delivered`] or [`Event::Undelivered`].
+    ///
+    /// Who merely asks may have forged its address, so it takes no place that others need: where none is free, a
+    /// non-confirmable response leaves all the same, with a message ID that follows from the request's, and no controller
+    /// is asked.
+    ///
+    /// # Errors
+    /// A request answered before, a response that cannot be written (the request can still be answered then), and what
+    /// exceeds a limit: the request is dropped then.
+    pub fn respond(&mut self, now: Instant, to: RequestId, response: &Outgoing<'_>) -> Result<(), Refused> {
+        match self.protection_mut().and_then(|protection| protection.answer(to, response)) {
+            Some(protected) => self.respond_protected(now, to, response, protected),
+            None => self.send_response(now, to, response),
+        }
+    }
+
+    /// The same as it is written: in the acknowledgement if that has not left yet, else in a message of its own.
+    pub(in crate::endpoint) fn send_response(
         &mut self,
         now: Instant,
         to: RequestId,
         response: &Outgoing<'_>,
     ) -> Result<(), Refused> {
+        let now = self.input(now);
         if !response.code.is_response() {
             return Err(Refused::Code(response.code));
         }
@@ -201,9 +220,15 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         Ok(())
     }
 
-    /// The request is rejected: with a reset if it was not acknowledged, else in silence (RFC 7252 §4.2, §4.3).
-    pub(in crate::endpoint) fn decline(&mut self, now: Instant, to: RequestId) -> Result<(), Refused> {
-        let (slot, request) = self.asked(to)?;
+    /// Input: the application cannot make sense of a request. A reset goes back if the request was not acknowledged
+    /// yet (RFC 7252 §4.2), else nothing.
+    ///
+    /// # Errors
+    /// A request answered before.
+    pub fn reject(&mut self, now: Instant, request: RequestId) -> Result<(), Refused> {
+        let now = self.input(now);
+        self.was_answered_protected(request, false);
+        let (slot, request) = self.asked(request)?;
         if request.mode == ResponseMode::Piggybacked {
             if self.setup.config.duplicates.stores() {
                 let until = later(now, self.exchange_lifetime());
@@ -218,9 +243,15 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         Ok(())
     }
 
-    /// The request is done without a response.
-    pub(in crate::endpoint) fn leave_unanswered(&mut self, now: Instant, to: RequestId) -> Result<(), Refused> {
-        let (slot, request) = self.asked(to)?;
+    /// Input: a request gets no response, as its sender wished (RFC 7967). A confirmable one is acknowledged, a retransmission
+    /// of it as well; to another nothing is said.
+    ///
+    /// # Errors
+    /// A request answered before.
+    pub fn suppress_response(&mut self, now: Instant, request: RequestId) -> Result<(), Refused> {
+        let now = self.input(now);
+        self.was_answered_protected(request, false);
+        let (slot, request) = self.asked(request)?;
         if request.mode == ResponseMode::Piggybacked {
             self.acknowledge_request(slot, now);
         }
@@ -228,6 +259,16 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             inbox.requests.remove(slot);
         }
         Ok(())
+    }
+
+    /// Input: a request that nobody will answer is dropped without a word.
+    pub(crate) fn drop_request(&mut self, now: Instant, request: RequestId) {
+        self.input(now);
+        self.was_answered_protected(request, false);
+        let Some(inbox) = self.inbox.as_deref_mut() else { return };
+        if let Some((slot, _)) = inbox.requests.find(request) {
+            inbox.drop_request(slot, &self.setup.identities);
+        }
     }
 
     /// The application has not answered in time: the request is acknowledged without a response.

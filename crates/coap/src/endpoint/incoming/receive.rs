@@ -12,17 +12,18 @@ use crate::endpoint::{
     inbox::Inbox,
     message_ids::{earlier, later},
     naming::Echo,
-    queue::What,
     requests::ResponseMode,
     send::write,
 };
 use crate::long_tokens::{Spelled, unpadded};
 use crate::message::{Code, Fault, Kind, Message, MessageId, ParseError, Token, Uint, Writer, copies_share, number};
+use crate::output::What;
 use crate::parts;
 
 impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
-    /// A datagram came in.
-    pub(in crate::endpoint) fn take(&mut self, now: Instant, from: A, datagram: &[u8]) {
+    /// Input: a datagram came in. Whatever its bytes, this ends in at most a few outputs.
+    pub fn receive(&mut self, now: Instant, from: A, datagram: &[u8]) {
+        let now = self.input(now);
         if datagram.len() > usize::from(self.setup.config.limits.longest_received()) {
             return self.too_long(now, from, datagram);
         }
@@ -37,6 +38,18 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             Err(error) => return self.take_unread(now, from, datagram, *error),
         };
         self.take_message(now, from, message, datagram);
+    }
+
+    /// The same with a datagram that a queue marked in place of dropping it (ECN, RFC 3168). If it answers a confirmable request,
+    /// the peer's controller is told so with what the answer says of the path ([`Sample::is_marked`]). A caller must not say so, nor
+    /// let answers be marked, unless the controller [asks for it][`Wishes::ecn`].
+    ///
+    /// [`Sample::is_marked`]: millpond_control::Sample::is_marked
+    /// [`Wishes::ecn`]: millpond_control::Wishes::ecn
+    pub fn receive_marked(&mut self, now: Instant, from: A, datagram: &[u8]) {
+        self.exchanges.is_marked = true;
+        self.receive(now, from, datagram);
+        self.exchanges.is_marked = false;
     }
 
     /// A datagram that is no message of RFC 7252 may be one of RFC 8974.
@@ -168,7 +181,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let payload = b"send it in blocks";
         let refusal = Outgoing { kind, payload, ..Outgoing::confirmable(Code::REQUEST_ENTITY_TOO_LARGE, &options) };
         // For want of room its sender asks again.
-        let _ = self.answer(now, id, &refusal);
+        let _ = self.send_response(now, id, &refusal);
     }
 
     /// RFC 7252 §4.5, §5.2. One that came to a group is to be answered at a certain time.

@@ -14,11 +14,11 @@ use crate::endpoint::{
     groups::Groups,
     message_ids::later,
     peers::Peer,
-    queue::What,
     send::{spelled, write},
     unanswered::Unanswered,
 };
 use crate::message::{Code, Kind, MessageId, Token};
+use crate::output::What;
 use crate::parts;
 use crate::protection::Protection;
 

@@ -10,9 +10,9 @@ use crate::endpoint::{
     admission::Gate,
     exchanges::{Exchange, Stage},
     message_ids::later,
-    queue::What,
     random::About,
 };
+use crate::output::What;
 
 impl Exchange {
     /// The wait after its last copy is over, and its answer is awaited all the same.

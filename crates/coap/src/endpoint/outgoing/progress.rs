@@ -11,11 +11,11 @@ use crate::endpoint::{
     counters::Count,
     exchanges::{Returns, Role, Stage},
     naming::Mark,
-    queue::What,
     random::About,
     slots::List,
 };
 use crate::message::{HEADER, Message};
+use crate::output::What;
 use crate::parts;
 
 impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {

@@ -14,15 +14,67 @@ use crate::endpoint::{
     message_ids::later,
     naming::Mark,
     peers::Full,
-    queue::What,
     random::About,
     slots::NONE,
 };
+use crate::layer::RequestMessage;
 use crate::long_tokens::{Spelled, padded};
 use crate::message::{Kind, MAX_DATAGRAM, MessageId, NoResponse, Token, WriteError, Writer};
+use crate::output::What;
 use crate::parts;
 
 impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
+    /// Input: a request is to be sent. It leaves at once, or waits until NSTART, the controller, the token or the
+    /// message ID allows it to. If the peer's controller wishes that copies are distinguished, room for that is kept free
+    /// within [`Limits::datagram`].
+    ///
+    /// One whose option No-Response (RFC 7967) wants no response at all is over sooner: a confirmable one once it was acknowledged
+    /// ([`Event::Delivered`]), a non-confirmable one once it left ([`Cause::NonConfirmable`]), which it does at most every 3 s to one
+    /// peer, and not faster than PROBING_RATE to one that has never answered. A response that comes with the acknowledgement, or
+    /// before it, is told as ever. A token given by the caller, or shorter than 3 bytes, then stays reserved, so that no request
+    /// that wants a response has it, until no late response is possible.
+    ///
+    /// # Errors
+    /// What cannot be sent or exceeds a limit. Nothing is sent then.
+    #[inline]
+    pub fn request(&mut self, now: Instant, to: A, request: &Outgoing<'_>) -> Result<ExchangeId, Refused> {
+        self.request_as(now, to, request, RequestMessage::First)
+    }
+
+    /// The same for any of the messages of which a request may consist.
+    pub(in crate::endpoint) fn request_as(
+        &mut self,
+        now: Instant,
+        to: A,
+        request: &Outgoing<'_>,
+        place: RequestMessage,
+    ) -> Result<ExchangeId, Refused> {
+        match self.protection_mut().map(|protection| protection.request(request)) {
+            Some(protected) => self.request_protected(now, to, request, place, &protected?),
+            None => self.send_request(now, to, request, place),
+        }
+    }
+
+    /// The same as it is written. What goes on with what was begun before waits behind any number of others: who sends that has a
+    /// bound of its own for what it begins.
+    pub(in crate::endpoint) fn send_request(
+        &mut self,
+        now: Instant,
+        to: A,
+        request: &Outgoing<'_>,
+        place: RequestMessage,
+    ) -> Result<ExchangeId, Refused> {
+        if place == RequestMessage::Subscription {
+            return self.send_subscription(now, to, request);
+        }
+        let now = self.input(now);
+        let role = (Role::of(request)?, None);
+        match place {
+            RequestMessage::Next => self.submit_behind(now, to, role, request, request.token, u32::MAX),
+            _ => self.submit(now, to, role, request, request.token),
+        }
+    }
+
     /// Accepts a message for sending: it leaves now or waits. Returns its name, which names nothing any more if it was
     /// a non-confirmable response that left.
     pub(in crate::endpoint) fn submit(

@@ -10,11 +10,11 @@ use crate::endpoint::{
     exchanges::{Exchange, Role, Stage},
     identities::Pair,
     peers::Peer,
-    queue::What,
     slots::List,
 };
 use crate::layer::RequestMessage;
 use crate::message::{Message, Token};
+use crate::output::What;
 use crate::parts;
 
 impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
@@ -31,7 +31,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// # Errors
     /// What cannot be sent or exceeds a limit. Nothing is sent then.
     pub fn subscribe(&mut self, now: Instant, to: A, request: &Outgoing<'_>) -> Result<ExchangeId, Refused> {
-        self.request_protected(now, to, request, RequestMessage::Subscription)
+        self.request_as(now, to, request, RequestMessage::Subscription)
     }
 
     pub(in crate::endpoint) fn send_subscription(

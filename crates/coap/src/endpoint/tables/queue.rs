@@ -1,10 +1,8 @@
 use alloc::vec::Vec;
 
-use millpond_control::{Sample, Wait};
-
-use crate::endpoint::{Cause, EndpointOutput, Event, ExchangeId, Failure, Ignored, RequestId, Transmit};
+use crate::endpoint::EndpointOutput;
 use crate::message::{Message, Shape};
-use crate::output::Output;
+use crate::output::{Entry, Output, What};
 use crate::parts;
 
 /// Outputs that wait to be drained. Their bytes lie one behind the other in a buffer that is emptied when all outputs
@@ -15,43 +13,6 @@ pub(in crate::endpoint) struct Queue<A> {
     /// Entries drained.
     drained: usize,
     pub(in crate::endpoint) bytes: Vec<u8>,
-}
-
-/// One output without its bytes.
-#[derive(Clone, Copy, Debug)]
-pub struct Entry<A> {
-    /// To whom or from whom.
-    pub(crate) peer: A,
-    pub(crate) what: What,
-    start: u32,
-    len: u32,
-    /// Of a message that came in.
-    shape: Shape,
-}
-
-/// What an output is. All have bytes but those that tell the end of something, `Acknowledged`, `Overdue` and `Ignored`.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum What {
-    Copy { id: ExchangeId, copy: u8, wait: Wait },
-    Reply { request: RequestId, repeated: bool },
-    Ack,
-    Reset,
-    Ping,
-    NonConfirmableRequest,
-    Request { id: RequestId },
-    Response { exchange: ExchangeId, sample: Option<Sample>, copies: u8 },
-    Late,
-    Unasked,
-    AdditionalResponse { exchange: ExchangeId },
-    NonConfirmable { exchange: ExchangeId },
-    Acknowledged { exchange: ExchangeId, sample: Sample },
-    Overdue { exchange: ExchangeId },
-    Failed { exchange: ExchangeId, why: Failure, copies: u8 },
-    Delivered { exchange: ExchangeId, request: Option<RequestId>, sample: Sample },
-    Undelivered { exchange: ExchangeId, request: Option<RequestId>, why: Failure },
-    Rejected { exchange: ExchangeId },
-    Pong { exchange: ExchangeId, sample: Sample },
-    Ignored { why: Ignored },
 }
 
 impl<A: Copy> Queue<A> {
@@ -175,59 +136,6 @@ impl<A: Copy> Queue<A> {
     /// An entry with its bytes.
     #[cfg_attr(feature = "many-peers", inline(always))]
     pub(in crate::endpoint) fn output(&self, entry: &Entry<A>) -> EndpointOutput<'_, A> {
-        let bytes = self.bytes_of(entry);
-        let peer = entry.peer;
-        let transmit = |cause| Output::Transmit(Transmit { to: peer, bytes, cause });
-        match entry.what {
-            // What no part of this build can have queued.
-            What::Request { .. } | What::Reply { .. } | What::Ping if !parts::SERVER => Output::Idle,
-            What::AdditionalResponse { .. } if !parts::ADDITIONAL_COME => Output::Idle,
-            What::NonConfirmableRequest | What::NonConfirmable { .. } | What::Rejected { .. }
-                if !parts::NON_MESSAGES =>
-            {
-                Output::Idle
-            }
-            What::Delivered { .. } | What::Undelivered { .. } if !parts::ANSWERS && !parts::NO_RESPONSE => Output::Idle,
-            What::Copy { id, copy, wait } => transmit(Cause::Exchange { id, copy, wait }),
-            What::Reply { request, repeated } => transmit(Cause::Reply { request, repeated }),
-            What::Ack => transmit(Cause::Ack),
-            What::Reset => transmit(Cause::Reset),
-            What::Ping => transmit(Cause::Ping),
-            What::NonConfirmableRequest => transmit(Cause::NonConfirmableRequest),
-            What::Request { id } => self.message(entry, |message| Event::Request { from: peer, id, message }),
-            What::Response { exchange, sample, copies } => {
-                self.message(entry, |message| Event::Response { exchange, from: peer, message, sample, copies })
-            }
-            What::Unasked => self.message(entry, |message| Event::Unasked { from: peer, message }),
-            What::Late => self.message(entry, |message| Event::Late { from: peer, message }),
-            What::Acknowledged { exchange, sample } => {
-                Output::Event(Event::Acknowledged { exchange, from: peer, sample })
-            }
-            What::AdditionalResponse { exchange } => {
-                self.message(entry, |message| Event::AdditionalResponse { exchange, from: peer, message })
-            }
-            What::NonConfirmable { exchange } => transmit(Cause::NonConfirmable { id: exchange }),
-            What::Overdue { exchange } => Output::Event(Event::Overdue { exchange, to: peer }),
-            What::Failed { exchange, why, copies } => Output::Event(Event::Failed { exchange, to: peer, why, copies }),
-            What::Delivered { exchange, request, sample } => {
-                Output::Event(Event::Delivered { exchange, request, to: peer, sample })
-            }
-            What::Undelivered { exchange, request, why } => {
-                Output::Event(Event::Undelivered { exchange, request, to: peer, why })
-            }
-            What::Rejected { exchange } => Output::Event(Event::Rejected { exchange, from: peer }),
-            What::Pong { exchange, sample } => Output::Event(Event::Pong { exchange, from: peer, sample }),
-            What::Ignored { why } => Output::Event(Event::Ignored { from: peer, why }),
-        }
-    }
-
-    /// An event with a message.
-    #[inline]
-    fn message<'e>(
-        &'e self,
-        entry: &Entry<A>,
-        event: impl FnOnce(Message<'e>) -> Event<'e, A>,
-    ) -> EndpointOutput<'e, A> {
-        self.message_of(entry).map_or(Output::Idle, |message| Output::Event(event(message)))
+        entry.shown(self.bytes_of(entry), || self.message_of(entry))
     }
 }

@@ -6,17 +6,16 @@ use core::hash::Hash;
 use millpond_control::Instant;
 
 use super::{
-    super::{Closing, Event, Settings, StreamRefused},
-    Connection, What,
-    polling::Entry,
+    super::{Closing, Settings, StreamRefused},
+    Connection,
 };
 use crate::{
     ExchangeId, Outgoing, RequestId,
     layer::{MessageLayer, Reason, RequestMessage, Room},
-    message::{Code, MAX_DATAGRAM, Message, Token, WriteError, is_for_responses, number},
-    output::{Output, Step},
+    message::{Code, MAX_DATAGRAM, Message, Token, WriteError},
+    output::{EndpointOutput, Entry, Step},
+    protection::Taken,
     quota::Source,
-    transfer::{CoapStack, Exchanged, Gone, RequestFailure, StackOutput},
 };
 
 /// Bytes of a message that can be protected, with those of its code, its tag and the longest OSCORE option.
@@ -26,9 +25,6 @@ impl MessageLayer for Connection {
     const IS_RELIABLE: bool = true;
 
     type Peer = ();
-    type Entry = Entry;
-    type Transmit<'l> = &'l [u8];
-    type Event<'l> = Event<'l>;
     type Closing = Closing;
     type Refused = StreamRefused;
 
@@ -102,60 +98,39 @@ impl MessageLayer for Connection {
         }
     }
 
-    fn step(&mut self, now: Instant) -> Step<Entry, Closing> {
+    fn step(&mut self, now: Instant) -> Step<Entry<()>, Closing> {
         if let Some(protection) = &mut self.protection {
             protection.next();
         }
         self.next(now)
     }
 
-    fn peer(&self, _entry: &Entry) {}
-
-    fn hear(stack: &mut CoapStack<Self>, now: Instant, entry: Entry) {
-        if !stack.layer.unprotect(&entry).goes_on(now, stack, &entry) {
-            return;
-        }
-        let connection = &stack.layer;
-        match entry.what {
-            What::Request(id) => stack.request_came(now, entry, id),
-            What::Response { id, is_first, .. } => {
-                let is_known =
-                    |number| is_for_responses(number) && !matches!(number, number::Q_BLOCK1 | number::Q_BLOCK2);
-                let refused = connection.message(&entry).and_then(|message| message.options().refused(is_known));
-                match refused {
-                    Some(number) => stack.request_failed(now, id, RequestFailure::BadOption { number }, 1),
-                    None if is_first => stack.response_came(now, entry, id, Exchanged { sample: None, copies: 1 }),
-                    None => stack.additional_came(now, entry, id),
-                }
-            }
-            What::Failed(exchange, why) => stack.request_failed(now, exchange, RequestFailure::Exchange(why), 1),
-            What::Left(exchange) => stack.message_left(now, exchange),
-            // A peer that registered again has taken the place of the one before.
-            What::Unobserved(_, token) if connection.incoming.observing(token).is_some() => {}
-            What::Unobserved(_, token) => {
-                let why = if connection.ending.is_some() { Gone::Closed } else { Gone::Deregistered };
-                stack.observer_is_gone(now, (), token, why);
-            }
-            What::Settings | What::TokenFree => stack.try_again(now, usize::MAX),
-            What::Bytes | What::PongMissing | What::Pong(_) | What::Released | What::Aborted | What::Unasked(_) => {}
-        }
+    fn unprotect(&mut self, entry: &Entry<()>) -> Taken {
+        Self::unprotect(self, entry)
     }
 
-    fn establish(&mut self, request: &Entry, from: Source) -> Vec<u8> {
+    fn observes(&self, (): (), token: Token) -> bool {
+        self.incoming.observing(token).is_some()
+    }
+
+    fn has_ended(&self) -> bool {
+        self.ending.is_some()
+    }
+
+    fn establish(&mut self, request: &Entry<()>, from: Source) -> Vec<u8> {
         let Some(mut protection) = self.protection.take() else { return Vec::new() };
-        let answer = self.frame(request).map(|frame| protection.establish(&frame.message(), from));
+        let answer = self.frame_message(request).map(|request| protection.establish(&request, from));
         self.protection = Some(protection);
         answer.unwrap_or_default()
     }
 
-    fn message(&self, entry: &Entry) -> Option<Message<'_>> {
+    fn message(&self, entry: &Entry<()>) -> Option<Message<'_>> {
         let plain = self.protection.as_deref().and_then(|protection| protection.plain());
-        let message = || self.frame(entry).map(|frame| frame.message());
-        plain.or_else(|| matches!(entry.what, What::Request(_) | What::Response { .. }).then(message)?)
+        plain.or_else(|| self.frame_message(entry))
     }
 
-    fn show(&self, entry: &Entry) -> StackOutput<'_, Self> {
-        self.event(entry).map_or_else(|| Output::Transmit(self.lent.as_slice()), Output::Trace)
+    fn show(&self, entry: &Entry<()>) -> EndpointOutput<'_, ()> {
+        Self::show(self, entry)
     }
 
     fn reason(why: &StreamRefused) -> Reason {

@@ -1,41 +1,26 @@
 //! What comes out.
 
-use core::ops::Range;
-
 use millpond_control::Instant;
 
 use super::{
-    super::{Closing, ConnectionOutput, Event, Frame, Signal},
-    Connection, Due, What,
+    super::{Closing, ConnectionOutput, Frame, Signal},
+    Connection, Due,
 };
 use crate::{
-    Failure,
+    Event, Failure,
     invariant::Sure,
-    output::{Output, SleepReason, Step},
+    message::{Message, Shape},
+    output::{EndpointOutput, Entry, Output, SleepReason, Step, What},
 };
-
-/// Where an output of a connection stands.
-#[derive(Clone, Copy, Debug)]
-pub struct Entry {
-    pub(super) what: What,
-    /// The frame that it is about, in what was read.
-    start: usize,
-    end: usize,
-}
-
-impl Entry {
-    pub(super) const fn frame(&self) -> Range<usize> {
-        self.start..self.end
-    }
-}
 
 impl Connection {
     /// The next output.
     pub fn poll(&mut self, now: Instant) -> ConnectionOutput<'_> {
         match self.next(now) {
-            Output::Event(entry) => match self.event(&entry) {
-                Some(event) => Output::Event(event),
-                None => Output::Transmit(&self.lent),
+            Output::Event(entry) => match self.show(&entry) {
+                Output::Transmit(transmit) => Output::Transmit(transmit),
+                Output::Event(event) => Output::Event(event),
+                _ => Output::Idle,
             },
             Output::Close(why) => Output::Close(why),
             Output::Sleep(until, why) => Output::Sleep(until, why),
@@ -44,8 +29,8 @@ impl Connection {
     }
 
     /// The same without what it borrows.
-    pub(super) fn next(&mut self, now: Instant) -> Step<Entry, Closing> {
-        let said = |what| Output::Event(Entry { what, start: 0, end: 0 });
+    pub(super) fn next(&mut self, now: Instant) -> Step<Entry<()>, Closing> {
+        let said = |what| Output::Event(Entry { peer: (), what, start: 0, len: 0, shape: Shape::default() });
         loop {
             if !self.outbox.is_empty() {
                 self.lent.clear();
@@ -57,19 +42,20 @@ impl Connection {
             }
             if let Some(why) = self.ending {
                 if let Some(id) = self.outgoing.pop() {
-                    return said(What::Failed(id, Failure::ConnectionClosed));
+                    return said(What::Failed { exchange: id, why: Failure::ConnectionClosed, copies: 1 });
                 }
-                if let Some((id, token)) = self.incoming.pop_observation() {
-                    return said(What::Unobserved(id, token));
+                if let Some((request, token)) = self.incoming.pop_observation() {
+                    return said(What::Unobserved { request, token });
                 }
                 self.incoming.clear();
                 self.reader.clear();
                 return if core::mem::replace(&mut self.ended, true) { Output::Idle } else { Output::Close(why) };
             }
             match self.reader.advance() {
-                Ok(Some(Range { start, end })) => {
-                    if let Some(what) = self.take(now, start..end) {
-                        return Output::Event(Entry { what, start, end });
+                Ok(Some(frame)) => {
+                    if let Some(what) = self.take(now, frame.clone()) {
+                        self.frame = frame;
+                        return said(what);
                     }
                 }
                 Ok(None) => match self.next_due() {
@@ -93,34 +79,29 @@ impl Connection {
         }
     }
 
-    /// The frame that an output is about.
-    pub(super) fn frame(&self, entry: &Entry) -> Option<Frame<'_>> {
-        let frame = self.reader.frame(entry.frame()).sure("frame that was read");
-        frame.map(|frame| self.named(frame, &entry.what))
+    /// The frame that the last output is about.
+    pub(super) fn frame(&self, what: &What) -> Option<Frame<'_>> {
+        let frame = self.reader.frame(self.frame.clone()).sure("frame that was read");
+        frame.map(|frame| self.named(frame, what))
     }
 
-    /// An output as it is told; none if it is bytes.
-    pub(super) fn event(&self, entry: &Entry) -> Option<Event<'_>> {
-        Some(match entry.what {
-            What::Bytes => return None,
-            What::Failed(id, why) => Event::Failed { id, why },
-            What::Unobserved(id, _) => Event::Unobserved { id },
-            What::Left(id) => Event::Left { id },
-            What::TokenFree => Event::TokenFree,
-            What::PongMissing => Event::PongMissing,
-            What::Request(id) => Event::Request { id, frame: self.frame(entry)? },
-            What::Response { id, last, .. } => Event::Response { id, frame: self.frame(entry)?, last },
-            What::Settings => Event::Settings(self.settings),
-            What::Pong(custody) => Event::Pong { custody },
-            What::Released => match Signal::read(&self.frame(entry)?) {
-                Ok(Signal::Release { alternative, hold_off }) => Event::Released { alternative, hold_off },
-                _ => Event::Released { alternative: None, hold_off: None },
+    /// The message of an output, as it came in.
+    pub(super) fn frame_message(&self, entry: &Entry<()>) -> Option<Message<'_>> {
+        let has_one = matches!(
+            entry.what,
+            What::Request { .. } | What::Response { .. } | What::AdditionalResponse { .. } | What::Unasked
+        );
+        if has_one { self.frame(&entry.what).map(|frame| frame.message()) } else { None }
+    }
+
+    /// An output with its bytes.
+    pub(super) fn show(&self, entry: &Entry<()>) -> EndpointOutput<'_, ()> {
+        match entry.what {
+            What::Signal => match self.frame(&entry.what).map(|frame| Signal::read(&frame)) {
+                Some(Ok(signal)) => Output::Event(Event::Signal(signal)),
+                _ => Output::Idle,
             },
-            What::Aborted => match Signal::read(&self.frame(entry)?) {
-                Ok(Signal::Abort { diagnostic, .. }) => Event::Aborted { diagnostic },
-                _ => Event::Aborted { diagnostic: &[] },
-            },
-            What::Unasked(code) => Event::Unasked { code },
-        })
+            _ => entry.shown(&self.lent, || self.frame_message(entry)),
+        }
     }
 }

@@ -2,10 +2,11 @@
 
 use millpond_control::Instant;
 
-use super::{Connection, What, polling::Entry};
+use super::Connection;
 use crate::{
     ExchangeId, Outgoing, RequestId,
     message::{Code, Token},
+    output::{Entry, What},
     protection::{Observer, ProtectError, Protection, Taken, observes, with},
     stream::StreamRefused,
 };
@@ -93,32 +94,15 @@ impl Connection {
     }
 
     /// Takes the protection off a message that came in.
-    pub(super) fn unprotect(&mut self, entry: &Entry) -> Taken {
+    pub(super) fn unprotect(&mut self, entry: &Entry<()>) -> Taken {
+        if let What::Failed { exchange, .. } = entry.what {
+            self.forget_protected(exchange);
+        }
         let Some(mut protection) = self.protection.take() else { return Taken::Message };
-        let frame = match entry.what {
-            What::Request(_) | What::Response { .. } => self.frame(entry),
-            _ => None,
-        };
-        let taken = match (entry.what, frame) {
-            (What::Request(id), Some(frame)) => {
-                match protection.take_request(id, self.observer(frame.token), &frame.message()) {
-                    Ok(()) => Taken::Message,
-                    Err(answer) => answer.map_or(Taken::NotProtected(id), |answer| Taken::Refused(id, answer)),
-                }
-            }
-            (What::Response { id, is_first, .. }, Some(frame)) => {
-                match protection.take_response(id, &frame.message()) {
-                    Ok(()) => Taken::Message,
-                    Err(fault) if is_first => Taken::bad_answer(id, fault, 1),
-                    Err(_) => Taken::Nothing,
-                }
-            }
-            (What::Failed(exchange, _), _) => {
-                protection.forget(exchange);
-                Taken::Message
-            }
-            _ => Taken::Message,
-        };
+        let message = self.frame_message(entry);
+        let taken = message.map_or(Taken::Message, |message| {
+            Taken::of(&mut *protection, &entry.what, self.observer(message.token), &message)
+        });
         self.protection = Some(protection);
         taken
     }

@@ -6,13 +6,14 @@ use millpond_control::Instant;
 
 use super::{
     super::{BadSignal, Closing, Frame, Settings, Signal, StreamRefused, write_extended},
-    Connection, MOST_HELD_PONGS, Releasing, What,
+    Connection, MOST_HELD_PONGS, Releasing,
 };
 use crate::{
     RequestId,
     invariant::Sure,
     long_tokens::unpadded,
     message::{Code, Token, number},
+    output::What,
 };
 
 impl Connection {
@@ -70,7 +71,7 @@ impl Connection {
             return self.take_request(token);
         }
         let notifies = frame.option(number::OBSERVE).is_some() && code.class() == 2;
-        self.take_response(now, code, token, notifies)
+        self.take_response(now, token, notifies)
     }
 
     fn refuse(&mut self, bad: BadSignal) -> Option<What> {
@@ -97,7 +98,7 @@ impl Connection {
                 if let Some(length) = longest_token {
                     self.settings.longest_token = length.max(Settings::BASE.longest_token);
                 }
-                Some(What::Settings)
+                Some(What::Signal)
             }
             Signal::Ping { custody: true } if self.incoming.unanswered() > 0 => {
                 if self.held_pongs.len() >= MOST_HELD_PONGS {
@@ -111,21 +112,21 @@ impl Connection {
                 self.signal(Signal::Pong { custody }, token);
                 None
             }
-            Signal::Pong { custody } => {
+            Signal::Pong { .. } => {
                 if self.ping.is_some_and(|ping| ping.token == token) {
                     self.ping = None;
-                    return Some(What::Pong(custody));
+                    return Some(What::Signal);
                 }
                 None
             }
             Signal::Release { .. } => {
                 self.releasing = Some(Releasing { theirs: true, due: self.releasing.and_then(|ours| ours.due) });
                 self.after_answer();
-                Some(What::Released)
+                Some(What::Signal)
             }
             Signal::Abort { .. } => {
                 self.end(Closing::AbortedByPeer);
-                Some(What::Aborted)
+                Some(What::Signal)
             }
             Signal::Unknown => None,
         }
@@ -141,14 +142,14 @@ impl Connection {
         // again takes the place of the one before.
         if let Some(id) = self.incoming.observing(token) {
             self.incoming.answered(id, false);
-            self.notices.push_back(What::Unobserved(id, token));
+            self.notices.push_back(What::Unobserved { request: id, token });
         }
         if self.incoming.len() as u64 >= u64::from(self.options.requests) {
             self.answer_by_code(Code::SERVICE_UNAVAILABLE, token);
             self.incoming.release_token(token);
             return None;
         }
-        Some(What::Request(self.incoming.add(token)))
+        Some(What::Request { id: self.incoming.add(token) })
     }
 
     /// A request gets an answer without anything, whatever the other side takes: what it asked is over in any case.
@@ -171,23 +172,26 @@ impl Connection {
     pub(super) fn named<'f>(&self, frame: Frame<'f>, what: &What) -> Frame<'f> {
         let token = match what {
             _ if !frame.token.is_long() => return frame,
-            What::Request(id) => self.incoming.get(*id).map_or(frame.token, |request| request.token),
+            What::Request { id } => self.incoming.get(*id).map_or(frame.token, |request| request.token),
             _ => unpadded(frame.token_bytes(), self.options.token_length.into()),
         };
         frame.named(token)
     }
 
-    fn take_response(&mut self, now: Instant, code: Code, token: Token, notifies: bool) -> Option<What> {
+    fn take_response(&mut self, now: Instant, token: Token, notifies: bool) -> Option<What> {
         let Some((id, observes, is_first)) = self.outgoing.answered(token) else {
             self.quarantine.answered(now, token);
-            return Some(What::Unasked(code));
+            return Some(What::Unasked);
         };
         let last = !(observes && notifies);
         if last {
             self.outgoing.remove(id);
         }
         self.after_answer();
-        Some(What::Response { id, is_first, last })
+        Some(match is_first {
+            true => What::Response { exchange: id, sample: None, copies: 1 },
+            false => What::AdditionalResponse { exchange: id },
+        })
     }
 
     /// Something was answered: pongs may be due, and a release may be complete.

@@ -9,8 +9,9 @@ use std::{
 };
 
 use millpond_coap::{
+    Event as Trace,
     message::Code,
-    stream::{Connection, Event as Below, Options as Settings},
+    stream::{Connection, Options as Settings, Signal},
     transfer::{CoapStack, Config, Event, Limits},
 };
 use tokio::{
@@ -353,11 +354,11 @@ impl<S: Stream> Serving<S> {
                     LinkEvent::Event(Event::ObserverGone { observer, .. }) => {
                         dispatcher.observers.remove(observer);
                     }
-                    LinkEvent::Connection(Below::Settings(_)) if *stage == Stage::Opened => {
+                    LinkEvent::Trace(Trace::Signal(Signal::Csm { .. })) if *stage == Stage::Opened => {
                         (*stage, *heard) = (Stage::Settled, Instant::now());
                     }
-                    LinkEvent::Connection(Below::Pong { .. }) => *knows_the_end = dispatcher.is_closing,
-                    LinkEvent::Connection(Below::PongMissing) => {
+                    LinkEvent::Trace(Trace::Signal(Signal::Pong { .. })) => *knows_the_end = dispatcher.is_closing,
+                    LinkEvent::Trace(Trace::PongMissing) => {
                         is_silent = *is_pinged || dispatcher.is_closing || asking.is_gone;
                     }
                     _ => {}
