@@ -124,7 +124,7 @@ pub enum Cause {
     },
 }
 
-/// What whoever drives an [endpoint](crate::Endpoint) or a [connection](crate::stream::Connection) learns.
+/// What a program that drives an [endpoint](crate::Endpoint) or a [connection](crate::stream::Connection) learns.
 ///
 /// Every exchange that [`request`](crate::Endpoint::request) or [`subscribe`](crate::Endpoint::subscribe) began ends with
 /// one [`Response`](Self::Response) or one [`Failed`](Self::Failed); if it wants no response (RFC 7967), with one
