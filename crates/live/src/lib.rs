@@ -102,9 +102,9 @@ pub use security::PeerIdentity;
 pub use security::{ClientSecurity, KeyedCertificate, PreSharedKey, PreSharedKeys, ServerSecurity, TrustAnchors};
 #[cfg(feature = "server")]
 pub use server::{
-    AccessOutcome, AccessRecord, AddressRule, FromRequest, Handler, HandlerError, Interest, IntoResponse, METHODS,
-    Next, Observable, Offered, Path, Policy, Query, RateLimit, Request, RequestBody, Resource, Rule, Server,
-    ServerBuilder, State, Unasked, Who, serve_metrics,
+    AccessOutcome, AccessRecord, AddressRule, FromRequest, Handler, HandlerError, Interest, IntoResponse,
+    LONGEST_SILENCE, METHODS, Next, Observable, Offered, Path, Policy, Query, RateLimit, Request, RequestBody,
+    Resource, Rule, Server, ServerBuilder, State, Unasked, Who, serve_metrics,
 };
 pub use stats::{PeerStats, Stats};
 #[cfg(feature = "cbor")]

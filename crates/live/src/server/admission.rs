@@ -1,17 +1,28 @@
 //! Who may have how many handlers under way, over all transports and workers of a server.
 //!
-//! Only handlers that wait take a place: what is answered at once needs none. Who may have how many is for [`Shares`] to say.
+//! Only handlers that wait take a place: what is answered at once needs none. Who may have how many is for [`Shares`] to say. A body
+//! that comes or goes block by block has one, too, and keeps it between its blocks as long as nobody else wants it.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
     net::SocketAddr,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
 };
 
 use millpond_coap::quota::{Shares, Source, Usage};
+use millpond_control::Instant;
+use tokio::sync::Notify;
 
 use super::bodies::Bodies;
-use crate::udp::network_of;
+use crate::{clock::span, udp::network_of};
+
+/// How long a client whose body comes or goes block by block may be silent before its place is for others who want one:
+/// MAX_TRANSMIT_WAIT of RFC 7252 §4.8.2. Who has heard nothing for so long has given up what it sent last.
+pub const LONGEST_SILENCE: Duration = Duration::from_secs(93);
 
 /// How much a server may have under way.
 #[derive(Clone, Copy, Debug)]
@@ -61,15 +72,31 @@ struct Taken {
     held: usize,
     answers: Usage,
     peers: HashMap<SocketAddr, usize>,
+    /// Places whose clients are to send, or to ask for, the next block, and since when.
+    silent: BTreeMap<(Instant, u64), Arc<OfPlace>>,
+    entered: u64,
 }
 
-/// A handler that waits. Its place is free when this is dropped.
+/// A handler that waits. Its place is free when this is dropped, or taken away before.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct Place(Arc<OfPlace>);
+
+#[derive(Debug)]
+struct OfPlace {
     admission: Arc<Admission>,
     peer: SocketAddr,
     source: Source,
     bytes: usize,
+    number: u64,
+    is_free: AtomicBool,
+    taken_away: Notify,
+}
+
+/// Between the blocks of a body that has a place.
+#[derive(Debug)]
+pub(crate) struct Pause {
+    of: Arc<OfPlace>,
+    since: Option<Instant>,
 }
 
 /// Bytes of an answer that is on its way to the stack, and for whom it is.
@@ -92,13 +119,37 @@ impl Admission {
     /// A place for a handler that will have to wait, with a request of so many bytes.
     pub(crate) fn enter(
         self: &Arc<Self>,
+        now: Instant,
         peer: SocketAddr,
         address_state: AddressState,
         length: usize,
     ) -> Result<Place, Busy> {
-        let AdmissionLimits { running, running_per_peer, held } = self.limits;
+        self.has_room(now, peer, address_state, length)?;
+        Ok(self.enter_anyway(peer, address_state, length))
+    }
+
+    /// Whether there is one. If not, clients that have been silent for too long in the middle of a body lose theirs: those of the network
+    /// that has as many as it may, or of all.
+    pub(crate) fn has_room(
+        &self,
+        now: Instant,
+        peer: SocketAddr,
+        address_state: AddressState,
+        length: usize,
+    ) -> Result<(), Busy> {
         let (source, bytes) = (source(peer, address_state), counted(length));
-        let taken = self.taken();
+        let mut taken = self.taken();
+        let Err(busy) = self.room(&taken, peer, source, bytes) else { return Ok(()) };
+        taken.take_away(now, |other| match busy {
+            Busy::Server => true,
+            Busy::Unvalidated => !other.is_validated,
+            Busy::Peer => other.network == source.network,
+        });
+        self.room(&taken, peer, source, bytes)
+    }
+
+    fn room(&self, taken: &Taken, peer: SocketAddr, source: Source, bytes: usize) -> Result<(), Busy> {
+        let AdmissionLimits { running, running_per_peer, held } = self.limits;
         let handlers = taken.handlers.full(&Shares::of_places(running), source, 1);
         let requests = taken.requests.full_after_first(&Shares::of_bytes(held), source, bytes);
         if taken.peers.get(&peer).is_some_and(|running| *running >= running_per_peer) {
@@ -113,8 +164,7 @@ impl Admission {
         if handlers.network || requests.network {
             return Err(Busy::Peer);
         }
-        drop(taken);
-        Ok(self.enter_anyway(peer, address_state, length))
+        Ok(())
     }
 
     /// A place whether there is one or not: for a handler that was asked because it had always answered at once.
@@ -129,7 +179,16 @@ impl Admission {
         taken.handlers.add(source, 1);
         taken.requests.add(source, bytes);
         *taken.peers.entry(peer).or_default() += 1;
-        Place { admission: Arc::clone(self), peer, source, bytes }
+        taken.entered = taken.entered.wrapping_add(1);
+        Place(Arc::new(OfPlace {
+            admission: Arc::clone(self),
+            peer,
+            source,
+            bytes,
+            number: taken.entered,
+            is_free: AtomicBool::new(false),
+            taken_away: Notify::new(),
+        }))
     }
 
     /// Counts an answer until it is taken over; `None` if there is no room for it.
@@ -171,17 +230,72 @@ const fn counted(length: usize) -> usize {
     if length > SHORT { length } else { 0 }
 }
 
-impl Drop for Place {
-    fn drop(&mut self) {
-        let mut taken = self.admission.taken();
-        taken.handlers.remove(self.source, 1);
-        taken.requests.remove(self.source, self.bytes);
-        if let Some(running) = taken.peers.get_mut(&self.peer) {
-            *running = running.saturating_sub(1);
-            if *running == 0 {
-                taken.peers.remove(&self.peer);
+impl Taken {
+    /// The places of clients that have been silent for too long, and are meant, are free.
+    fn take_away(&mut self, now: Instant, is_meant: impl Fn(Source) -> bool) {
+        let is_too_long = |since: Instant| now.since(since) >= span(LONGEST_SILENCE);
+        let of_silent = self.silent.iter().take_while(|((since, _), _)| is_too_long(*since));
+        let meant: Vec<_> = of_silent.filter(|(_, place)| is_meant(place.source)).map(|(key, _)| *key).collect();
+        for key in meant {
+            if let Some(place) = self.silent.remove(&key) {
+                self.leave(&place);
+                place.taken_away.notify_one();
             }
         }
+    }
+
+    fn leave(&mut self, place: &OfPlace) {
+        if place.is_free.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        self.handlers.remove(place.source, 1);
+        self.requests.remove(place.source, place.bytes);
+        if let Some(running) = self.peers.get_mut(&place.peer) {
+            *running = running.saturating_sub(1);
+            if *running == 0 {
+                self.peers.remove(&place.peer);
+            }
+        }
+    }
+}
+
+impl Place {
+    /// Of a body that comes or goes block by block.
+    pub(crate) fn pause(&self) -> Pause {
+        Pause { of: Arc::clone(&self.0), since: None }
+    }
+
+    /// Waits until it is somebody else's.
+    pub(crate) async fn taken_away(&self) {
+        self.0.taken_away.notified().await;
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.admission.taken().leave(&self.0);
+    }
+}
+
+impl Pause {
+    /// Its client is to go on.
+    pub(crate) fn begin(&mut self, now: Instant) {
+        self.end();
+        self.since = Some(now);
+        self.of.admission.taken().silent.insert((now, self.of.number), Arc::clone(&self.of));
+    }
+
+    /// It has.
+    pub(crate) fn end(&mut self) {
+        if let Some(since) = self.since.take() {
+            self.of.admission.taken().silent.remove(&(since, self.of.number));
+        }
+    }
+}
+
+impl Drop for Pause {
+    fn drop(&mut self) {
+        self.end();
     }
 }
 
@@ -213,7 +327,7 @@ mod tests {
         let mut places = Vec::new();
         let mut of_one_network = 0;
         for host in 0..64 {
-            match admission.enter(at(&format!("192.0.2.{host}")), AddressState::Unvalidated, 0) {
+            match admission.enter(Instant::ORIGIN, at(&format!("192.0.2.{host}")), AddressState::Unvalidated, 0) {
                 Ok(place) => {
                     of_one_network += 1;
                     places.push(place);
@@ -223,14 +337,24 @@ mod tests {
         }
         assert_eq!(of_one_network, 4);
         for network in 0..64 {
-            places.extend(admission.enter(at(&format!("2001:db8:{network:x}::1")), AddressState::Unvalidated, 0));
+            places.extend(admission.enter(
+                Instant::ORIGIN,
+                at(&format!("2001:db8:{network:x}::1")),
+                AddressState::Unvalidated,
+                0,
+            ));
         }
         assert_eq!(places.len(), 16);
         // Who has proved its address finds a place all the same.
         for host in 0..48 {
-            places.push(admission.enter(at(&format!("198.51.{host}.1")), AddressState::Validated, 0).unwrap());
+            places.push(
+                admission.enter(Instant::ORIGIN, at(&format!("198.51.{host}.1")), AddressState::Validated, 0).unwrap(),
+            );
         }
-        assert_eq!(admission.enter(at("203.0.113.1"), AddressState::Validated, 0).unwrap_err(), Busy::Server);
+        assert_eq!(
+            admission.enter(Instant::ORIGIN, at("203.0.113.1"), AddressState::Validated, 0).unwrap_err(),
+            Busy::Server
+        );
         drop(places);
         let taken = admission.taken();
         assert!((taken.handlers.all(), taken.handlers.memory()) == (0, 0) && taken.peers.is_empty());
@@ -243,12 +367,15 @@ mod tests {
         for port in 0..16 {
             let peer = SocketAddr::new("192.0.2.1".parse().unwrap(), port);
             for _ in 0..5 {
-                places.extend(admission.enter(peer, AddressState::Validated, 0));
+                places.extend(admission.enter(Instant::ORIGIN, peer, AddressState::Validated, 0));
             }
         }
         assert_eq!(places.len(), 12);
-        assert_eq!(admission.enter(at("192.0.2.9"), AddressState::Validated, 0).unwrap_err(), Busy::Peer);
-        assert!(admission.enter(at("192.0.3.9"), AddressState::Validated, 0).is_ok());
+        assert_eq!(
+            admission.enter(Instant::ORIGIN, at("192.0.2.9"), AddressState::Validated, 0).unwrap_err(),
+            Busy::Peer
+        );
+        assert!(admission.enter(Instant::ORIGIN, at("192.0.3.9"), AddressState::Validated, 0).is_ok());
     }
 
     #[test]
@@ -280,6 +407,38 @@ mod tests {
         assert_eq!((taken.held, taken.answers.memory()), (0, 0));
     }
 
+    /// Where nobody wants it a place is kept in silence.
+    #[tokio::test]
+    async fn who_is_silent_in_the_middle_of_a_body_leaves_its_place_to_who_wants_it() {
+        let admission = admission(16);
+        let after = |seconds| Instant::ORIGIN.after(span(Duration::from_secs(seconds)));
+        let enter = |seconds, host: &str| admission.enter(after(seconds), at(host), AddressState::Validated, 0);
+        let places: Vec<_> = (0..12).map(|host| enter(0, &format!("192.0.2.{host}")).unwrap()).collect();
+        let mut pauses: Vec<_> = places.iter().map(Place::pause).collect();
+        for (second, pause) in pauses.iter_mut().enumerate().take(3) {
+            pause.begin(after(second as u64));
+        }
+        // The second one has gone on meanwhile.
+        pauses[1].begin(after(90));
+        let mut others: Vec<_> = (0..4).map(|host| enter(50, &format!("198.51.100.{host}")).unwrap()).collect();
+        let mut of_others = others[0].pause();
+        of_others.begin(after(50));
+        assert_eq!(enter(92, "192.0.2.99").unwrap_err(), Busy::Server);
+        let first = enter(93, "192.0.2.99").unwrap();
+        places[0].taken_away().await;
+        assert_eq!(enter(94, "203.0.113.1").unwrap_err(), Busy::Server);
+        // What its network may not have more of it takes from itself, and leaves the silent of others in peace.
+        others.truncate(1);
+        assert_eq!(enter(94, "192.0.2.98").unwrap_err(), Busy::Peer);
+        let second = enter(200, "192.0.2.98").unwrap();
+        assert!(admission.taken().silent.len() == 1, "that of another network");
+        pauses[1].end();
+        of_others.end();
+        drop((places, pauses, others, first, second));
+        let taken = admission.taken();
+        assert!((taken.handlers.all(), taken.silent.len()) == (0, 0) && taken.peers.is_empty());
+    }
+
     /// A body that came in blocks is its handler's as long as that waits, and counted nowhere else by then.
     #[test]
     fn requests_whose_handlers_wait_are_bounded_in_bytes_and_short_ones_are_let_in() {
@@ -287,21 +446,33 @@ mod tests {
         let admission = Admission::new(AdmissionLimits { running: 1_000, running_per_peer: 1_000, held: 64 * MIB });
         let mut places = Vec::new();
         for network in 0..100 {
-            places.extend(admission.enter(at(&format!("192.0.{network}.1")), AddressState::Validated, 16 * MIB));
+            places.extend(admission.enter(
+                Instant::ORIGIN,
+                at(&format!("192.0.{network}.1")),
+                AddressState::Validated,
+                16 * MIB,
+            ));
         }
         assert_eq!((places.len(), admission.taken().requests.all()), (4, 64 * MIB));
         assert!(admission.memory() > 64 * MIB);
-        assert_eq!(admission.enter(at("192.0.2.1"), AddressState::Validated, 3_000).unwrap_err(), Busy::Server);
-        assert!(admission.enter(at("192.0.2.1"), AddressState::Unvalidated, 1_152).is_ok());
+        assert_eq!(
+            admission.enter(Instant::ORIGIN, at("192.0.2.1"), AddressState::Validated, 3_000).unwrap_err(),
+            Busy::Server
+        );
+        assert!(admission.enter(Instant::ORIGIN, at("192.0.2.1"), AddressState::Unvalidated, 1_152).is_ok());
         drop(places);
         assert_eq!(admission.taken().requests.memory(), 0);
         // Of forged addresses there are no more than a quarter, and one at the least; of one network three quarters.
-        let unproved = admission.enter(at("192.0.2.1"), AddressState::Unvalidated, 40 * MIB).unwrap();
-        assert_eq!(admission.enter(at("198.51.100.1"), AddressState::Unvalidated, MIB).unwrap_err(), Busy::Unvalidated);
+        let unproved = admission.enter(Instant::ORIGIN, at("192.0.2.1"), AddressState::Unvalidated, 40 * MIB).unwrap();
+        assert_eq!(
+            admission.enter(Instant::ORIGIN, at("198.51.100.1"), AddressState::Unvalidated, MIB).unwrap_err(),
+            Busy::Unvalidated
+        );
         drop(unproved);
-        let of_one: Vec<_> =
-            (0..9).filter_map(|_| admission.enter(at("192.0.2.1"), AddressState::Validated, 8 * MIB).ok()).collect();
+        let of_one: Vec<_> = (0..9)
+            .filter_map(|_| admission.enter(Instant::ORIGIN, at("192.0.2.1"), AddressState::Validated, 8 * MIB).ok())
+            .collect();
         assert_eq!(of_one.len(), 6);
-        assert!(admission.enter(at("198.51.100.1"), AddressState::Validated, 16 * MIB).is_ok());
+        assert!(admission.enter(Instant::ORIGIN, at("198.51.100.1"), AddressState::Validated, 16 * MIB).is_ok());
     }
 }

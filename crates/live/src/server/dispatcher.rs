@@ -392,21 +392,21 @@ impl Dispatcher {
             return self.ask_for_proof(now, pending);
         }
         // What answers at once needs no place, and is answered however much is under way.
-        if upload.is_some() || handling.waits() {
-            match self.admission.enter(pending.request.peer(), address_state, weight) {
-                Ok(place) => pending.place = Some(place),
-                Err(busy) => return self.refuse(now, pending, busy),
-            }
+        if (upload.is_some() || handling.waits())
+            && let Err(busy) = self.admission.has_room(now, pending.request.peer(), address_state, weight)
+        {
+            return self.refuse(now, pending, busy);
         }
         if let Some(block) = upload {
-            return self.begin_upload(now, pending, block, handling);
+            let place = self.admission.enter_anyway(pending.request.peer(), address_state, weight);
+            return self.begin_upload(now, pending, (block, place), handling);
         }
         match start(|| handling.ask(pending.request.clone())) {
             Ok(response) => self.answered(now, pending, response),
             Err(answering) => {
                 handling.has_waited();
                 let (peer, weight) = (pending.request.peer(), pending.weight());
-                pending.place.get_or_insert_with(|| self.admission.enter_anyway(peer, address_state, weight));
+                pending.place = Some(self.admission.enter_anyway(peer, address_state, weight));
                 self.running += 1;
                 let (events, limit, giving_up) =
                     (self.events.clone(), self.limits.handling, self.giving_up.subscribe());

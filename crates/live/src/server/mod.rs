@@ -62,6 +62,7 @@ pub(crate) use access::AccessHook;
 pub(crate) use admission::Admission;
 #[cfg(test)]
 pub(crate) use admission::AdmissionLimits;
+pub use admission::LONGEST_SILENCE;
 pub(crate) use dispatcher::{ASK_AGAIN, Action, Dispatcher, DispatcherLimits, IncomingRequest, Room, TaskEvent};
 pub(crate) use policy::Policing;
 pub(crate) use reachability::Reachability;

@@ -37,6 +37,7 @@ mod safety;
 mod serving_streams;
 mod settings;
 mod shared_paths;
+mod silent_clients;
 mod sources;
 mod streaming;
 mod streaming_connections;

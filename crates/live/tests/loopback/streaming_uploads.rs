@@ -61,17 +61,17 @@ async fn a_body_comes_in_pieces_and_its_answer_is_cut_as_any_other() {
 }
 
 /// One that knows nothing of Echo, and gets no acknowledgement wrong.
-struct Plain(UdpSocket, u8);
+pub(crate) struct Plain(UdpSocket, u8);
 
 impl Plain {
-    async fn before(server: &Server) -> Self {
+    pub(crate) async fn before(server: &Server) -> Self {
         let socket = UdpSocket::bind(ANY).await.unwrap();
         socket.connect(server.local_addr()).await.unwrap();
         Self(socket, 0)
     }
 
     /// What a POST of this body with these options behind its path is answered, in a message of its own.
-    async fn post(&mut self, options: &[u8], body: &[u8]) -> Vec<u8> {
+    pub(crate) async fn post(&mut self, options: &[u8], body: &[u8]) -> Vec<u8> {
         self.1 += 1;
         let head = [&[0x41, 2, 0, self.1][..], b"t\xb2up", options].concat();
         let request = if body.is_empty() { head } else { [&head[..], b"\xff", body].concat() };
@@ -95,11 +95,11 @@ impl Plain {
 }
 
 /// The only byte of Block1, of 16 bytes.
-fn block1(number: u8, more: bool) -> [u8; 3] {
+pub(crate) fn block1(number: u8, more: bool) -> [u8; 3] {
     [0xd1, 3, number << 4 | u8::from(more) << 3]
 }
 
-fn code(answer: &[u8]) -> Code {
+pub(crate) fn code(answer: &[u8]) -> Code {
     Message::parse(answer).unwrap().code
 }
 

@@ -82,7 +82,7 @@ impl Dispatcher {
     fn share(&mut self, now: Instant, mut pending: PendingRequest, response: Response) {
         let peer = pending.request.peer();
         if pending.place.is_none() {
-            match self.admission.enter(peer, pending.address_state, pending.weight()) {
+            match self.admission.enter(now, peer, pending.address_state, pending.weight()) {
                 Ok(place) => pending.place = Some(place),
                 Err(busy) => return self.refuse(now, pending, busy),
             }

@@ -248,9 +248,9 @@ impl Dispatcher {
     /// A task of a stream told something.
     pub(super) fn step(&mut self, now: Instant, name: Name, number: u64, step: Step) {
         match step {
-            Step::Taken => self.taken(&name, number),
+            Step::Taken => self.taken(now, &name, number),
             Step::Answered(response) => self.upload_answered(now, &name, number, response),
-            Step::Read(..) | Step::Broken(_) | Step::PastEnd | Step::Over => self.has_read(&name, number, step),
+            Step::Read(..) | Step::Broken(_) | Step::PastEnd | Step::Over => self.has_read(now, &name, number, step),
         }
     }
 

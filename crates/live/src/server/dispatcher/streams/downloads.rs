@@ -20,7 +20,7 @@ use crate::{
     response::Reader,
     secrets,
     server::{
-        admission::AddressState,
+        admission::{AddressState, Pause},
         dispatcher::{TaskEvent, answering::is_unwanted},
         running::Caught,
     },
@@ -43,6 +43,8 @@ pub(super) struct Download {
     /// What was told last: where it began, and whether more follows.
     said: Option<(usize, Bytes, bool)>,
     waiting: Option<(PendingRequest, Pieces)>,
+    /// While its client is to ask for the next block.
+    pause: Pause,
     progress: Option<OnProgress>,
 }
 
@@ -83,7 +85,7 @@ impl Dispatcher {
         };
         // What its handler had was for what is over: from now on its stream has it, however it came about.
         drop(pending.place.take());
-        let place = match self.admission.enter(pending.request.peer(), AddressState::Validated, length) {
+        let place = match self.admission.enter(now, pending.request.peer(), AddressState::Validated, length) {
             Ok(place) => place,
             Err(busy) => return self.refuse(now, pending, busy),
         };
@@ -99,16 +101,22 @@ impl Dispatcher {
         let (name, number) = (Name::of(&pending.request, false), self.streams.number());
         let (asks, wanted) = mpsc::channel(1);
         let (events, of, idle, skip) = (self.events.clone(), name.clone(), self.limits.handling, pieces.offset());
+        let pause = place.pause();
         self.tasks.spawn(async move {
             let tell = |step| drop(events.send(TaskEvent::Step(of.clone(), number, step, None)));
-            if Caught(Box::pin(read(reader, skip, wanted, idle, &tell))).await.is_err() {
-                tell(Step::Broken("it panicked".into()));
+            tokio::select! {
+                read = Caught(Box::pin(read(reader, skip, wanted, idle, &tell))) => {
+                    if read.is_err() {
+                        tell(Step::Broken("it panicked".into()));
+                    }
+                }
+                () = place.taken_away() => {}
             }
             tell(Step::Over);
             drop(place);
         });
         let mut download =
-            Download { number, asks: Some(asks), head, sent: skip, total, said: None, waiting: None, progress };
+            Download { number, asks: Some(asks), head, sent: skip, total, said: None, waiting: None, pause, progress };
         download.ask(pending, pieces);
         let before = self.streams.downloads.insert(name, download);
         self.answer_waiting(before.and_then(|before| before.waiting));
@@ -138,7 +146,7 @@ impl Dispatcher {
     }
 
     /// The task of an answer told something.
-    pub(super) fn has_read(&mut self, name: &Name, number: u64, step: Step) {
+    pub(super) fn has_read(&mut self, now: Instant, name: &Name, number: u64, step: Step) {
         self.join();
         let Some(download) = self.streams.downloads.get_mut(name).filter(|it| it.number == number) else { return };
         let waiting = download.waiting.take();
@@ -147,7 +155,9 @@ impl Dispatcher {
                 let part = (download.sent, bytes, more);
                 download.sent = download.sent.saturating_add(part.1.len());
                 download.said = Some(part.clone());
-                if !more {
+                if more {
+                    download.pause.begin(now);
+                } else {
                     download.asks = None;
                     if let Some(progress) = &download.progress {
                         // It has left; whether it arrived nobody tells.
@@ -206,6 +216,7 @@ impl Download {
 
     /// This is wanted next. Gives back who wanted it before.
     fn ask(&mut self, pending: PendingRequest, pieces: Pieces) -> Option<(PendingRequest, Pieces)> {
+        self.pause.end();
         let before = self.waiting.replace((pending, pieces));
         if before.is_none() {
             // There is room: the one before was read.

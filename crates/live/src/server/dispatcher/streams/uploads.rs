@@ -18,9 +18,10 @@ use crate::{
     Response,
     server::{
         RequestBody,
+        admission::{Pause, Place},
         body::Chunk,
         dispatcher::{
-            TaskEvent,
+            ASK_AGAIN, TaskEvent,
             answering::{held, wants_none},
             start, within,
         },
@@ -40,6 +41,8 @@ pub(super) struct Upload {
     came: Arc<AtomicU64>,
     /// The block that the handler has not taken, or the last one, whose answer is pending.
     waiting: Option<(PendingRequest, Block)>,
+    /// While its client is to send the next block.
+    pause: Pause,
     /// What the last block was answered with.
     said: Option<Response>,
     /// What the handler has answered, before the end or without anybody who waits for it.
@@ -47,12 +50,12 @@ pub(super) struct Upload {
 }
 
 impl Dispatcher {
-    /// A body begins: its handler is asked, and gets the first block. The request has a place.
+    /// A body begins: its handler is asked, and gets the first block.
     pub(in super::super) fn begin_upload(
         &mut self,
         now: Instant,
         mut pending: PendingRequest,
-        block: Block,
+        (block, place): (Block, Place),
         handling: &Handling,
     ) {
         let payload = pending.request.take_payload();
@@ -71,7 +74,7 @@ impl Dispatcher {
             let _ = events.send(TaskEvent::Step(of.clone(), number, Step::Taken, None));
         });
         pending.request.give_body(body);
-        let (request, place, whose) = (pending.request.clone(), pending.place.take(), pending.whose());
+        let (request, whose) = (pending.request.clone(), pending.whose());
         let is_unheard = wants_none(&request);
         let came = Arc::new(AtomicU64::new(0));
         let mut upload = Upload {
@@ -80,6 +83,7 @@ impl Dispatcher {
             chunks: Some(sender),
             came: Arc::clone(&came),
             waiting: None,
+            pause: place.pause(),
             said: None,
             outcome: None,
         };
@@ -94,7 +98,10 @@ impl Dispatcher {
                     (self.events.clone(), self.limits.handling, self.giving_up.subscribe());
                 let admission = Arc::clone(&self.admission);
                 self.tasks_of(is_unheard).spawn(async move {
-                    let response = within(limit, answering, giving_up, Some(came)).await;
+                    let response = tokio::select! {
+                        response = within(limit, answering, giving_up, Some(came)) => response,
+                        () = place.taken_away() => Response::new(Code::SERVICE_UNAVAILABLE).with_max_age(ASK_AGAIN),
+                    };
                     let (response, held) = held(&admission, whose, response);
                     drop(place);
                     let _ = events.send(TaskEvent::Step(name, number, Step::Answered(response), held));
@@ -137,12 +144,13 @@ impl Dispatcher {
     }
 
     /// The handler has taken a block: the next one may come.
-    pub(super) fn taken(&mut self, name: &Name, number: u64) {
+    pub(super) fn taken(&mut self, now: Instant, name: &Name, number: u64) {
         let longest = self.limits.block;
         let Some(upload) = self.streams.uploads.get_mut(name).filter(|upload| upload.number == number) else { return };
         if let Some((pending, block)) = upload.waiting.take_if(|(_, block)| block.more) {
             let said = about(Code::CONTINUE, Some(received(block, longest, &pending)));
             upload.said = Some(said.clone());
+            upload.pause.begin(now);
             self.say(&pending, said);
         }
     }
@@ -158,6 +166,7 @@ impl Dispatcher {
     fn outcome(&mut self, now: Instant, name: &Name, number: u64, response: Response) {
         let longest = self.limits.block;
         let Some(upload) = self.streams.uploads.get_mut(name).filter(|upload| upload.number == number) else { return };
+        upload.pause.end();
         let Some((mut pending, block)) = upload.waiting.take() else {
             upload.outcome = Some(response);
             return self.streams.may_go(name.clone(), number);
@@ -191,6 +200,7 @@ impl Upload {
 
     /// The next block goes to the handler.
     fn give(&mut self, pending: PendingRequest, block: Block, bytes: Bytes) {
+        self.pause.end();
         self.next = self.next.saturating_add(bytes.len());
         self.came.fetch_add(1, Ordering::Relaxed);
         let chunk = Chunk { bytes, is_last: !block.more };
