@@ -284,6 +284,10 @@ impl Asked {
                 Class::Forwarded if matches!(number, number::LOCATION_PATH) => {}
                 Class::Forwarded => response = response.with_option(number, value.clone()),
                 Class::EndsHere if number == number::MAX_AGE => response = response.with_option(number, value.clone()),
+                // Bytes of the longest body that it takes (RFC 7959 §2.9.3).
+                Class::EndsHere if number == number::SIZE1 && from.code() == Code::REQUEST_ENTITY_TOO_LARGE => {
+                    response = response.with_option(number, value.clone());
+                }
                 Class::EndsHere => {}
                 Class::Unknown => {
                     let why =

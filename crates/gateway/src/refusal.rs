@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use millpond_live::{Code, Response};
+use millpond_live::{Code, Response, number};
 
 /// An answer of the gateway itself: a code, and why, for a person (RFC 7252 §5.5.2).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,6 +15,8 @@ pub(crate) struct Refusal {
     pub(crate) may_wait: Option<Duration>,
     /// The methods that are, where this one is not.
     pub(crate) allowed: Vec<Code>,
+    /// Bytes of the longest body that is taken, where this one is longer.
+    pub(crate) longest: Option<usize>,
     /// Who asks is to show first that it is at its address (RFC 9175).
     pub(crate) asks_for_proof: bool,
 }
@@ -24,7 +26,15 @@ const LONGEST: usize = 300;
 
 impl Refusal {
     pub(crate) fn new(code: Code, why: impl Into<String>) -> Self {
-        Self { code, why: why.into(), again_in: None, may_wait: None, allowed: Vec::new(), asks_for_proof: false }
+        Self {
+            code,
+            why: why.into(),
+            again_in: None,
+            may_wait: None,
+            allowed: Vec::new(),
+            longest: None,
+            asks_for_proof: false,
+        }
     }
 
     pub(crate) fn again_in(self, seconds: u32) -> Self {
@@ -42,7 +52,11 @@ impl Refusal {
         }
         let end = self.why.char_indices().map(|(at, _)| at).take_while(|at| *at <= LONGEST).last().unwrap_or(0);
         let why = if self.why.len() <= LONGEST { &self.why } else { self.why.get(..end).unwrap_or_default() };
-        let response = Response::new(self.code).with_payload(why.as_bytes().to_vec());
+        let mut response = Response::new(self.code).with_payload(why.as_bytes().to_vec());
+        // RFC 7959 §2.9.3.
+        if let Some(longest) = self.longest.and_then(|longest| u32::try_from(longest).ok()) {
+            response = response.with_uint_option(number::SIZE1, longest);
+        }
         match self.again_in {
             Some(seconds) => response.with_max_age(seconds),
             None => response,
@@ -61,6 +75,6 @@ mod tests {
         let short = Refusal::new(Code::SERVICE_UNAVAILABLE, "full").again_in(7).response();
         assert!(Refusal::new(Code::SERVICE_UNAVAILABLE, "full").again_in(7).is_for_want_of_room());
         assert!(!Refusal::new(Code::GATEWAY_TIMEOUT, "silent").is_for_want_of_room());
-        assert_eq!((short.text(), short.options().uint(millpond_live::number::MAX_AGE)), (Ok("full"), Some(7)));
+        assert_eq!((short.text(), short.options().uint(number::MAX_AGE)), (Ok("full"), Some(7)));
     }
 }

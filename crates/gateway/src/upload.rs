@@ -219,7 +219,7 @@ impl Coming {
 
 fn too_long(longest: usize) -> Refusal {
     let why = format!("the body is longer than {longest} bytes, the most that this gateway takes");
-    Refusal::new(Code::REQUEST_ENTITY_TOO_LARGE, why)
+    Refusal { longest: Some(longest), ..Refusal::new(Code::REQUEST_ENTITY_TOO_LARGE, why) }
 }
 
 fn incomplete(why: impl Into<String>) -> Refusal {

@@ -13,8 +13,8 @@ pub struct Answer<'a> {
     /// Response code.
     pub code: Code,
     /// Options in ascending order of their numbers, without those that are the stack's own: Observe, Block1, Block2,
-    /// Size1, Size2, Q-Block1, Q-Block2, Request-Tag. An ETag is added if the body needs several blocks and none is
-    /// given.
+    /// Size1 (but with 4.13), Size2, Q-Block1, Q-Block2, Request-Tag. An ETag is added if the body needs several blocks and
+    /// none is given.
     pub options: &'a [(u16, &'a [u8])],
     /// The body; empty for none.
     pub body: &'a [u8],

@@ -279,7 +279,7 @@ impl<L: MessageLayer> CoapStack<L> {
 
     /// The application answers a request that came in bursts.
     pub(super) fn answer_in_bursts(&mut self, now: Instant, id: RequestId, answer: &Answer<'_>) -> Result<(), Refused> {
-        options::check(answer.options)?;
+        options::check_answer(answer.code, answer.options)?;
         let gone = Refused::Endpoint(endpoint::Refused::UnknownRequest);
         let Some(server) = &mut self.bursts.server else { return Err(gone) };
         let echo = server.withholds(id, answer.options, answer.body);

@@ -265,7 +265,7 @@ impl<L: MessageLayer> CoapStack<L> {
         if answer.is_piece {
             return self.respond_with_piece(now, id, answer, &pending);
         }
-        options::check(answer.options)?;
+        options::check_answer(answer.code, answer.options)?;
         self.sent = Sent::NOTHING;
         if let AddressValidation::Unvalidated(limit) = pending.address_validation {
             let representation = self.respond_within(now, id, (answer, &pending), limit, observe)?;

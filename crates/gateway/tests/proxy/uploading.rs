@@ -9,8 +9,11 @@ use std::{
 };
 
 use millpond_gateway::{Config, Gateway};
-use millpond_live::{Client, Code, Request, Resource, Response, Transport};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt, ReadBuf};
+use millpond_live::{Client, Code, LONGEST_SILENCE, Request, Resource, Response, Transport, number};
+use tokio::{
+    io::{AsyncRead, AsyncReadExt, AsyncWriteExt, ReadBuf},
+    net::UdpSocket,
+};
 
 use super::{
     Upstream, all_to,
@@ -81,10 +84,58 @@ async fn a_body_beyond_the_limit_ends_where_that_is_known() {
     let (_gateway, at) = gateway(&rule).await;
     let client = client().await;
     let told = client.put(format!("{at}/image")).upload_size(1_048_577).upload(&mut &bytes(1_048_577)[..]).await;
-    assert_eq!((told.unwrap().code(), got.at_rest().await), (Code::REQUEST_ENTITY_TOO_LARGE, 0));
-    assert_eq!(put(&client, &at, &bytes(1_048_577)).await, Code::REQUEST_ENTITY_TOO_LARGE);
+    let told = told.unwrap();
+    assert_eq!((told.code(), got.at_rest().await), (Code::REQUEST_ENTITY_TOO_LARGE, 0));
+    assert_eq!(told.options().uint(number::SIZE1), Some(1 << 20), "what is taken");
+    let late = client.put(format!("{at}/image")).upload(&mut &bytes(1_048_577)[..]).await.unwrap();
+    assert_eq!((late.code(), late.options().uint(number::SIZE1)), (Code::REQUEST_ENTITY_TOO_LARGE, Some(1 << 20)));
     assert!((1..=1_048_576).contains(&got.at_rest().await));
     assert!(got.whole.lock().unwrap().is_empty());
+}
+
+/// Places are for who goes on: a client that begins as many as it may and leaves them takes them from nobody for long.
+#[tokio::test]
+async fn who_is_silent_in_the_middle_of_its_bodies_leaves_their_places_to_others() {
+    let got = Got::default();
+    let (_upstream, [rule, _]) = upstream(&got).await;
+    let (_gateway, at) = gateway(&rule).await;
+    let at = at.strip_prefix("coap://").unwrap();
+    let begin = async |socket: &UdpSocket, number: u16| {
+        let [high, low] = number.to_be_bytes();
+        // PUT of /image?NN, another one each time, whose first block has 16 bytes, and more follow.
+        let query = [b'a' + (number >> 4) as u8, b'a' + (low & 15)];
+        let head = [&[0x41, 3, high, low, low, 0xb5][..], b"image\x42", &query, &[0xc1, 0x08, 0xff]].concat();
+        socket.send(&[&head[..], &[7; 16]].concat()).await.unwrap();
+        let mut answer = [0; 1_500];
+        loop {
+            socket.recv(&mut answer).await.unwrap();
+            match (answer[0] >> 4 & 3, Code::from_byte(answer[1])) {
+                (_, Code::EMPTY) => {}
+                (kind, code) => {
+                    if kind == 0 {
+                        socket.send(&[0x60, 0, answer[2], answer[3]]).await.unwrap();
+                    }
+                    return code;
+                }
+            }
+        }
+    };
+    let one = async || {
+        let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        socket.connect(at).await.unwrap();
+        socket
+    };
+    let (silent, other) = (one().await, one().await);
+    let mut begun = 0;
+    while begin(&silent, begun).await == Code::CONTINUE {
+        begun += 1;
+    }
+    assert_eq!(begun, 256);
+    assert_ne!(begin(&other, 0).await, Code::CONTINUE);
+    tokio::time::pause();
+    tokio::time::advance(LONGEST_SILENCE).await;
+    tokio::time::resume();
+    assert_eq!(begin(&other, 1).await, Code::CONTINUE);
 }
 
 /// By one whose connection ends, and by one that cannot go on.
