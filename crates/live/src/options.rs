@@ -59,8 +59,14 @@ impl Options {
 
     /// Gives an option this one value instead of those that it has.
     pub fn set(&mut self, number: u16, value: impl Into<Bytes>) {
-        self.remove(number);
-        self.add(number, value);
+        let (start, end) =
+            (self.list.partition_point(|it| it.0 < number), self.list.partition_point(|it| it.0 <= number));
+        self.list.splice(start..end, [(number, value.into())]);
+    }
+
+    /// The same with a number.
+    pub fn set_uint(&mut self, number: u16, value: u32) {
+        self.set(number, Bytes::copy_from_slice(Uint::new(value).as_bytes()));
     }
 
     /// Takes an option away, all its values. False if there was none.
@@ -94,8 +100,7 @@ impl Options {
 
     /// Sets an option that is a Content-Format.
     pub(crate) fn set_format(&mut self, number: u16, format: ContentFormat) {
-        self.remove(number);
-        self.add_uint(number, u32::from(format.number()));
+        self.set_uint(number, u32::from(format.number()));
     }
 
     /// Of a list that is in order.

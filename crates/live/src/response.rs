@@ -264,8 +264,7 @@ impl Response {
     /// The same with this Max-Age in seconds.
     #[must_use]
     pub fn with_max_age(mut self, seconds: u32) -> Self {
-        self.options.remove(number::MAX_AGE);
-        self.options.add_uint(number::MAX_AGE, seconds);
+        self.options.set_uint(number::MAX_AGE, seconds);
         self
     }
 

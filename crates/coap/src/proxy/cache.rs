@@ -1,6 +1,6 @@
 //! What is kept of representations (RFC 7252 §5.6): fresh ones need no request, stale ones are asked about by their ETag.
 
-use alloc::{collections::BTreeMap, vec, vec::Vec};
+use alloc::{collections::BTreeMap, vec::Vec};
 use core::time::Duration;
 
 use millpond_control::Instant;
@@ -13,13 +13,13 @@ const OVERHEAD: usize = 200;
 const MICROS: u64 = 1_000_000;
 
 /// What a request asks for, as far as it matters to a cache (RFC 7252 §5.6).
-// The resource first, so that all of one are beside one another.
+// The lengths and the resource first, so that all of one are beside one another.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CacheKey {
-    /// So much of the resource's name is that of its server.
+    /// So many of the bytes name the server, and so many the resource; the rest is of the request.
     origin: usize,
-    resource: Vec<u8>,
-    rest: Vec<u8>,
+    resource: usize,
+    bytes: Vec<u8>,
 }
 
 impl CacheKey {
@@ -33,35 +33,36 @@ impl CacheKey {
         options: impl Iterator<Item = (u16, &'o [u8])>,
         payload: &[u8],
     ) -> Self {
-        let mut rest = vec![method.to_byte()];
+        let (length, mut bytes) = (resource.len(), resource);
+        bytes.push(method.to_byte());
         for (number, value) in options.filter(|(number, _)| is_cache_key(*number)) {
-            rest.extend(number.to_be_bytes());
-            rest.extend(value.len().to_be_bytes());
-            rest.extend_from_slice(value);
+            bytes.extend(number.to_be_bytes());
+            bytes.extend(value.len().to_be_bytes());
+            bytes.extend_from_slice(value);
         }
         // No option has this number.
-        rest.extend([0, 0]);
-        rest.extend_from_slice(payload);
-        Self { origin, resource, rest }
+        bytes.extend([0, 0]);
+        bytes.extend_from_slice(payload);
+        Self { origin: origin.min(length), resource: length, bytes }
     }
 
     /// Nothing is changed by such a request, and its answer may be kept (RFC 8132 §2 for FETCH).
     #[must_use]
     pub fn is_safe(&self) -> bool {
-        self.rest.first().is_some_and(|method| [Code::GET, Code::FETCH].map(Code::to_byte).contains(method))
-    }
-
-    fn bytes(&self) -> usize {
-        self.resource.len().saturating_add(self.rest.len())
+        self.bytes.get(self.resource).is_some_and(|method| [Code::GET, Code::FETCH].map(Code::to_byte).contains(method))
     }
 
     /// Whose representation it is.
     fn origin(&self) -> &[u8] {
-        self.resource.get(..self.origin).unwrap_or(&self.resource)
+        self.bytes.get(..self.origin).unwrap_or_default()
+    }
+
+    fn resource(&self) -> &[u8] {
+        self.bytes.get(..self.resource).unwrap_or_default()
     }
 
     fn is_of_resource_of(&self, other: &Self) -> bool {
-        (self.origin, &self.resource) == (other.origin, &other.resource)
+        (self.origin, self.resource()) == (other.origin, other.resource())
     }
 }
 
@@ -107,8 +108,6 @@ pub enum Kept<A> {
 #[derive(Debug)]
 pub struct Cache<A> {
     entries: BTreeMap<CacheKey, Entry<A>>,
-    /// Keys by when they were used.
-    order: BTreeMap<u64, CacheKey>,
     /// Bytes of each server.
     origins: BTreeMap<Vec<u8>, usize>,
     uses: u64,
@@ -120,7 +119,7 @@ impl<A: Answer> Cache<A> {
     /// An empty one that takes so many bytes.
     #[must_use]
     pub const fn new(limit: usize) -> Self {
-        Self { entries: BTreeMap::new(), order: BTreeMap::new(), origins: BTreeMap::new(), uses: 0, bytes: 0, limit }
+        Self { entries: BTreeMap::new(), origins: BTreeMap::new(), uses: 0, bytes: 0, limit }
     }
 
     /// Bytes that it holds, about.
@@ -132,10 +131,8 @@ impl<A: Answer> Cache<A> {
     /// What is kept for a request.
     pub fn get(&mut self, now: Instant, key: &CacheKey) -> Option<Kept<A>> {
         let entry = self.entries.get_mut(key)?;
-        let used = self.order.remove(&entry.used);
         self.uses = self.uses.saturating_add(1);
         entry.used = self.uses;
-        self.order.insert(self.uses, used.unwrap_or_else(|| key.clone()));
         let left = micros(entry.fresh_until, now) / MICROS;
         Some(match u32::try_from(left).unwrap_or(u32::MAX) {
             0 => Kept::Stale(entry.answer.clone(), Duration::from_micros(micros(now, entry.fresh_until))),
@@ -172,7 +169,7 @@ impl<A: Answer> Cache<A> {
         if key.is_safe() {
             return;
         }
-        let from = CacheKey { rest: Vec::new(), ..key.clone() };
+        let from = CacheKey { bytes: key.resource().to_vec(), ..*key };
         let from = self.entries.range(from..).map(|(key, _)| key);
         let of_it: Vec<CacheKey> = from.take_while(|it| it.is_of_resource_of(key)).cloned().collect();
         for key in of_it {
@@ -184,12 +181,11 @@ impl<A: Answer> Cache<A> {
         self.remove(key);
         let lasts = u64::from(answer.max_age()).saturating_mul(MICROS);
         let fresh_until = now.as_micros().checked_add(lasts).map(Instant::from_micros);
-        let bytes = key.bytes().saturating_mul(2).saturating_add(answer.weight()).saturating_add(OVERHEAD);
+        let bytes = key.bytes.len().saturating_add(answer.weight()).saturating_add(OVERHEAD);
         let is_of_use = answer.max_age() > 0 || answer.etag().is_some();
         let (Some(fresh_until), true) = (fresh_until, is_of_use && bytes <= self.limit) else { return };
         self.uses = self.uses.saturating_add(1);
         self.bytes = self.bytes.saturating_add(bytes);
-        self.order.insert(self.uses, key.clone());
         let entry = Entry { answer: answer.clone(), since: now, fresh_until, bytes, used: self.uses };
         self.entries.insert(key.clone(), entry);
         let of_origin = self.origins.entry(key.origin().to_vec()).or_default();
@@ -203,8 +199,9 @@ impl<A: Answer> Cache<A> {
     fn make_room(&mut self) {
         let enough = (self.limit / 8).saturating_mul(7);
         let share = enough.checked_div(self.origins.len()).unwrap_or(enough);
-        let oldest: Vec<CacheKey> = self.order.values().cloned().collect();
-        for key in oldest {
+        let mut oldest: Vec<_> = self.entries.iter().map(|(key, entry)| (entry.used, key.clone())).collect();
+        oldest.sort_unstable_by_key(|(used, _)| *used);
+        for (_, key) in oldest {
             if self.bytes <= enough {
                 return;
             }
@@ -216,7 +213,6 @@ impl<A: Answer> Cache<A> {
 
     fn remove(&mut self, key: &CacheKey) {
         if let Some(entry) = self.entries.remove(key) {
-            self.order.remove(&entry.used);
             self.bytes = self.bytes.saturating_sub(entry.bytes);
             if let Some(bytes) = self.origins.get_mut(key.origin()) {
                 *bytes = bytes.saturating_sub(entry.bytes);
@@ -363,7 +359,7 @@ mod tests {
         assert!(cache.get(START, &key("h/a")).is_some() && cache.get(START, &key("h/c")).is_some());
         cache.take(START, &key("h/d"), None, Told { weight: 3_000, ..CONTENT });
         assert_eq!(cache.get(START, &key("h/d")), None);
-        assert!(cache.bytes <= cache.limit && cache.order.len() == cache.entries.len());
+        assert!(cache.bytes <= cache.limit);
     }
 
     #[test]
