@@ -107,6 +107,8 @@ fn the_figures_of_all_workers_are_there_for_prometheus() {
     // Only who had a message of the server's own is among them: not everybody who asked.
     assert_eq!(of_peers.iter().filter(|(name, _)| name.starts_with("millpond_peer_retransmissions")).count(), 1);
 
+    let (head, body) = fetched(&address, "/health");
+    assert!(head.starts_with("HTTP/1.1 200 OK\r\n") && body == "ok\n", "{head}");
     let (head, _) = fetched(&address, "/");
     assert!(head.starts_with("HTTP/1.1 404"), "{head}");
     // RFC 9110: HEAD as GET but for the content (§9.3.2), what else is asked for is told what may be (§15.5.6).

@@ -55,8 +55,9 @@ pub(crate) async fn with_those(text: String, beside: Option<&MetricsBeside>) -> 
     text.strip_suffix("# EOF\n").unwrap_or(&text).to_owned() + &beside().await
 }
 
-/// Answers `GET /metrics` at this address by HTTP with what `figures` gives then, in the text format of OpenMetrics, until the task
-/// is aborted: for programs whose figures are not those of a [`Server`](crate::Server). Returns the address, with its port.
+/// Answers `GET /metrics` at this address by HTTP with what `figures` gives then, in the text format of OpenMetrics, and `GET /health`
+/// with `ok` once it has given that, until the task is aborted: for programs whose figures are not those of a
+/// [`Server`](crate::Server). Returns the address, with its port.
 ///
 /// # Errors
 /// The address cannot be bound.
@@ -110,8 +111,14 @@ where
     const FIGURES: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     const WORDS: &str = "text/plain; charset=utf-8";
     let (status, kind, body) = match method {
-        _ if path != b"/metrics" => ("404 Not Found", WORDS, "figures are at /metrics\n".into()),
-        b"GET" | b"HEAD" => ("200 OK", FIGURES, figures().await),
+        _ if path != b"/metrics" && path != b"/health" => {
+            ("404 Not Found", WORDS, "figures are at /metrics, and /health is answered by who is well\n".into())
+        }
+        b"GET" | b"HEAD" => match figures().await {
+            figures if path == b"/metrics" => ("200 OK", FIGURES, figures),
+            // A server that has told its figures is well.
+            _ => ("200 OK", WORDS, "ok\n".into()),
+        },
         // RFC 9110 §15.5.6: what is allowed is told.
         _ => ("405 Method Not Allowed\r\nAllow: GET, HEAD", WORDS, "figures are read by GET\n".into()),
     };
