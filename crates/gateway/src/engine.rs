@@ -2,11 +2,8 @@
 
 use std::{
     collections::BTreeMap,
-    io,
     net::SocketAddr,
-    pin::Pin,
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
-    task::{Context, Poll},
     time::Duration,
 };
 
@@ -15,7 +12,6 @@ use millpond_live::{
     proxy::{Flights, NoRoom},
 };
 use tokio::{
-    io::{AsyncRead, ReadBuf},
     sync::{oneshot, watch},
     time::{Instant, timeout_at},
 };
@@ -29,6 +25,7 @@ use crate::{
     paths::{Paths, Turn, Way},
     ports,
     refusal::Refusal,
+    streams::Streams,
     upload::{Payload, Upload},
     watched::Watched,
 };
@@ -50,11 +47,11 @@ pub(crate) struct Engine {
     /// What is being asked for, and who waits for it.
     flights: Arc<Mutex<Waiting>>,
     clock: Clock,
-    pub(crate) answers: Answers,
+    /// If anybody may fetch that.
+    pub(crate) answers: Option<Answers>,
     /// What has been asked and is not answered, and how many proxies each may still pass.
     open: Mutex<BTreeMap<CacheKey, Vec<u8>>>,
-    /// One for each answer that is forwarded while it comes.
-    streams: Arc<()>,
+    pub(crate) streams: Streams,
     /// Bytes of the longest answer that is kept.
     longest_kept: usize,
     pub(crate) watched: Mutex<BTreeMap<Alike, Arc<Watched>>>,
@@ -102,8 +99,6 @@ const LOOKED_AGAIN: Duration = Duration::from_millis(500);
 pub(crate) const LONGEST_WHOLE: usize = 64 << 10;
 /// The same of one that is kept: a share of the cache.
 const SHARE_OF_CACHE: usize = 4;
-/// Longer ones at a time.
-const MOST_STREAMS: usize = 64;
 
 pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -122,9 +117,9 @@ impl Engine {
             flights: Arc::default(),
             clock: Clock::start(),
             open: Mutex::default(),
-            streams: Arc::default(),
+            streams: Streams::default(),
             longest_kept: config.cache.bytes / SHARE_OF_CACHE,
-            answers: Answers::new(),
+            answers: config.listen.metrics.map(|_| Answers::new()),
             watched: Mutex::default(),
             observable: OnceLock::new(),
         })
@@ -171,11 +166,6 @@ impl Engine {
         locked(&self.open).len().max(locked(&self.flights).len())
     }
 
-    /// Answers that are forwarded while they come.
-    pub(crate) fn streams(&self) -> usize {
-        Arc::strong_count(&self.streams).saturating_sub(1)
-    }
-
     /// For how long the answer to a request has been kept.
     pub(crate) fn age(&self, asked: &Asked) -> Option<Duration> {
         locked(&self.cache).age(self.clock.now(), &asked.key)
@@ -188,16 +178,17 @@ impl Engine {
         }
     }
 
-    /// What is asked by the rules as they are, and the answer: the state that is observed, or one for this request. Where a rule lets a
-    /// request wait for its device, it does.
+    /// What is asked, as it was read already or by the rules as they are, and the answer: the state that is observed, or one for this
+    /// request. Where a rule lets a request wait for its device, it does.
     pub(crate) async fn respond(
         self: &Arc<Self>,
+        mut read: Option<Result<Asked, Refusal>>,
         asks: impl Fn(&Rules) -> Result<Asked, Refusal>,
         observes: bool,
     ) -> (Result<Asked, Refusal>, Response, Source) {
         let began = Instant::now();
         loop {
-            let asked = asks(&self.rules());
+            let asked = read.take().unwrap_or_else(|| asks(&self.rules()));
             let (response, source) = match &asked {
                 Ok(asked) if observes => (Box::pin(self.state(asked)).await, Source::Observation),
                 Ok(asked) => self.answer(asked).await,
@@ -212,6 +203,15 @@ impl Engine {
                 return (asked, response, source);
             }
             tokio::time::sleep(LOOKED_AGAIN).await;
+        }
+    }
+
+    /// The answer to a request that is kept and fresh.
+    pub(crate) fn fresh(&self, asked: &Asked) -> Option<Response> {
+        let kept = asked.is_shared.then(|| locked(&self.cache).get(self.clock.now(), &asked.key));
+        match kept.flatten()? {
+            Kept::Fresh(response) => Some(response),
+            Kept::Stale(..) => None,
         }
     }
 
@@ -352,15 +352,15 @@ impl Engine {
             let why = format!("{}: a long answer, for an address that is not validated", asked.authority());
             return Err(Refusal { asks_for_proof: true, ..Refusal::new(Code::UNAUTHORIZED, why) });
         }
-        if self.streams() >= MOST_STREAMS {
-            let why = format!("{}: too many long answers are forwarded at this time", asked.authority());
-            return Err(Refusal::new(Code::SERVICE_UNAVAILABLE, why).again_in(30));
-        }
         let answer = asked.answer(&response);
-        Ok(match answer.is_success() {
-            true => answer.with_stream(Forwarding { body, _one: Arc::clone(&self.streams) }),
-            false => answer,
-        })
+        if !answer.is_success() {
+            return Ok(answer);
+        }
+        let stream = self.streams.begin(asked.peer, body).ok_or_else(|| {
+            let why = format!("{}: too many long answers are forwarded at this time", asked.authority());
+            Refusal::new(Code::SERVICE_UNAVAILABLE, why).again_in(30)
+        })?;
+        Ok(answer.with_stream(stream))
     }
 
     /// A turn on the path to who is asked, and the requests of which one is to be sent in it: one for each port by which it may be reached.
@@ -460,18 +460,6 @@ impl Drop for Flight {
             let Some(given_back) = flight.alike.take() else { return };
             alike = given_back;
         }
-    }
-}
-
-/// A long answer that is forwarded while it comes.
-struct Forwarding {
-    body: Pin<Box<dyn AsyncRead + Send>>,
-    _one: Arc<()>,
-}
-
-impl AsyncRead for Forwarding {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, room: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        self.body.as_mut().poll_read(cx, room)
     }
 }
 

@@ -14,11 +14,13 @@ use millpond_live::{
 use tokio::time::Instant;
 
 use crate::{
-    config::Config,
+    asked::Asked,
+    config::{Config, Rule},
     directory::{self, Directory},
     engine::{Engine, LONGEST_WHOLE, Source},
     http::{Front, Listening},
     metrics,
+    paths::Paths,
     refusal::Refusal,
     upload::Payload,
 };
@@ -117,8 +119,9 @@ impl Gateway {
     /// else differs takes effect when it is started again.
     ///
     /// # Errors
-    /// Credentials that cannot be used; nothing has changed.
+    /// Credentials that cannot be used, a rule that leads to the gateway itself; nothing has changed.
     pub async fn reload(&self, config: &Config) -> Result<(), Error> {
+        check_loops(config, &self.engine.paths).await?;
         if let Some(security) = &config.security {
             self.server.set_security(security.clone()).await?;
             if self.http.has_tls() {
@@ -177,6 +180,14 @@ impl Builder {
         self
     }
 
+    /// Whether it could begin, as far as that can be told without listening.
+    ///
+    /// # Errors
+    /// A rule that leads to the gateway itself.
+    pub async fn check(&self) -> Result<(), Error> {
+        check_loops(&self.config, &Paths::new(&self.config).await?).await
+    }
+
     /// Begins to listen.
     ///
     /// # Errors
@@ -188,7 +199,7 @@ impl Builder {
             None => None,
         };
         let engine = Arc::new(Engine::new(&config, directory.clone(), lingers).await?);
-        check_loops(&config, &engine).await?;
+        check_loops(&config, &engine.paths).await?;
         let mut builder = Server::builder()
             .most_running(MOST_RUNNING)
             .most_running_per_peer(MOST_RUNNING_PER_PEER)
@@ -241,22 +252,68 @@ fn proxy(engine: &Arc<Engine>, on_access: Option<OnAccess>) -> Resource {
     let observable = engine.observable();
     let engine = Arc::clone(engine);
     Resource::new().observable(&observable).streaming_uploads(LONGEST_WHOLE).any(move |request: Request| {
-        let (engine, on_access) = (Arc::clone(&engine), on_access.clone());
-        async move { answered(&engine, &request, on_access.as_ref()).await }
+        let at_hand = at_hand(&engine, &request, on_access.as_ref());
+        let rest = at_hand.map_err(|read| (Arc::clone(&engine), request, on_access.clone(), read));
+        async move {
+            match rest {
+                Ok(response) => response,
+                // It takes much room, which who is answered at once does without.
+                Err((engine, request, on_access, read)) => {
+                    Box::pin(answered(&engine, &request, on_access.as_ref(), read)).await
+                }
+            }
+        }
     })
 }
 
-async fn answered(engine: &Arc<Engine>, request: &Request, on_access: Option<&OnAccess>) -> Response {
+/// What is asked, if that has been read.
+type Read = Option<Box<Result<Asked, Refusal>>>;
+
+/// The answer that is kept, or else what is asked.
+fn at_hand(engine: &Engine, request: &Request, on_access: Option<&OnAccess>) -> Result<Response, Read> {
+    let began = Instant::now();
+    if observes(request) || request.options().get(number::BLOCK1).is_some() {
+        return Err(None);
+    }
+    match engine.rules().read(request, &Payload::Whole(request.payload().clone())) {
+        Ok(asked) => match engine.fresh(&asked) {
+            Some(response) => {
+                tell((engine, on_access), request, Some(&asked), (&response, Source::Cache), began.elapsed());
+                Ok(response)
+            }
+            None => Err(Some(Box::new(Ok(asked)))),
+        },
+        Err(refusal) => Err(Some(Box::new(Err(refusal)))),
+    }
+}
+
+async fn answered(engine: &Arc<Engine>, request: &Request, on_access: Option<&OnAccess>, read: Read) -> Response {
     let began = Instant::now();
     let (asked, response, source) = match payload(request).await {
-        Ok(payload) => engine.respond(|rules| rules.read(request, &payload), observes(request)).await,
+        Ok(payload) => {
+            engine.respond(read.map(|read| *read), |rules| rules.read(request, &payload), observes(request)).await
+        }
         Err(refusal) => {
             let response = refusal.response();
             (Err(refusal), response, Source::Gateway)
         }
     };
-    let (took, rule) = (began.elapsed(), asked.as_ref().ok().map(|asked| asked.under.name()));
-    engine.answers.count(rule, source, took);
+    tell((engine, on_access), request, asked.as_ref().ok(), (&response, source), began.elapsed());
+    response
+}
+
+/// Tells what became of a request.
+fn tell(
+    (engine, on_access): (&Engine, Option<&OnAccess>),
+    request: &Request,
+    asked: Option<&Asked>,
+    (response, source): (&Response, Source),
+    took: Duration,
+) {
+    let rule = asked.map(|asked| asked.under.name());
+    if let Some(answers) = &engine.answers {
+        answers.count(rule, source, took);
+    }
     if let Some(hook) = on_access {
         let reason = (source == Source::Gateway).then(|| response.text().unwrap_or_default().to_owned());
         hook(&Access {
@@ -266,7 +323,7 @@ async fn answered(engine: &Arc<Engine>, request: &Request, on_access: Option<&On
             method: Some(request.method()),
             path: request.path_text(),
             rule: rule.map(ToString::to_string),
-            upstream: asked.as_ref().ok().map(|asked| asked.target.to_string()),
+            upstream: asked.map(|asked| asked.target.to_string()),
             source,
             code: Some(response.code()),
             bytes: response.payload().len(),
@@ -274,7 +331,6 @@ async fn answered(engine: &Arc<Engine>, request: &Request, on_access: Option<&On
             took,
         });
     }
-    response
 }
 
 /// Its body, of which a long one comes while it is forwarded.
@@ -327,7 +383,7 @@ const fn scheme(transport: Transport) -> &'static str {
 }
 
 /// No rule leads to where the gateway listens.
-async fn check_loops(config: &Config, engine: &Engine) -> Result<(), Error> {
+async fn check_loops(config: &Config, paths: &Paths) -> Result<(), Error> {
     let listen = &config.listen;
     for rule in &config.rules {
         let Some(target) = rule.goal.fixed() else { continue };
@@ -340,12 +396,13 @@ async fn check_loops(config: &Config, engine: &Engine) -> Result<(), Error> {
             _ => &listen.https,
         };
         // Who cannot be resolved now may be later, and is told of when it is asked.
-        let addresses = engine.paths.resolve(&target.uri).await.unwrap_or_default();
+        let addresses = paths.resolve(&target.uri).await.unwrap_or_default();
         let leads_here = |address: &SocketAddr| {
             here.iter().any(|own| own.port() == address.port() && own.port() != 0 && is_at(own.ip(), address.ip()))
         };
         if let Some(own) = addresses.iter().find(|address| leads_here(address)) {
-            let reason = format!("the rule for {} leads to {own}, where the gateway itself listens", rule.path);
+            let Rule { place, path, .. } = rule;
+            let reason = format!("{place}: the rule for {path} leads to {own}, where the gateway itself listens");
             return Err(Error::Setting { name: "rule", reason });
         }
     }

@@ -25,6 +25,7 @@ mod metrics;
 mod paths;
 mod ports;
 mod refusal;
+mod streams;
 mod target;
 mod template;
 mod upload;

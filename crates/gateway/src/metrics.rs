@@ -36,7 +36,9 @@ impl Answers {
 /// The figures now, in the text format of OpenMetrics.
 pub(crate) async fn text(engine: Arc<Engine>) -> String {
     let mut registry = Registry::with_prefix("millpond_gateway");
-    registry.register_with_unit("answer", "From a request to its answer", Unit::Seconds, engine.answers.0.clone());
+    if let Some(answers) = &engine.answers {
+        registry.register_with_unit("answer", "From a request to its answer", Unit::Seconds, answers.0.clone());
+    }
     let mut paths = Vec::new();
     for (name, client) in engine.paths.clients() {
         // A client that has ended did nothing more.
@@ -44,7 +46,7 @@ pub(crate) async fn text(engine: Arc<Engine>) -> String {
     }
     let waiting = engine.paths.waiting().map(|(name, waiting)| (name.to_owned(), waiting)).collect();
     let (kept, watched) = (engine.kept(), locked(&engine.watched).len());
-    let (open, streams) = (engine.open(), engine.streams());
+    let (open, streams) = (engine.open(), engine.streams.len());
     registry.register_collector(Box::new(Figures { paths, waiting, kept, watched, open, streams }));
     let mut text = String::new();
     // Writing to a string does not fail.

@@ -23,6 +23,7 @@ const LAST_LINES: Duration = Duration::from_secs(1);
 pub async fn gateway(flags: arguments::Gateway, interrupt: &mut Interrupt) -> Result<(), Failure> {
     let config = read(&flags)?;
     if flags.check {
+        Gateway::builder(config).check().await?;
         let mut out = std::io::stdout().lock();
         writeln!(out, "{}: can be used", flags.file.display())?;
         return Ok(out.flush()?);

@@ -2,7 +2,12 @@
 
 mod written;
 
-use std::{net::SocketAddr, path::Path, sync::Arc, time::Duration};
+use std::{
+    net::SocketAddr,
+    path::Path,
+    sync::Arc,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
 
 use millpond_live::{ClientSecurity, Code, ControllerChoice, IpNet, ServerSecurity, Who};
 use millpond_path::{InputError, Size};
@@ -26,6 +31,8 @@ pub struct Config {
     pub(crate) rules: Vec<Rule>,
     pub(crate) forward: Vec<Forward>,
     pub(crate) directory: Option<DirectorySettings>,
+    /// Where the file names those of the gateway, and when they expire, since 1970.
+    certificates: Vec<(String, Duration)>,
 }
 
 /// Addresses to listen at.
@@ -88,6 +95,8 @@ pub(crate) struct Rule {
     pub(crate) waits: bool,
     pub(crate) rights: Rights,
     pub(crate) timeout: Duration,
+    /// Where it stands in the file.
+    pub(crate) place: String,
 }
 
 /// Who may ask, and with which methods; without any, everybody and all.
@@ -128,8 +137,12 @@ impl At<'_> {
         self.text.get(..at).unwrap_or(self.text).matches('\n').count() + 1
     }
 
+    fn place(&self, at: usize) -> String {
+        format!("{}:{}", self.origin, self.line(at))
+    }
+
     fn wrong(&self, at: usize, problem: impl Into<String>) -> InputError {
-        InputError::new(format!("{}:{}", self.origin, self.line(at)), problem)
+        InputError::new(self.place(at), problem)
     }
 }
 
@@ -141,7 +154,20 @@ impl Config {
     pub fn from_file(path: &Path) -> Result<Self, InputError> {
         let origin = path.display().to_string();
         let text = std::fs::read_to_string(path).map_err(|error| InputError::new(&*origin, error.to_string()))?;
-        Self::from_toml(&text, &origin, path.parent().unwrap_or(Path::new("")))
+        let config = Self::from_toml(&text, &origin, path.parent().unwrap_or(Path::new("")))?;
+        #[expect(clippy::disallowed_methods, reason = "certificates expire by the time of day")]
+        config.check_certificates(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default())?;
+        Ok(config)
+    }
+
+    /// Whether the gateway's own certificates are good at this time since 1970.
+    fn check_certificates(&self, now: Duration) -> Result<(), InputError> {
+        let Some((place, expired)) = self.certificates.iter().find(|(_, expires)| *expires < now) else {
+            return Ok(());
+        };
+        let days = (now - *expired).as_secs() / 86_400;
+        let problem = format!("the certificate expired {days} days ago; renew it, or check the clock of this machine");
+        Err(InputError::new(&**place, problem))
     }
 
     /// The same from a text, which is called `origin` in errors; files that it names lie in `folder`.
@@ -151,12 +177,22 @@ impl Config {
     pub fn from_toml(text: &str, origin: &str, folder: &Path) -> Result<Self, InputError> {
         let at = At { origin, text };
         let written: Written = toml::from_str(text).map_err(|error| InputError::from_toml(origin, text, &error))?;
-        let upstream = written.upstream.unwrap_or_default();
-        let has_certificate = written.credentials.as_ref().is_some_and(|them| them.certificate.is_some());
-        let security = written.credentials.map(|them| them.read(folder)).transpose();
-        let security = security.map_err(|problem| InputError::at_key(origin, "credentials", problem))?;
-        let client_security = upstream.security(folder);
-        let client_security = client_security.map_err(|problem| InputError::at_key(origin, "upstream", problem))?;
+        let (mut certificates, mut security, mut client_security) = (Vec::new(), None, ClientSecurity::new());
+        let mut has_certificate = false;
+        if let Some(them) = &written.credentials {
+            let wrong = |problem| at.wrong(them.span().start, format!("credentials: {problem}"));
+            let (read, expires) = them.get_ref().read(folder).map_err(wrong)?;
+            security = Some(read);
+            certificates.extend(expires.map(|expires| (at.place(them.span().start), expires)));
+            has_certificate = them.get_ref().certificate.is_some();
+        }
+        if let Some(them) = &written.upstream {
+            let wrong = |problem| at.wrong(them.span().start, format!("upstream: {problem}"));
+            let (read, expires) = them.get_ref().security(folder).map_err(wrong)?;
+            client_security = read;
+            certificates.extend(expires.map(|expires| (at.place(them.span().start), expires)));
+        }
+        let upstream = written.upstream.map(toml::Spanned::into_inner).unwrap_or_default();
         let mut paths: Vec<PathOf> = Vec::new();
         for path in written.path {
             let read = path.get_ref().read(&paths).map_err(|problem| at.wrong(path.span().start, problem))?;
@@ -166,7 +202,7 @@ impl Config {
         for rule in written.rule {
             let line = at.line(rule.span().start);
             let wrong = |problem| at.wrong(rule.span().start, problem);
-            let read = rule.get_ref().read(&paths).map_err(wrong)?;
+            let read = rule.get_ref().read(&paths, at.place(rule.span().start)).map_err(wrong)?;
             if read.goal.is_endpoint() && written.directory.is_none() {
                 return Err(wrong("asks endpoints of a directory, and there is none; write [directory]".into()));
             }
@@ -213,6 +249,7 @@ impl Config {
                 memory: directory.size.map_or(DirectorySettings::default().memory, bytes),
             }),
             forward,
+            certificates,
         })
     }
 }
@@ -256,6 +293,29 @@ mod tests {
                 .unwrap();
         let listens: Vec<String> = config.listen.coap.iter().map(ToString::to_string).collect();
         assert_eq!(listens, ["[::]:5683", "[::1]:7", "0.0.0.0:5683"]);
+    }
+
+    /// Its own, with which it is asked and with which it asks.
+    #[test]
+    fn a_certificate_that_has_expired_is_told_with_its_place() {
+        let folder = std::env::temp_dir().join(format!("millpond-gateway-expired-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let mut of = rcgen::CertificateParams::new(vec!["localhost".into()]).unwrap();
+        of.not_after = rcgen::date_time_ymd(2020, 1, 1);
+        let key = rcgen::KeyPair::generate().unwrap();
+        let both = of.self_signed(&key).unwrap().pem() + &key.serialize_pem();
+        std::fs::write(folder.join("both.pem"), both).unwrap();
+        for table in ["credentials", "upstream"] {
+            let text = format!("{RULE}[{table}]\ncertificate = \"both.pem\"\n");
+            let config = Config::from_toml(&text, "g.toml", &folder).unwrap();
+            let on = |days: u64| config.check_certificates(Duration::from_secs(days * 86_400));
+            assert!(on(18_000).is_ok());
+            let told = on(18_262 + 3).unwrap_err().to_string();
+            assert!(told.starts_with("g.toml:4: the certificate expired 3 days ago"), "{told}");
+            std::fs::write(folder.join("g.toml"), text).unwrap();
+            assert!(Config::from_file(&folder.join("g.toml")).is_err());
+        }
+        let _ = std::fs::remove_dir_all(folder);
     }
 
     #[test]
@@ -317,7 +377,7 @@ mod tests {
             ),
             ("\n[http]\nbody = \"17 MiB\"\n[directory]\n", "g.toml:2: body is to be above 0 and at most 16 MiB"),
             ("[http]\norigin = []\n", "g.toml:2: unknown key `origin`: did you mean `origins`?"),
-            ("[credentials]\npsk-file = \"keys\"\n", "g.toml: credentials: "),
+            ("\n[credentials]\npsk-file = \"keys\"\n", "g.toml:2: credentials: "),
             ("[credentials]\nkey = \"k\"\n", "belong to a certificate"),
         ] {
             let told = read(text).expect_err(text);

@@ -22,8 +22,8 @@ use crate::template::{Goal, Pattern};
 pub(super) struct Written {
     pub(super) listen: Option<WrittenListen>,
     pub(super) http: Option<Spanned<WrittenHttp>>,
-    pub(super) credentials: Option<Credentials>,
-    pub(super) upstream: Option<WrittenUpstream>,
+    pub(super) credentials: Option<Spanned<Credentials>>,
+    pub(super) upstream: Option<Spanned<WrittenUpstream>>,
     pub(super) cache: Option<WrittenCache>,
     pub(super) directory: Option<WrittenDirectory>,
     #[serde(default)]
@@ -204,12 +204,14 @@ impl WrittenHttp {
 }
 
 impl Credentials {
-    pub(super) fn read(&self, folder: &Path) -> Result<ServerSecurity, String> {
+    /// Them, and when the certificate expires.
+    pub(super) fn read(&self, folder: &Path) -> Result<(ServerSecurity, Option<Duration>), String> {
         let told = |error: millpond_live::Error| error.to_string();
-        let mut security = ServerSecurity::new();
+        let (mut security, mut expires) = (ServerSecurity::new(), None);
         if let Some(certificate) = &self.certificate {
-            let key = folder.join(self.key.as_ref().unwrap_or(certificate));
-            security = security.certificate(KeyedCertificate::from_files(folder.join(certificate), key).map_err(told)?);
+            let own = own(folder, certificate, self.key.as_ref())?;
+            expires = own.expires_at().map(Duration::from_secs);
+            security = security.certificate(own);
         } else if self.key.is_some() || self.client_ca.is_some() {
             return Err("key and client-ca belong to a certificate; write certificate = \"FILE\"".into());
         }
@@ -221,19 +223,21 @@ impl Credentials {
             security = security.demand_client_certificates(of);
         }
         match self.certificate.is_some() || self.psk_file.is_some() {
-            true => Ok(security),
+            true => Ok((security, expires)),
             false => Err("has neither certificate nor psk-file".into()),
         }
     }
 }
 
 impl WrittenUpstream {
-    pub(super) fn security(&self, folder: &Path) -> Result<ClientSecurity, String> {
+    /// With what devices are asked, and when the certificate expires.
+    pub(super) fn security(&self, folder: &Path) -> Result<(ClientSecurity, Option<Duration>), String> {
         let told = |error: millpond_live::Error| error.to_string();
-        let mut security = ClientSecurity::new();
+        let (mut security, mut expires) = (ClientSecurity::new(), None);
         if let Some(certificate) = &self.certificate {
-            let key = folder.join(self.key.as_ref().unwrap_or(certificate));
-            security = security.certificate(KeyedCertificate::from_files(folder.join(certificate), key).map_err(told)?);
+            let own = own(folder, certificate, self.key.as_ref())?;
+            expires = own.expires_at().map(Duration::from_secs);
+            security = security.certificate(own);
         }
         if let Some(authority) = &self.ca {
             security = security.trust(TrustAnchors::from_file(folder.join(authority)).map_err(told)?);
@@ -241,7 +245,7 @@ impl WrittenUpstream {
         if let Some(key) = &self.psk_file {
             security = security.pre_shared_key(PreSharedKey::from_file(folder.join(key)).map_err(told)?);
         }
-        Ok(security)
+        Ok((security, expires))
     }
 }
 
@@ -271,7 +275,7 @@ impl WrittenPath {
 }
 
 impl WrittenRule {
-    pub(super) fn read(&self, paths: &[PathOf]) -> Result<Rule, String> {
+    pub(super) fn read(&self, paths: &[PathOf], place: String) -> Result<Rule, String> {
         let path = Pattern::read(&self.path).map_err(|problem| format!("path {:?} {problem}", self.path))?;
         let goal = Goal::read(&self.to, &path).map_err(|problem| format!("to {:?} {problem}", self.to))?;
         if goal.has_open_host() && !goal.is_endpoint() && paths.is_empty() {
@@ -290,6 +294,7 @@ impl WrittenRule {
             goal,
             rights: rights(&self.who, &self.methods)?,
             timeout: timeout(self.timeout)?,
+            place,
         })
     }
 }
@@ -315,6 +320,11 @@ impl WrittenForward {
             timeout: timeout(self.timeout)?,
         })
     }
+}
+
+fn own(folder: &Path, certificate: &Path, key: Option<&PathBuf>) -> Result<KeyedCertificate, String> {
+    let key = folder.join(key.map_or(certificate, PathBuf::as_path));
+    KeyedCertificate::from_files(folder.join(certificate), key).map_err(|error| error.to_string())
 }
 
 pub(super) fn bytes(size: Size) -> usize {

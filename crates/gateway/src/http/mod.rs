@@ -96,7 +96,9 @@ impl Front {
             response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
         let (took, rule) = (began.elapsed(), asked.as_ref().map(|asked| asked.under.name()));
-        self.engine.answers.count(rule, source, took);
+        if let Some(answers) = &self.engine.answers {
+            answers.count(rule, source, took);
+        }
         if let Some(hook) = &self.on_access {
             hook(&Access {
                 peer,
@@ -156,7 +158,7 @@ impl Front {
         for format in formats {
             let options = read.options(format);
             let asks = |rules: &Rules| rules.asked(&read.wanted(peer, &options));
-            let (asked, response, source) = self.engine.respond(asks, false).await;
+            let (asked, response, source) = self.engine.respond(None, asks, false).await;
             let asked = match asked {
                 Ok(asked) => asked,
                 Err(refusal) => return Outcome::refused(&refusal, method),

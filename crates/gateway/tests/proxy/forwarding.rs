@@ -1,6 +1,6 @@
 use millpond_live::{Bytes, Client, Code, Request, Resource, Response, number};
 
-use super::{Upstream, all_to, client, config, echo, gateway};
+use super::{Upstream, all_to, client, echo, gateway};
 
 #[tokio::test]
 async fn a_request_comes_as_it_was_but_for_what_is_between_neighbours() {
@@ -162,7 +162,18 @@ async fn a_rule_that_leads_to_the_gateway_is_refused_at_the_start() {
         let text = format!("[listen]\ncoap = [\"{listens}\"]\n{}", all_to(free));
         let config = millpond_gateway::Config::from_toml(&text, "loop.toml", "".as_ref()).unwrap();
         let refused = millpond_gateway::Gateway::builder(config).start().await.unwrap_err();
-        assert!(refused.to_string().contains("where the gateway itself listens"), "{refused}");
+        let line = refused.to_string();
+        assert!(line.contains("loop.toml:3: ") && line.ends_with("where the gateway itself listens"), "{line}");
     }
-    drop(config(&all_to(free)));
+    let text = format!("[listen]\ncoap = [\"{free}\"]\n");
+    let read = |lines: &str| millpond_gateway::Config::from_toml(lines, "loop.toml", "".as_ref()).unwrap();
+    let loops = read(&format!("{text}{}", all_to(free)));
+    assert!(millpond_gateway::Gateway::builder(loops.clone()).check().await.is_err());
+    // Nor is it read again so.
+    let upstream = Upstream::start(|server| server).await;
+    let gateway = millpond_gateway::Gateway::builder(read(&format!("{text}{}", all_to(upstream.at()))));
+    let gateway = gateway.start().await.unwrap();
+    assert!(gateway.reload(&loops).await.is_err());
+    let answer = client().await.get(format!("coap://{free}/count")).await.unwrap();
+    assert_eq!(answer.code(), Code::CONTENT, "it goes on as it was");
 }
