@@ -7,6 +7,7 @@ mod bodies;
 mod captures;
 mod failures;
 mod files;
+mod gateways;
 mod in_c;
 mod loads;
 mod logs;

@@ -1,9 +1,11 @@
-//! The ETSI plugtest cases for a CoAP proxy by their published names, TD_COAP_CORE_24 to 29: our client, a gateway that stands before
+//! The ETSI plugtest cases for a CoAP proxy by their published names, TD_COAP_CORE_24 to 29, and those of discovery, TD_COAP_LINK: our client, a gateway that stands before
 //! one server with nothing kept yet, and that server; between the two a relay, since most of what a case demands is said of the messages
 //! that the proxy sends. As the interoperability tool ttproto describes them.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "../../../live/tests/plugtest/link.rs"]
+mod link;
 #[path = "../../../live/tests/plugtest/relay.rs"]
 #[allow(dead_code, reason = "other cases ask for more of it")]
 mod relay;
@@ -34,17 +36,18 @@ impl Bed {
         let server = resources::serve().await;
         let relay = Relay::before(server.local_addr(), |_, _| false).await;
         let to = relay.address();
-        let lines = format!(
-            "[listen]\ncoap = [\"127.0.0.1:0\"]\n[[rule]]\npath = \"/{{*rest}}\"\nto = \"coap://{to}/{{*rest}}\"\n"
-        );
+        let rule = |path: &str| format!("[[rule]]\npath = \"{path}\"\nto = \"coap://{to}/{{*rest}}\"\n");
+        let lines = format!("[listen]\ncoap = [\"127.0.0.1:0\"]\n{}{}", rule("/server/{*rest}"), rule("/{*rest}"));
         let config = Config::from_toml(&lines, "gateway.toml", Path::new("")).unwrap();
         let gateway = Gateway::builder(config).start().await.unwrap();
         let at = format!("coap://{}", gateway.local_addrs()[0].1);
         Self { server, relay, client: Client::new().await.unwrap(), at, _gateway: gateway }
     }
 
+    /// What the server can do stands there below its own path: the gateway says at its own what itself can do.
     fn uri(&self, path: &str) -> String {
-        format!("{}{path}", self.at)
+        let below = if path.starts_with("/.well-known/core") { "/server" } else { "" };
+        format!("{}{below}{path}", self.at)
     }
 
     /// The requests that the proxy forwarded: all of them are confirmable.

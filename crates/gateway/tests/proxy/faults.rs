@@ -61,6 +61,12 @@ async fn port_again(at: SocketAddr) -> SocketAddr {
     at
 }
 
+/// Bytes of this process: gateway, clients and upstream.
+fn resident() -> Option<u64> {
+    let pages: u64 = std::fs::read_to_string("/proc/self/statm").ok()?.split(' ').nth(1)?.parse().ok()?;
+    Some(pages * 4_096)
+}
+
 async fn figures(gateway: &Gateway) -> String {
     let mut stream = tokio::net::TcpStream::connect(gateway.metrics_addr().unwrap()).await.unwrap();
     stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").await.unwrap();
@@ -121,17 +127,35 @@ async fn each_request_ends_whatever_happens_upstream_and_nothing_is_left() {
             }
         });
     }
+    let (mut drawn, mut early) = (7_252_u64, None);
     for second in 0..soak {
         tokio::time::sleep(Duration::from_millis(700)).await;
         changed.notify();
-        // Killed, away for a while, and back.
-        if second % 3 == 1 {
-            drop(server.take());
+        drawn = drawn.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        // Killed and away for a while; heard and not answered; read again; or nothing, of which the last one is a part in three.
+        let fault = if second == 1 { 0 } else { drawn >> 33 };
+        let mut silent = None;
+        match fault % 6 {
+            0 | 1 => drop(server.take()),
+            2 => {
+                drop(server.take());
+                silent = tokio::net::UdpSocket::bind(port_again(at).await).await.ok();
+            }
+            3 => gateway.reload(&config(&lines)).await.unwrap(),
+            _ => {}
         }
-        tokio::time::sleep(Duration::from_millis(300)).await;
+        tokio::time::sleep(Duration::from_millis(300 + 400 * (fault >> 8 & 3))).await;
+        drop(silent);
         if server.is_none() {
             server = Some(upstream(port_again(at).await, &changed).await);
         }
+        if second == soak / 5 {
+            early = resident();
+        }
+    }
+    // After a minute nothing is begun for the first time.
+    if let (Some(early), Some(late)) = (early, resident().filter(|_| soak >= 300)) {
+        assert!(late < early + (8 << 20), "{early} bytes resident, and {late} in the end");
     }
     goes_on.store(false, Ordering::Relaxed);
     while let Some(ended) = asking.join_next().await {

@@ -7,6 +7,7 @@ mod duplicates;
 mod endpoints;
 mod faults;
 mod forwarding;
+mod hostile;
 mod lossy;
 mod observing;
 mod paths;
