@@ -254,8 +254,11 @@ class Libcoap(Peer):
             body = Path(directory) / "body"
             arguments = [*within, self.program("client"), "-B", "60", "-m", method, "-o", str(body)]
             if payload is not None:
-                arguments += ["-f", "-"]
-            done = subprocess.run([*arguments, uri], input=payload, capture_output=True, check=False)
+                # Of what it reads from its standard input it sends 20,000 bytes.
+                sent = Path(directory) / "sent"
+                sent.write_bytes(payload)
+                arguments += ["-f", str(sent)]
+            done = subprocess.run([*arguments, uri], capture_output=True, check=False)
             said = (done.stdout + done.stderr).decode(errors="replace")
             assert done.returncode == 0, f"libcoap: {said}"
             # Its client prints an error's code, and nothing for a success.

@@ -9,6 +9,7 @@ import org.eclipse.californium.core.CoapResource;
 import org.eclipse.californium.core.CoapResponse;
 import org.eclipse.californium.core.CoapServer;
 import org.eclipse.californium.core.coap.CoAP.ResponseCode;
+import org.eclipse.californium.core.coap.MediaTypeRegistry;
 import org.eclipse.californium.core.config.CoapConfig;
 import org.eclipse.californium.core.network.CoapEndpoint;
 import org.eclipse.californium.core.server.resources.CoapExchange;
@@ -17,7 +18,7 @@ import org.eclipse.californium.elements.config.UdpConfig;
 
 /**
  * Californium as a peer: {@code serve PORT}, or {@code serve PORT DEDUPLICATOR} for another way to detect duplicates;
- * {@code get URI}, {@code observe URI} until the third notification, and so many GETs: {@code get*N URI} one after the other,
+ * {@code get URI}, {@code put URI -} of what is read, {@code observe URI} until the third notification, and so many GETs: {@code get*N URI} one after the other,
  * {@code non*N URI} of those that are not confirmable, {@code open*N URI} all at once.
  */
 public final class Peer {
@@ -110,6 +111,13 @@ public final class Peer {
             throw new IllegalStateException("no answer");
           }
         }
+        break;
+      case "put":
+        CoapResponse put = client.put(System.in.readAllBytes(), MediaTypeRegistry.APPLICATION_OCTET_STREAM);
+        if (put == null) {
+          throw new IllegalStateException("no answer");
+        }
+        System.out.println(put.getCode());
         break;
       case "non":
         client.useNONs().setTimeout(PATIENCE);

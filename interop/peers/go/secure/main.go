@@ -1,4 +1,4 @@
-// go-coap over TLS as a peer: `serve PORT CERTIFICATE KEY` or `METHOD URI AUTHORITY`.
+// go-coap over TLS as a peer: `serve PORT CERTIFICATE KEY` or `METHOD URI AUTHORITY`. Without files over TCP.
 package main
 
 import (
@@ -20,6 +20,8 @@ import (
 	"github.com/plgd-dev/go-coap/v3/net"
 	"github.com/plgd-dev/go-coap/v3/options"
 	"github.com/plgd-dev/go-coap/v3/tcp"
+	"github.com/plgd-dev/go-coap/v3/tcp/client"
+	"github.com/plgd-dev/go-coap/v3/tcp/server"
 )
 
 // What it takes in one message unless set up otherwise.
@@ -31,14 +33,21 @@ func body() []byte {
 	return body
 }
 
-func serve(port, certificate, key string) error {
-	pair, err := tls.LoadX509KeyPair(certificate, key)
-	if err != nil {
-		return err
+func listen(at string, files []string) (server.Listener, error) {
+	if len(files) == 0 {
+		return net.NewTCPListener("tcp", at)
 	}
+	pair, err := tls.LoadX509KeyPair(files[0], files[1])
+	if err != nil {
+		return nil, err
+	}
+	return net.NewTLSListener("tcp", at, &tls.Config{Certificates: []tls.Certificate{pair}, NextProtos: []string{"coap"}})
+}
+
+func serve(port string, files []string) error {
 	router := mux.NewRouter()
 	kept := []byte("secured")
-	err = router.Handle("/store", mux.HandlerFunc(func(w mux.ResponseWriter, r *mux.Message) {
+	err := router.Handle("/store", mux.HandlerFunc(func(w mux.ResponseWriter, r *mux.Message) {
 		if r.Code() == codes.PUT {
 			kept, _ = r.ReadBody()
 			_ = w.SetResponse(codes.Changed, message.TextPlain, nil)
@@ -49,8 +58,7 @@ func serve(port, certificate, key string) error {
 	if err != nil {
 		return err
 	}
-	config := &tls.Config{Certificates: []tls.Certificate{pair}, NextProtos: []string{"coap"}}
-	listener, err := net.NewTLSListener("tcp", "127.0.0.1:"+port, config)
+	listener, err := listen("127.0.0.1:"+port, files)
 	if err != nil {
 		return err
 	}
@@ -58,21 +66,28 @@ func serve(port, certificate, key string) error {
 	return tcp.NewServer(options.WithMux(router)).Serve(listener)
 }
 
-func ask(method, where, authority string) error {
+func dial(at *url.URL, files []string) (*client.Conn, error) {
+	if len(files) == 0 {
+		return tcp.Dial(at.Host)
+	}
+	pem, err := os.ReadFile(files[0])
+	if err != nil {
+		return nil, err
+	}
+	trusted := x509.NewCertPool()
+	if !trusted.AppendCertsFromPEM(pem) {
+		return nil, errors.New("no certificate in " + files[0])
+	}
+	config := &tls.Config{RootCAs: trusted, ServerName: at.Hostname(), NextProtos: []string{"coap"}}
+	return tcp.Dial(at.Host, options.WithTLS(config))
+}
+
+func ask(method, where string, files []string) error {
 	at, err := url.Parse(where)
 	if err != nil {
 		return err
 	}
-	pem, err := os.ReadFile(authority)
-	if err != nil {
-		return err
-	}
-	trusted := x509.NewCertPool()
-	if !trusted.AppendCertsFromPEM(pem) {
-		return errors.New("no certificate in " + authority)
-	}
-	config := &tls.Config{RootCAs: trusted, ServerName: at.Hostname(), NextProtos: []string{"coap"}}
-	to, err := tcp.Dial(at.Host, options.WithTLS(config))
+	to, err := dial(at, files)
 	if err != nil {
 		return err
 	}
@@ -98,9 +113,9 @@ func ask(method, where, authority string) error {
 func main() {
 	var err error
 	if os.Args[1] == "serve" {
-		err = serve(os.Args[2], os.Args[3], os.Args[4])
+		err = serve(os.Args[2], os.Args[3:])
 	} else {
-		err = ask(os.Args[1], os.Args[2], os.Args[3])
+		err = ask(os.Args[1], os.Args[2], os.Args[3:])
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
