@@ -33,6 +33,10 @@ use crate::{
     transfer::Piece, udp::canonical,
 };
 
+/// How often a request shows where its client is: for the address, and under OSCORE for the sequence numbers after a restart
+/// (RFC 8613 Appendix B.1.2, B.2).
+const MOST_PROOFS: u8 = 2;
+
 /// A request that is being put together. It can be awaited as it is.
 #[must_use = "a request does nothing until it is sent or awaited"]
 #[derive(Debug)]
@@ -307,7 +311,7 @@ impl RequestBuilder {
         piece: Option<Piece>,
         until: Until,
     ) -> Result<Outcome, Error> {
-        let (mut has_proved, mut has_moved) = (false, false);
+        let (mut proofs, mut has_moved) = (0..MOST_PROOFS, false);
         // Of a body later blocks are for the connection alone that knows those before.
         let is_first =
             piece.is_none_or(|piece| piece.block1.is_none() && piece.block2.is_none_or(|block| block.number == 0));
@@ -320,7 +324,7 @@ impl RequestBuilder {
                 peers.heed(self, response);
             }
             match outcome {
-                Ok(Outcome::Answered(response)) if !has_proved && self.proves(&response) => has_proved = true,
+                Ok(Outcome::Answered(response)) if proofs.next().is_some() && self.proves(&response) => {}
                 Err(error) if is_first && !has_moved && peers.move_on(&error).await => has_moved = true,
                 Err(error) if peers.go_on(self, &error) => {}
                 outcome => return peers.served(self, outcome),
@@ -381,12 +385,12 @@ impl RequestBuilder {
     pub(super) async fn register(&mut self) -> Result<Registration, Error> {
         within(self.deadline, async {
             let mut peers = Peers::of(self).await?;
-            let (mut has_proved, mut has_moved) = (false, false);
+            let (mut proofs, mut has_moved) = (0..MOST_PROOFS, false);
             loop {
                 let newest = Newest::default();
                 let mut guard = self.start(&mut peers, Reply::Observed(newest.clone()), None).await?;
                 match newest.ready().await {
-                    Ok((first, _)) if !has_proved && self.proves(&first) => has_proved = true,
+                    Ok((first, _)) if proofs.next().is_some() && self.proves(&first) => {}
                     Ok((_, true)) => {
                         guard.place = None;
                         return peers.served(self, Ok(Registration { newest, guard }));
@@ -402,10 +406,10 @@ impl RequestBuilder {
     }
 
     /// A server wants to know whether this client is where it says: the request, or that for one block, is to be sent again
-    /// with what it gave for that, once (RFC 9175 §2.3).
+    /// with what it gave for that (RFC 9175 §2.3). What it has been given does not help again.
     pub(super) fn proves(&mut self, response: &Response) -> bool {
         let value = response.options().get(number::ECHO).filter(|_| response.code() == Code::UNAUTHORIZED);
-        let Some(value) = value else { return false };
+        let Some(value) = value.filter(|value| self.options.get(number::ECHO) != Some(value)) else { return false };
         self.options.set(number::ECHO, value.clone());
         true
     }

@@ -77,3 +77,35 @@ async fn an_answer_may_be_fresh_for_ever() {
     let long = vec![(number::MAX_AGE, vec![0xff; 5])];
     assert_eq!(asked_twice(Code::CONTENT, long).await, (vec![Code::CONTENT; 2], vec![0]), "a minute");
 }
+
+/// Once for the address, once for the sequence numbers of OSCORE, and then it is the server's answer.
+#[tokio::test]
+async fn a_server_that_never_has_enough_of_proofs_is_given_two() {
+    let socket = UdpSocket::bind(ANY).await.unwrap();
+    let uri = format!("coap://{}/r", socket.local_addr().unwrap());
+    let (asks, mut asked) = tokio::sync::mpsc::unbounded_channel();
+    let server = tokio::spawn(async move {
+        let mut room = [0; 2_048];
+        for number in 1.. {
+            let (length, from) = socket.recv_from(&mut room).await.unwrap();
+            let request = Message::parse(&room[..length]).unwrap();
+            asks.send(request.option(number::ECHO).map(<[u8]>::to_vec)).unwrap();
+            let mut answer = Vec::new();
+            let (kind, code) = (Kind::Acknowledgement, Code::UNAUTHORIZED);
+            let mut writer = Writer::start(&mut answer, kind, code, request.id, request.token);
+            // The same twice is no reason to ask again.
+            writer.option(number::ECHO, &[number.min(5)]).unwrap();
+            writer.finish().unwrap();
+            socket.send_to(&answer, from).await.unwrap();
+        }
+    });
+    let client = Client::new().await.unwrap();
+    for given in
+        [&[None, Some(vec![1]), Some(vec![2])][..], &[None, Some(vec![4]), Some(vec![5])], &[None, Some(vec![5])]]
+    {
+        assert_eq!(client.get(&uri).await.unwrap().code(), Code::UNAUTHORIZED);
+        let asked: Vec<_> = std::iter::from_fn(|| asked.try_recv().ok()).collect();
+        assert_eq!(asked, given);
+    }
+    server.abort();
+}
