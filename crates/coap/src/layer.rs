@@ -107,6 +107,19 @@ pub trait MessageLayer: Debug + Sized {
     /// A peer observes by the request that was answered last, so that its token is needed, or observes no more.
     fn hold_token(&mut self, _peer: Self::Peer, _token: Token, _is_held: bool) {}
 
+    /// By what the notifications of an observer are protected, to be kept over a restart: nothing where they are not. `None` if they
+    /// cannot be protected any more then.
+    #[cfg(all(feature = "server", feature = "observe"))]
+    fn registration(&mut self, _peer: Self::Peer, _token: Token) -> Option<Vec<u8>> {
+        None
+    }
+
+    /// A peer that observed before a restart does so further, protected by this. False if it cannot be.
+    #[cfg(all(feature = "server", feature = "observe"))]
+    fn observes_again(&mut self, _peer: Self::Peer, _token: Token, _registration: &[u8]) -> bool {
+        false
+    }
+
     /// The next output. Also does what is due. What it gives can be asked about until the next step, and until bytes come in.
     fn step(&mut self, now: Instant) -> Step<Entry<Self::Peer>, Self::Closing>;
 

@@ -40,6 +40,14 @@ pub(crate) trait Protection<P>: Send + Sync {
     /// A peer observes by the request that was answered last, or observes no more.
     fn observes(&mut self, observer: Observer<P>, begins: bool);
 
+    /// What is to be kept of the registration of an observer; `None` if its context ends with this process.
+    #[cfg(all(feature = "server", feature = "observe"))]
+    fn registration(&mut self, observer: Observer<P>) -> Option<Vec<u8>>;
+
+    /// As if the request that was answered last were one of which this was kept. False if its context is not there.
+    #[cfg(all(feature = "server", feature = "observe"))]
+    fn recall(&mut self, registration: &[u8]) -> bool;
+
     /// A notification, protected.
     fn notification(&mut self, observer: Observer<P>, message: &Outgoing<'_>) -> Result<Vec<u8>, ProtectError>;
 

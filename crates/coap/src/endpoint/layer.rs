@@ -79,6 +79,16 @@ impl<A: Copy + Eq + Hash + Debug> MessageLayer for Endpoint<A> {
         Self::hold_token(self, peer, token, is_held);
     }
 
+    #[cfg(all(feature = "server", feature = "observe"))]
+    fn registration(&mut self, peer: A, token: Token) -> Option<Vec<u8>> {
+        self.protected_registration(peer, token)
+    }
+
+    #[cfg(all(feature = "server", feature = "observe"))]
+    fn observes_again(&mut self, peer: A, token: Token, registration: &[u8]) -> bool {
+        self.observes_protected_again(peer, token, registration)
+    }
+
     fn step(&mut self, now: Instant) -> Step<Entry<A>> {
         self.hide_plain();
         Self::step(self, now)

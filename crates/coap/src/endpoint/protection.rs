@@ -169,6 +169,29 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         }
     }
 
+    /// By what the notifications of an observer are protected: by nothing if they are not. `None` if that ends with this endpoint.
+    #[cfg(all(feature = "server", feature = "observe"))]
+    pub(super) fn protected_registration(&mut self, peer: A, token: Token) -> Option<alloc::vec::Vec<u8>> {
+        let observer = self.observer(peer, token);
+        match self.protection_mut() {
+            Some(protection) => protection.registration(observer),
+            None => Some(alloc::vec::Vec::new()),
+        }
+    }
+
+    /// A peer observes by a registration with an endpoint before this one. False if its notifications cannot be protected as before.
+    #[cfg(all(feature = "server", feature = "observe"))]
+    pub(super) fn observes_protected_again(&mut self, peer: A, token: Token, registration: &[u8]) -> bool {
+        let is_known = match self.protection_mut() {
+            Some(protection) => protection.recall(registration),
+            None => registration.is_empty(),
+        };
+        if is_known {
+            self.hold_token(peer, token, true);
+        }
+        is_known
+    }
+
     fn observer(&self, peer: A, token: Token) -> Observer<A> {
         Observer { peer, token, hash: self.hash(&(peer, token)) }
     }

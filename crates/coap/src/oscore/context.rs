@@ -147,7 +147,7 @@ pub(super) struct Id {
 impl Id {
     const LONGEST: usize = LONGEST_NONCE - PartialIv::LONGEST - 1;
 
-    fn new(id: &[u8]) -> Option<Self> {
+    pub(super) fn new(id: &[u8]) -> Option<Self> {
         let mut bytes = [0; Self::LONGEST];
         bytes.get_mut(..id.len())?.copy_from_slice(id);
         Some(Self { bytes, length: id.len() as u8 })
@@ -254,6 +254,12 @@ impl Context {
     /// A bound is stored such that a [restart](Start::Stored) finds it, whatever happens.
     pub fn bound_is_stored(&mut self, bound: u64) {
         self.numbers.raise(bound);
+    }
+
+    /// Its keys and sequence numbers go on after a restart.
+    #[cfg(all(feature = "server", feature = "observe"))]
+    pub(super) fn outlives(&self) -> bool {
+        self.anew.is_none() && !self.numbers.end_with_process()
     }
 
     /// The nonce of the endpoint that gave a message this Partial IV (RFC 8613 §5.2).

@@ -127,6 +127,19 @@ impl<P: Copy + PartialEq + Send + Sync + 'static> Protection<P> for Guard<P> {
         }
     }
 
+    #[cfg(all(feature = "server", feature = "observe"))]
+    fn registration(&mut self, observer: Observer<P>) -> Option<Vec<u8>> {
+        let (_, request) = self.observers.find(observer.hash, |(known, _)| *known == observer)?;
+        outlives(&mut *self.protector, request).then(|| request.to_bytes())
+    }
+
+    #[cfg(all(feature = "server", feature = "observe"))]
+    fn recall(&mut self, registration: &[u8]) -> bool {
+        let request = ReceivedRequest::from_bytes(registration);
+        self.registered = request.filter(|request| outlives(&mut *self.protector, request));
+        self.registered.is_some()
+    }
+
     fn notification(&mut self, observer: Observer<P>, message: &Outgoing<'_>) -> Result<Vec<u8>, ProtectError> {
         if !parts::NOTIFY {
             return Err(ProtectError::Plain);
@@ -213,6 +226,14 @@ impl<P: Copy + PartialEq + Send + Sync + 'static> Protection<P> for Guard<P> {
             .saturating_add(self.observers.allocation_size())
             .saturating_add(self.plain.as_ref().map_or(0, Vec::capacity))
     }
+}
+
+/// Whether the context of a request goes on after a restart.
+#[cfg(all(feature = "server", feature = "observe"))]
+fn outlives(protector: &mut dyn Shared, request: &ReceivedRequest) -> bool {
+    let mut outlives = false;
+    protector.with_context(super::Which::Of(request.kid()), &mut |context| outlives = context.outlives());
+    outlives
 }
 
 /// The answer to a request that is refused.

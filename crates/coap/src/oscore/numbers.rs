@@ -44,6 +44,12 @@ impl Numbers {
         (self.first..self.next).contains(&number.number())
     }
 
+    /// No bound of them is stored.
+    #[cfg(all(feature = "server", feature = "observe"))]
+    pub(super) const fn end_with_process(&self) -> bool {
+        self.first == 0 && self.bound == PartialIv::LIMIT
+    }
+
     /// The bound to store, if less than half of `gap` is left.
     pub(super) fn bound_to_store(&self, gap: u32) -> Option<u64> {
         let left = self.bound.saturating_sub(self.next);

@@ -63,6 +63,22 @@ impl ReceivedRequest {
     pub fn kid(&self) -> &[u8] {
         self.kid.as_bytes()
     }
+
+    /// What binds further responses to it after a restart.
+    #[cfg(all(feature = "server", feature = "observe"))]
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
+        let kid = self.kid.as_bytes();
+        [&[kid.len() as u8], kid, self.partial_iv.as_bytes()].concat()
+    }
+
+    /// What [`to_bytes`](Self::to_bytes) wrote. Its nonce was used.
+    #[cfg(all(feature = "server", feature = "observe"))]
+    pub(super) fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (length, rest) = bytes.split_first()?;
+        let (kid, partial_iv) = rest.split_at_checked(usize::from(*length))?;
+        let (kid, partial_iv) = (Id::new(kid)?, PartialIv::read(partial_iv)?);
+        Some(Self { kid, partial_iv, nonce_is_free: false, generation: 0, first: None })
+    }
 }
 
 impl Context {

@@ -143,6 +143,8 @@ mod config;
 mod counters;
 mod drive;
 mod groups;
+#[cfg(all(feature = "server", feature = "observe"))]
+mod kept;
 mod notifying;
 mod observers;
 mod options;
@@ -166,6 +168,8 @@ pub use answer::{Answer, Gone, ObserverId};
 pub use config::{Config, ConfigError, Limits};
 pub use counters::Counters;
 pub use groups::GroupId;
+#[cfg(all(feature = "server", feature = "observe"))]
+pub use kept::KeptObserver;
 pub use options::Read;
 pub use output::{Event, Refused, StackOutput};
 pub(crate) use pieces::InPieces;

@@ -20,7 +20,7 @@ use crate::message::{Code, Kind, Token};
 use crate::parts;
 
 /// Sequence numbers have 24 bits (RFC 7641 §2).
-const SEQUENCE: u32 = (1 << 24) - 1;
+pub(super) const SEQUENCE: u32 = (1 << 24) - 1;
 
 impl<L: MessageLayer> CoapStack<L> {
     /// Input: the application answers a request that wants to observe, and its sender becomes an observer. `None` if it
@@ -47,14 +47,9 @@ impl<L: MessageLayer> CoapStack<L> {
             return Ok(None);
         }
         let known = self.observer_of(pending.from, pending.token);
-        let limits = &self.config.limits;
-        let of_peer = self.observers.of_peer(pending.from, self.layer.hash(&pending.from)).count() as u32;
-        // Whom nothing could be sent to is not told that it observes.
-        let is_full = self.observers.len() >= limits.observers
-            || of_peer >= limits.observers_per_peer
-            || !self.layer.has_place_for(now, pending.from);
         let is_success = answer.code.class() == 2;
-        if !pending.wants_to_observe || !is_success || (is_full && known.is_none()) {
+        let has_room = known.is_some() || self.has_room_for_observer(now, pending.from);
+        if !pending.wants_to_observe || !is_success || !has_room {
             self.respond_with(now, id, answer, None)?;
             return Ok(None);
         }
@@ -90,6 +85,15 @@ impl<L: MessageLayer> CoapStack<L> {
         self.layer.hold_token(from, token, true);
         let layer = &self.layer;
         Ok(Some(self.observers.add(observer, |peer| layer.hash(&peer))))
+    }
+
+    /// Whether there is room for one more. Whom nothing could be sent to is not told that it observes.
+    pub(super) fn has_room_for_observer(&self, now: Instant, peer: L::Peer) -> bool {
+        let limits = &self.config.limits;
+        let of_peer = self.observers.of_peer(peer, self.layer.hash(&peer)).count() as u32;
+        self.observers.len() < limits.observers
+            && of_peer < limits.observers_per_peer
+            && self.layer.has_place_for(now, peer)
     }
 
     /// Input: an observer is forgotten without a word; over a stream it is told so by 5.03. False if it was gone before.
@@ -306,7 +310,7 @@ impl<L: MessageLayer> CoapStack<L> {
         }
     }
 
-    fn observer_of(&self, peer: L::Peer, token: Token) -> Option<u32> {
+    pub(super) fn observer_of(&self, peer: L::Peer, token: Token) -> Option<u32> {
         let hash = self.layer.hash(&peer);
         let mut all = self.observers.of_peer(peer, hash);
         all.find(|(_, observer)| observer.token == token).map(|(slot, _)| slot)

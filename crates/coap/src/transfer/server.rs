@@ -183,7 +183,7 @@ impl<L: MessageLayer> CoapStack<L> {
     }
 
     /// What of a request's body is part of what is asked for: that of FETCH (RFC 8132 §2).
-    fn hash_of_body(&self, message: &Message<'_>, body: &[u8]) -> u64 {
+    pub(super) fn hash_of_body(&self, message: &Message<'_>, body: &[u8]) -> u64 {
         if message.code == Code::FETCH && !body.is_empty() { self.layer.hash(&body) } else { 0 }
     }
 
@@ -236,6 +236,18 @@ impl<L: MessageLayer> CoapStack<L> {
         }
         self.pending.take(request);
         self.layer.reject(now, request).map_err(Into::into)
+    }
+
+    /// Input: nobody here answers a request, nor acknowledges it, so that a confirmable one comes again: to who is here next.
+    pub fn leave(&mut self, now: Instant, request: RequestId) {
+        self.input(now);
+        if request.is_of_burst() {
+            // It may have been dropped meanwhile.
+            let _ = self.pass_in_bursts(request, false);
+            return;
+        }
+        self.pending.take(request);
+        self.layer.drop_request(now, request);
     }
 
     /// Input: a request gets no response, as its sender wished (RFC 7967).

@@ -80,6 +80,17 @@ impl Limit {
         Self { bytes: ALWAYS.saturating_add(self.around as u32), ..self }
     }
 
+    #[cfg(all(feature = "server", feature = "observe"))]
+    pub(super) const fn to_bytes(self) -> [u8; 5] {
+        let [a, b, c, d] = self.bytes.to_be_bytes();
+        [a, b, c, d, self.around]
+    }
+
+    #[cfg(all(feature = "server", feature = "observe"))]
+    pub(super) const fn from_bytes([a, b, c, d, around]: [u8; 5]) -> Self {
+        Self { bytes: u32::from_be_bytes([a, b, c, d]), around }
+    }
+
     /// What is left when a message of so many bytes has gone.
     #[must_use]
     pub fn after(self, message: usize) -> Self {

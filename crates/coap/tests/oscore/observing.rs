@@ -2,7 +2,7 @@
 
 use millpond_coap::message::{Code, Kind, Message, MessageId, Token, Writer, number};
 use millpond_coap::oscore::{Context, OscoreOption, Parameters, PartialIv, Start};
-use millpond_coap::transfer::{Answer, ClientRequest, ClientRequestId, Event, Gone, ObserverId};
+use millpond_coap::transfer::{Answer, ClientRequest, ClientRequestId, Event, Gone, KeptObserver, ObserverId};
 use millpond_coap::{Config, Endpoint, Identities, Output, RequestId, Transmission};
 use millpond_control::{ChanceSeed, Instant, Preset};
 
@@ -437,4 +437,53 @@ fn no_cut_or_changed_copy_of_what_was_sent_is_taken_by_either_side_or_ends_anyth
     // What is real goes on.
     let answer = world.registers(&renewal, b"renewed");
     assert_eq!(world.client_hears(&answer).answers, [content(b"renewed")]);
+}
+
+/// Of the contexts that go on: those of which sequence numbers are stored.
+#[test]
+fn a_server_that_restarts_goes_on_to_notify_under_its_context_by_numbers_that_are_newer() {
+    let mut world = World::observing();
+    let before = world.notify(Code::CONTENT, b"before");
+    assert_eq!(world.client_hears(&before).answers, [content(b"before")]);
+    let (peer, kept) = world.server.kept_observer(world.observer.unwrap()).unwrap();
+    let kept = KeptObserver::from_bytes(&kept.to_bytes()).unwrap();
+    let request = {
+        let mut bytes = Vec::new();
+        let mut writer = Writer::start(&mut bytes, Kind::Confirmable, Code::GET, MessageId(0), world.token);
+        writer.option(PATH[0].0, PATH[0].1).unwrap();
+        writer.finish().unwrap();
+        bytes
+    };
+    let request = Message::parse(&request).unwrap();
+    // With nothing, and with the context of somebody else.
+    let others = [
+        stack(quick(2)),
+        stack(quick(2).protected_by(all(&[OTHER.mirrored()], 0))),
+        stack(quick(2).protected_by(Contexts::of_one(Context::derive(&CLIENT.mirrored(), Start::Fresh).unwrap()))),
+    ];
+    for mut other in others {
+        assert_eq!(other.observes_again(world.now, peer, &kept, &request), None);
+    }
+    world.server = stack(quick(2).protected_by(all(&[CLIENT.mirrored()], 1_000)));
+    world.observer = world.server.observes_again(world.now, peer, &kept, &request);
+    // Its window is lost, of which notifications know nothing.
+    let after = world.notify(Code::CONTENT, b"after");
+    assert_eq!(partial_iv(&after).map(PartialIv::number), Some(1_000));
+    assert_eq!(world.client_hears(&with_another_id(&after)).answers, [content(b"after")]);
+    // What is not protected as it was is nobody's.
+    let mut plain = stack(quick(3));
+    let plain_kept = KeptObserver::from_bytes(b"\0\0\0\0\x01t").unwrap();
+    assert!(plain.observes_again(world.now, peer, &plain_kept, &request).is_some());
+    assert_eq!(world.server.observes_again(world.now, peer, &plain_kept, &request), None);
+}
+
+/// Keys that were agreed upon, or derived anew, end with the process.
+#[test]
+fn an_observer_whose_keys_end_with_the_server_is_not_kept() {
+    let (mut world, registration) = World::new();
+    let context = Context::derive(&CLIENT.mirrored(), Start::Fresh).unwrap();
+    world.server = stack(quick(1).protected_by(Contexts::of_one(context)));
+    let answer = world.registers(&registration, b"first");
+    assert_eq!(world.client_hears(&answer).answers, [content(b"first")]);
+    assert_eq!(world.server.kept_observer(world.observer.unwrap()), None);
 }

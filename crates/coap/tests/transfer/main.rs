@@ -28,6 +28,7 @@ mod observations;
 mod observers;
 mod pair;
 mod properties;
+mod restarts;
 mod session;
 mod shared;
 mod unanswered;
