@@ -10,7 +10,7 @@ use crate::arguments::Discover;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::render::{self, links};
-use crate::{answer, content_format, trace};
+use crate::{answer, content_format, oscore, trace};
 
 /// Asks all servers of a group, or one, for what they have (RFC 6690, RFC 7252 §8), and prints each answer as it comes.
 ///
@@ -24,6 +24,14 @@ pub async fn discover(flags: Discover, interrupt: &mut Interrupt) -> Result<(), 
     }
     if flags.trace {
         builder = builder.trace(|event| trace::print(event, true));
+    }
+    if let Some(path) = &flags.oscore {
+        if uri.is_group() {
+            let line = "--oscore is for one host: groups have no context (Group OSCORE is not supported)";
+            return Err(Failure::Usage(line.to_owned()));
+        }
+        let plain = Client::builder().security(flags.credentials.read()?);
+        builder = builder.oscore(oscore::of_client(path, plain, &uri).await?);
     }
     let client = builder.build().await?;
     if !uri.is_group() {

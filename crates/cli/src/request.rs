@@ -141,7 +141,8 @@ pub(crate) async fn client(flags: &Request, uri: &Uri) -> Result<Client, Failure
     let builder = Client::builder().longest_body(longest).security(flags.credentials.read()?);
     let builder = flags.tolerance.apply(builder, uri)?;
     let mut builder = flags.repeating.apply(builder, flags.controller.as_ref(), uri.transport())?;
-    if flags.trace {
+    // Beside the request that was protected, what of it is seen.
+    if flags.trace || flags.verbose && flags.oscore.is_some() {
         builder = builder.trace(|event| trace::print(event, false));
     }
     if let Some(path) = &flags.memory {

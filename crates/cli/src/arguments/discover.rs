@@ -1,5 +1,6 @@
 //! Flags of discovery.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
@@ -27,6 +28,10 @@ pub struct Discover {
     /// Size of blocks of answers: 16, 32, 64, 128, 256, 512 or 1024 bytes.
     #[arg(long, short, value_name = "BYTES", value_parser = values::block_size)]
     pub block_size: Option<u16>,
+    /// Protect what one host is asked by the security context in this file (OSCORE, RFC 8613), or by one that its credentials agree upon
+    /// (EDHOC).
+    #[arg(long, value_name = "FILE")]
+    pub oscore: Option<PathBuf>,
     /// Print each answer as JSON, with its links taken apart.
     #[arg(long)]
     pub json: bool,

@@ -12,7 +12,7 @@ use crate::program::{Server, command, free_port, fresh_directory, millpond};
 use crate::secure::Files;
 
 /// A pair of new contexts in a directory of the test's own.
-fn pair(name: &str) -> (PathBuf, [String; 2]) {
+pub(crate) fn pair(name: &str) -> (PathBuf, [String; 2]) {
     pair_with(name, &[])
 }
 
@@ -24,7 +24,7 @@ fn pair_with(name: &str, flags: &[&str]) -> (PathBuf, [String; 2]) {
     (directory, files)
 }
 
-fn file(directory: &Path, name: &str) -> String {
+pub(crate) fn file(directory: &Path, name: &str) -> String {
     directory.join(name).to_str().expect("UTF-8").to_owned()
 }
 
@@ -154,10 +154,10 @@ fn what_cannot_be_protected_is_refused_before_anything_is_sent() {
 }
 
 /// What a relay has seen between one client and one server: to it or, if 1, from it.
-type Seen = Vec<(usize, Vec<u8>)>;
+pub(crate) type Seen = Vec<(usize, Vec<u8>)>;
 
 /// Relays datagrams to this port until the test ends, and keeps them. With the port where it listens.
-fn relay(server: &str) -> (u16, Arc<Mutex<Seen>>) {
+pub(crate) fn relay(server: &str) -> (u16, Arc<Mutex<Seen>>) {
     let outside = UdpSocket::bind("127.0.0.1:0").expect("a free port");
     let inside = UdpSocket::bind("127.0.0.1:0").expect("a free port");
     inside.connect(format!("127.0.0.1:{server}")).expect("an address");
@@ -265,6 +265,27 @@ fn who_wants_no_response_under_a_context_is_told_that_it_was_sent_or_acknowledge
     // A failure that is wanted is one.
     let failed = millpond(&["put", "--no-response=2xx", "--oscore", &client, &serving.at("/none/of/it"), "hi"]);
     assert_eq!(failed.code, Some(4), "{}", failed.err);
+}
+
+#[test]
+fn a_host_is_discovered_under_a_context_and_a_group_is_not() {
+    let (_, [client, server]) = pair("protected-discovered");
+    let serving = Server::start(&["--oscore", &server]);
+    let found = millpond(&["discover", "--oscore", &client, &serving.at("")]);
+    assert!(found.well().contains("</hello>"), "{}", found.well());
+    let refused = millpond(&["discover", "--oscore", &client, "224.0.1.187"]);
+    assert_eq!((refused.code, refused.err.lines().count()), (Some(2), 1), "{}", refused.err);
+}
+
+#[test]
+fn who_wants_to_know_more_is_shown_what_is_inside_and_what_is_seen() {
+    let (_, [client, server]) = pair("protected-verbose");
+    let serving = Server::start(&["--oscore", &server]);
+    let got = millpond(&["get", "-v", "--oscore", &client, &serving.at("/hello")]);
+    assert_eq!(got.well(), "Hello from Millpond.\n");
+    for part in ["GET coap://", "2.05 Content", "-> CON POST ", "<- ACK 2.04 Changed "] {
+        assert!(got.err.contains(part), "{part}: {}", got.err);
+    }
 }
 
 #[test]
