@@ -106,6 +106,7 @@ fn flag(setting: &'static str) -> &'static str {
         "block_size" => "--block-size",
         "join" => "--join",
         "memory_file" => "--memory",
+        "state_file" => "--state",
         "multicast_interface" => "--interface",
         "workers" => "--workers",
         other => other,

@@ -1,6 +1,6 @@
 //! What systemd is told (sd_notify(3)), and the sockets that it passes (sd_listen_fds(3)). Without it nothing happens.
 
-use millpond_gateway::Builder;
+use std::net::{TcpListener, UdpSocket};
 
 use crate::failure::Failure;
 
@@ -45,19 +45,23 @@ pub(crate) fn tell(state: State) {
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn tell(_: State) {}
 
-/// A gateway that uses the sockets that were passed.
+/// The sockets that were passed: for datagrams, and for connections.
+pub(crate) type Passed = (Vec<UdpSocket>, Vec<TcpListener>);
+
+/// Takes them.
 ///
 /// # Errors
 /// One that is neither for datagrams nor for connections.
 #[cfg(unix)]
-pub(crate) fn with_sockets(mut builder: Builder) -> Result<Builder, Failure> {
-    let mut passed = listenfd::ListenFd::from_env();
-    for place in 0..passed.len() {
-        if let Ok(Some(socket)) = passed.take_udp_socket(place) {
-            builder = builder.bound_udp(socket);
+pub(crate) fn passed() -> Result<Passed, Failure> {
+    let mut from = listenfd::ListenFd::from_env();
+    let (mut datagrams, mut listeners) = Passed::default();
+    for place in 0..from.len() {
+        if let Ok(Some(socket)) = from.take_udp_socket(place) {
+            datagrams.push(socket);
         } else {
-            match passed.take_tcp_listener(place) {
-                Ok(Some(listener)) => builder = builder.bound_tcp(listener),
+            match from.take_tcp_listener(place) {
+                Ok(Some(listener)) => listeners.push(listener),
                 _ => {
                     let line =
                         format!("socket {place} of those that were passed is neither of UDP nor a listener of TCP");
@@ -66,10 +70,10 @@ pub(crate) fn with_sockets(mut builder: Builder) -> Result<Builder, Failure> {
             }
         }
     }
-    Ok(builder)
+    Ok((datagrams, listeners))
 }
 
 #[cfg(not(unix))]
-pub(crate) fn with_sockets(builder: Builder) -> Result<Builder, Failure> {
-    Ok(builder)
+pub(crate) fn passed() -> Result<Passed, Failure> {
+    Ok(Passed::default())
 }

@@ -222,6 +222,9 @@ impl Builder {
         let (for_http, for_coap): (Vec<_>, Vec<_>) = listeners.into_iter().partition(is_for_http);
         builder = datagrams.into_iter().fold(builder, millpond_live::ServerBuilder::bound_udp);
         builder = for_coap.into_iter().fold(builder, millpond_live::ServerBuilder::bound_tcp);
+        if let Some(file) = &listen.state {
+            builder = builder.state_file(file);
+        }
         if let Some(address) = listen.metrics {
             let engine = Arc::clone(&engine);
             builder = builder.metrics(address).metrics_beside(move || metrics::text(Arc::clone(&engine)));

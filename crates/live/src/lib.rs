@@ -36,6 +36,10 @@ mod client;
 mod clock;
 mod content_format;
 mod controller;
+/// What keeps things on disk here and in the gateway.
+#[cfg(feature = "state")]
+#[doc(hidden)]
+pub mod database;
 #[cfg_attr(not(feature = "dtls"), path = "dtls/absent.rs")]
 mod dtls;
 mod error;

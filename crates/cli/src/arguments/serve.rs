@@ -63,6 +63,9 @@ pub struct Serve {
     /// (EDHOC); `millpond oscore new` makes either. May be repeated, for a client each.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["q_block", "unasked"])]
     pub oscore: Vec<std::path::PathBuf>,
+    /// Go on after a restart: keep who observes over UDP, and the round trips, in this file.
+    #[arg(long, value_name = "FILE")]
+    pub state: Option<PathBuf>,
     /// Take datagrams of up to this size; a request in a longer one is answered with 4.13 [1452 bytes].
     #[arg(long, value_name = "SIZE", value_parser = crate::values::datagram)]
     pub max_datagram: Option<u16>,

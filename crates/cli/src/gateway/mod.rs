@@ -5,7 +5,7 @@ mod requests;
 use std::io::Write;
 use std::time::Duration;
 
-use millpond_gateway::{Config, Gateway};
+use millpond_gateway::{Builder, Config, Gateway};
 
 use crate::arguments;
 use crate::failure::Failure;
@@ -31,7 +31,9 @@ pub async fn gateway(flags: arguments::Gateway, interrupt: &mut Interrupt) -> Re
     let log = Log::to_stderr();
     let mut termination = Signalled::to_terminate().map_err(no_signals)?;
     let mut hang_up = Signalled::to_reload().map_err(no_signals)?;
-    let mut builder = systemd::with_sockets(Gateway::builder(config))?;
+    let (datagrams, listeners) = systemd::passed()?;
+    let builder = datagrams.into_iter().fold(Gateway::builder(config), Builder::bound_udp);
+    let mut builder = listeners.into_iter().fold(builder, Builder::bound_tcp);
     if !flags.quiet {
         let (log, format) = (log.clone(), flags.log);
         builder = builder.on_access(move |access| log.line(&requests::line(log::time_of_day(), access, format)));

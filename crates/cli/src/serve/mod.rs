@@ -74,6 +74,12 @@ pub async fn serve(flags: Serve, interrupt: &mut Interrupt) -> Result<(), Failur
     if !flags.oscore.is_empty() {
         builder = builder.oscore(oscore::of_server(&flags.oscore)?);
     }
+    if let Some(file) = &flags.state {
+        builder = builder.state_file(file);
+    }
+    let (datagrams, listeners) = systemd::passed()?;
+    builder = datagrams.into_iter().fold(builder, ServerBuilder::bound_udp);
+    builder = listeners.into_iter().fold(builder, ServerBuilder::bound_tcp);
     if let Some(controller) = &flags.controller {
         builder = builder.controller(controller.clone());
     }

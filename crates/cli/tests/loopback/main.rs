@@ -17,6 +17,8 @@ mod operations;
 mod program;
 mod protected;
 mod relays;
+#[cfg(target_os = "linux")]
+mod restarts;
 mod rights;
 mod secure;
 #[cfg(target_os = "linux")]

@@ -4,7 +4,7 @@ mod written;
 
 use std::{
     net::SocketAddr,
-    path::Path,
+    path::{Path, PathBuf},
     sync::Arc,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
@@ -47,6 +47,8 @@ pub(crate) struct Listen {
     pub(crate) metrics: Option<SocketAddr>,
     /// Whose addresses are not forged: they need not be validated.
     pub(crate) trust: Vec<IpNet>,
+    /// Who observes, over restarts.
+    pub(crate) state: Option<PathBuf>,
 }
 
 /// How it is asked by HTTP.
@@ -221,7 +223,8 @@ impl Config {
             let problem = "has neither [[rule]] nor [[forward]] nor [directory]; write [[rule]] with path and to";
             return Err(InputError::new(origin, problem));
         }
-        let listen = written.listen.unwrap_or_default().read(&at, security.is_some(), has_certificate)?;
+        let mut listen = written.listen.unwrap_or_default().read(&at, security.is_some(), has_certificate)?;
+        listen.state = listen.state.map(|file| folder.join(file));
         let (place, http) = written.http.map_or_else(Default::default, |http| (http.span().start, http.into_inner()));
         let http = http.read().map_err(|problem| at.wrong(place, problem))?;
         let controller = upstream.controller.as_ref();

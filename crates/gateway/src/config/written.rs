@@ -45,6 +45,7 @@ pub(super) struct WrittenListen {
     pub(super) https: Option<Spanned<Vec<String>>>,
     pub(super) metrics: Option<Spanned<String>>,
     pub(super) trust: Option<Spanned<Vec<String>>>,
+    pub(super) state: Option<PathBuf>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -172,6 +173,7 @@ impl WrittenListen {
             https: all(self.https, 443)?,
             metrics: metrics.transpose()?,
             trust: trust?,
+            state: self.state,
         };
         Ok(match [&listen.coap, &listen.coap_tcp, &listen.coaps, &listen.coaps_tcp].iter().all(|all| all.is_empty()) {
             // This machine alone, unless it is told otherwise.

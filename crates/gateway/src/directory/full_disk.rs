@@ -9,8 +9,13 @@ use std::{
     time::Duration,
 };
 
-use millpond_live::Transport;
-use redb::{Builder, StorageBackend};
+use millpond_live::{
+    Transport,
+    database::{
+        Store,
+        redb::{Builder, StorageBackend},
+    },
+};
 
 use super::{Clock, Directory, LONGEST_LINKS, Parameters, Registrant, Registry, store};
 
@@ -69,8 +74,8 @@ async fn started(file: &File, later: u64) -> Directory {
     let clock = Clock { origin: tokio::time::Instant::now(), since_1970 };
     let mut registry = Registry::new(1 << 20, LONGEST_LINKS);
     let file = file.clone();
-    let open: store::Open = Arc::new(move || Builder::new().create_with_backend(file.clone()));
-    let disk = store::open_by("a file".into(), open, &mut registry, clock.now()).await;
+    let file = Store::by("a file".into(), Arc::new(move || Builder::new().create_with_backend(file.clone())));
+    let disk = store::open(file, &mut registry, clock.now()).await;
     Directory::over(clock, registry, disk.map(Some))
 }
 
@@ -123,8 +128,8 @@ async fn what_ends_while_there_is_no_directory_is_kept_a_little_longer() {
     assert_eq!(left(&started(&file.copy(), 0).await), [None, Some(300), Some(90_000)]);
     let (clock, mut registry) = (Clock { since_1970: Duration::ZERO, ..Clock::start() }, Registry::new(1 << 20, 100));
     let open = file.copy();
-    let open: store::Open = Arc::new(move || Builder::new().create_with_backend(open.clone()));
-    let disk = store::open_by("a file".into(), open, &mut registry, Duration::ZERO).await;
+    let file = Store::by("a file".into(), Arc::new(move || Builder::new().create_with_backend(open.clone())));
+    let disk = store::open(file, &mut registry, Duration::ZERO).await;
     let endings = left(&Directory::over(clock, registry, disk.map(Some)));
     assert_eq!(endings, [None, Some(300), Some(90_000)]);
 }

@@ -56,7 +56,7 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use millpond_live::{Client, FairSemaphore, Observable, Server};
+use millpond_live::{Client, FairSemaphore, Observable, Server, database::Store};
 use tokio::sync::{Notify, mpsc, oneshot};
 
 pub use lookup::Query;
@@ -133,13 +133,13 @@ impl Directory {
         let mut registry = Registry::new(settings.memory, LONGEST_LINKS);
         let disk = match settings.file {
             None => Ok(None),
-            Some(path) => store::open(path, &mut registry, clock.now()).await.map(Some),
+            Some(path) => store::open(Store::at(path), &mut registry, clock.now()).await.map(Some),
         };
         Self::over(clock, registry, disk)
     }
 
     /// Over what a disk holds, or why it does not.
-    fn over(clock: Clock, registry: Registry, disk: Result<Option<store::Disk>, String>) -> Self {
+    fn over(clock: Clock, registry: Registry, disk: Result<Option<Store>, String>) -> Self {
         let trouble = disk.as_ref().err().cloned();
         if let Some(trouble) = &trouble {
             tracing::error!(target: "millpond_gateway", "{trouble}; registrations are kept in memory alone");

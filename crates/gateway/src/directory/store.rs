@@ -2,14 +2,17 @@
 
 use std::{
     net::{IpAddr, SocketAddr, SocketAddrV6},
-    path::PathBuf,
-    sync::Arc,
     time::Duration,
 };
 
 use bytes::Bytes;
-use millpond_live::{PeerIdentity, Transport};
-use redb::{Builder, Database, ReadableDatabase, ReadableTable, TableDefinition};
+use millpond_live::{
+    PeerIdentity, Transport,
+    database::{
+        Store,
+        redb::{self, Database, ReadableDatabase, ReadableTable, TableDefinition},
+    },
+};
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -27,53 +30,17 @@ const NEXT: u64 = 0;
 /// Seconds since 1970 when something was written last.
 const WRITTEN: u64 = 1;
 
-/// Bytes of pages that are kept in memory. All that is read is in memory anyway.
-const CACHE: usize = 1 << 20;
-
 /// For how long those whose registration ended while there was no directory can still refresh it: EXCHANGE_LIFETIME of RFC 7252,
 /// in which who asked meanwhile has asked again.
 const GRACE: Duration = Duration::from_secs(247);
-
-/// Opens a database, or begins a new one.
-pub(super) type Open = Arc<dyn Fn() -> Result<Database, redb::DatabaseError> + Send + Sync>;
-
-/// A database that can be written.
-pub(super) struct Disk {
-    path: PathBuf,
-    open: Open,
-    /// None after it failed: redb wants to be opened again then.
-    database: Option<Database>,
-}
-
-impl std::fmt::Debug for Disk {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Disk").field("path", &self.path).finish_non_exhaustive()
-    }
-}
 
 /// Takes up what a database holds.
 ///
 /// # Errors
 /// One line that says why it cannot be read, and what to do.
-pub(super) async fn open(path: PathBuf, registry: &mut Registry, now: Duration) -> Result<Disk, String> {
-    let file = path.clone();
-    let open = move || Builder::new().set_cache_size(CACHE).create(&file);
-    open_by(path, Arc::new(open), registry, now).await
-}
-
-/// The same by another way to open it.
-pub(super) async fn open_by(path: PathBuf, open: Open, registry: &mut Registry, now: Duration) -> Result<Disk, String> {
-    let read = {
-        let open = Arc::clone(&open);
-        tokio::task::spawn_blocking(move || read(&*open)).await
-    };
-    let shown = path.display();
-    // What is damaged may make the library panic.
-    let Held { database, next, written, all } = match read {
-        Ok(Ok(read)) => read,
-        Ok(Err(error)) => return Err(format!("{shown}: {}", told(&error))),
-        Err(_) => return Err(format!("{shown}: the database is damaged; restore it, or move it away")),
-    };
+pub(super) async fn open(store: Store, registry: &mut Registry, now: Duration) -> Result<Store, String> {
+    let (store, held) = store.with(read).await;
+    let (Held { next, written, all }, shown) = (held?, store.shown());
     registry.begin_at(next);
     let (mut unread, mut unplaced) = (0_u64, 0_u64);
     for (id, bytes) in all {
@@ -90,12 +57,11 @@ pub(super) async fn open_by(path: PathBuf, open: Open, registry: &mut Registry, 
         let what = "registrations do not fit the memory of the directory, and are left out; raise it";
         tracing::error!(target: "millpond_gateway", "{shown}: {unplaced} {what}");
     }
-    Ok(Disk { path, open, database: Some(database) })
+    Ok(store)
 }
 
 /// What a database holds.
 struct Held {
-    database: Database,
     next: u64,
     /// When something was written last, since 1970.
     written: Duration,
@@ -103,8 +69,7 @@ struct Held {
     all: Vec<(u64, Vec<u8>)>,
 }
 
-fn read(open: &(dyn Fn() -> Result<Database, redb::DatabaseError> + Send + Sync)) -> Result<Held, redb::Error> {
-    let database = open()?;
+fn read(database: &Database) -> Result<Held, redb::Error> {
     // So that a new one has its tables, and one that cannot be written says so at once.
     let beginning = database.begin_write()?;
     beginning.open_table(REGISTRATIONS)?;
@@ -119,73 +84,30 @@ fn read(open: &(dyn Fn() -> Result<Database, redb::DatabaseError> + Send + Sync)
         let (id, bytes) = entry?;
         all.push((id.value(), bytes.value().to_vec()));
     }
-    Ok(Held { database, next, written, all })
+    Ok(Held { next, written, all })
 }
 
-impl Disk {
-    /// Writes how registrations are now, off the runtime's threads. Gives itself back.
-    pub(super) async fn write(
-        mut self,
-        changed: Vec<(u64, Option<Registration>)>,
-        next: u64,
-        now: Duration,
-    ) -> (Self, Result<(), String>) {
-        let (path, open) = (self.path.clone(), Arc::clone(&self.open));
-        let shown = path.display().to_string();
-        let written = tokio::task::spawn_blocking(move || {
-            let written = self.write_now(&changed, next, now.as_secs());
-            if written.is_err() {
-                self.database = None;
-            }
-            (self, written)
-        });
-        match written.await {
-            Ok((disk, written)) => (disk, written.map_err(|error| format!("{shown}: {}", told(&error)))),
-            Err(_) => {
-                let why = format!("{shown}: the database is damaged; restore it, or move it away");
-                (Self { path, open, database: None }, Err(why))
+/// Writes how registrations are now.
+pub(super) fn write(
+    database: &Database,
+    changed: &[(u64, Option<Registration>)],
+    next: u64,
+    now: Duration,
+) -> Result<(), redb::Error> {
+    let writing = database.begin_write()?;
+    {
+        let mut table = writing.open_table(REGISTRATIONS)?;
+        for (id, registration) in changed {
+            match registration.as_ref().and_then(Record::bytes) {
+                Some(bytes) => drop(table.insert(id, &bytes[..])?),
+                None => drop(table.remove(id)?),
             }
         }
+        let mut numbers = writing.open_table(NUMBERS)?;
+        numbers.insert(NEXT, next)?;
+        numbers.insert(WRITTEN, now.as_secs())?;
     }
-
-    fn write_now(&mut self, changed: &[(u64, Option<Registration>)], next: u64, now: u64) -> Result<(), redb::Error> {
-        let database = match &mut self.database {
-            Some(database) => database,
-            none => none.insert((self.open)()?),
-        };
-        let writing = database.begin_write()?;
-        {
-            let mut table = writing.open_table(REGISTRATIONS)?;
-            for (id, registration) in changed {
-                match registration.as_ref().and_then(Record::bytes) {
-                    Some(bytes) => drop(table.insert(id, &bytes[..])?),
-                    None => drop(table.remove(id)?),
-                }
-            }
-            let mut numbers = writing.open_table(NUMBERS)?;
-            numbers.insert(NEXT, next)?;
-            numbers.insert(WRITTEN, now)?;
-        }
-        Ok(writing.commit()?)
-    }
-}
-
-/// What went wrong and what to do, in one line.
-fn told(error: &redb::Error) -> String {
-    let fix = match error {
-        redb::Error::DatabaseAlreadyOpen => "another program has it open; give each directory a file of its own",
-        redb::Error::Corrupted(_) | redb::Error::RepairAborted => "restore it, or move it away",
-        redb::Error::UpgradeRequired(_) => "it is of another version; move it away",
-        redb::Error::Io(error) => match error.kind() {
-            std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => "make room on the disk",
-            std::io::ErrorKind::NotFound => "make the folder that it is to be in",
-            std::io::ErrorKind::PermissionDenied => "let this program read and write it, and its folder",
-            std::io::ErrorKind::InvalidData => "this is no database of a directory; restore it, or move it away",
-            _ => "look at the disk",
-        },
-        _ => "restore it, or move it away",
-    };
-    format!("{error}; {fix}")
+    Ok(writing.commit()?)
 }
 
 /// A registration as it is written.

@@ -7,7 +7,9 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-use super::{Shared, store::Disk};
+use millpond_live::database::Store;
+
+use super::{Shared, store};
 
 /// The time between two notifications of observers, and between two writes: a judgement. All that changes meanwhile is one of each.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -21,7 +23,7 @@ const BATCH: usize = 1 << 20;
 /// Runs until nobody has the directory any more, and writes what is left then.
 pub(super) async fn run(
     shared: Arc<Shared>,
-    disk: Option<Disk>,
+    disk: Option<Store>,
     mut orders: mpsc::UnboundedReceiver<oneshot::Sender<()>>,
 ) {
     let told = shared.registry().revision();
@@ -64,7 +66,7 @@ pub(super) async fn run(
 
 struct Worker {
     shared: Arc<Shared>,
-    disk: Option<Disk>,
+    disk: Option<Store>,
     /// What observers know.
     told: u64,
     /// Writing failed, and is not tried before.
@@ -110,7 +112,8 @@ impl Worker {
             }
             let ids: Vec<u64> = changed.iter().map(|(id, _)| *id).collect();
             let written;
-            (disk, written) = disk.write(changed, next, self.shared.clock.now()).await;
+            let now = self.shared.clock.now();
+            (disk, written) = disk.with(move |database| store::write(database, &changed, next, now)).await;
             if let Err(trouble) = written {
                 self.shared.registry().put_back(ids.into_iter());
                 self.write_again_at = Some(Instant::now() + RETRY);

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use millpond_gateway::Gateway;
+use millpond_gateway::{Config, Gateway};
 use millpond_live::{Code, Observed, Resource, Response, Server};
 
 use super::{Upstream, all_to, any, client, config, gateway};
@@ -74,6 +74,38 @@ async fn an_observation_survives_a_restart_of_who_is_observed() {
             _ => {}
         }
     }
+}
+
+#[tokio::test]
+async fn who_observes_through_a_gateway_goes_on_with_the_next_one() {
+    let upstream = Upstream::start(|server| server).await;
+    let folder = std::env::temp_dir().join(format!("millpond-gateway-state-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).unwrap();
+    let start = async |at: std::net::SocketAddr| {
+        let listen = format!("[listen]\ncoap = [\"{at}\"]\nstate = \"state\"\n{}", all_to(upstream.at()));
+        let config = Config::from_toml(&listen, "gateway.toml", &folder).unwrap();
+        Gateway::builder(config).start().await.unwrap()
+    };
+    let mut gateway = start(any()).await;
+    let at = gateway.local_addrs()[0].1;
+    let mut observation = client().await.get(format!("coap://{at}/count")).observe().await.unwrap();
+    let mut until = async |text: &str| loop {
+        match observation.event().await.unwrap().unwrap() {
+            Observed::State(state) if state.text() == Ok(text) => break,
+            Observed::State(_) => {}
+            other => panic!("{other:?}"),
+        }
+    };
+    until("1").await;
+    for asked in ["2", "3"] {
+        gateway.shutdown().await;
+        gateway = start(at).await;
+        // It observes anew for whom it knows.
+        until(asked).await;
+    }
+    upstream.changed.notify();
+    until("4").await;
 }
 
 #[tokio::test]

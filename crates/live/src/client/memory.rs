@@ -61,13 +61,18 @@ impl Client {
 
 /// Adds what there is to remember now.
 fn update(memory: &mut Memory, settings: &Settings, stats: &Stats) {
+    learn(memory, stats);
+    settings.attempts.remember(memory, Instant::now(), seconds());
+}
+
+/// Adds the round trips that were measured.
+pub(crate) fn learn(memory: &mut Memory, stats: &Stats) {
     let now = seconds();
     for peer in &stats.peers {
         if let Some(base_rtt) = peer.base_round_trip {
             memory.learn(&path(peer.address), span(base_rtt), now.saturating_sub(peer.quiet.as_secs()));
         }
     }
-    settings.attempts.remember(memory, Instant::now(), now);
 }
 
 /// Whom the task asks for the file, each time it is to be written at once.

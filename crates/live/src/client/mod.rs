@@ -40,6 +40,8 @@ pub use cache::{Cache, CacheKey, Kept, cache_key, cache_key_of};
 pub(crate) use group_responses::GroupSender;
 pub(crate) use groups::GroupRequestSpec;
 pub use groups::{GroupAnswers, GroupRequest};
+#[cfg(feature = "state")]
+pub(crate) use memory::learn;
 pub(crate) use memory::path;
 pub use observation::{Interruption, Observation, Observed};
 pub use peer::{IntoPeer, IntoUri};

@@ -83,6 +83,8 @@ pub struct ServerBuilder {
     pub(super) hook: Option<Hook>,
     pub(super) accesses: AccessHook,
     pub(super) protecting: Protecting,
+    #[cfg(feature = "state")]
+    pub(super) state_file: Option<std::path::PathBuf>,
 }
 
 impl fmt::Debug for ServerBuilder {
@@ -141,6 +143,8 @@ impl Default for ServerBuilder {
             hook: None,
             accesses: AccessHook::default(),
             protecting: Protecting::Nothing,
+            #[cfg(feature = "state")]
+            state_file: None,
         }
     }
 }
@@ -584,6 +588,22 @@ impl ServerBuilder {
         T: Future<Output = String> + Send + 'static,
     {
         self.metrics_beside = Some(Arc::new(move || Box::pin(figures())));
+        self
+    }
+
+    /// Goes on after a restart, also by a power cut: this file, a database of its own, has who observes over UDP, in the clear or by a
+    /// context of OSCORE that goes on, and the round trips of 1,024 paths. It is written within a second of what changes.
+    ///
+    /// A server that is started with it tells those who observed the state as it is, by a confirmable notification that is newer than those
+    /// before; who has forgotten rejects it, and observes no more. [`shutdown`](super::Server::shutdown) does not tell them an
+    /// end, and leaves what still comes to the next server, to which a confirmable request comes again. Kept are at most as many as may observe, and 16 MiB of their requests; an unvalidated address takes no place of a validated one,
+    /// and is kept until it was notified once without acknowledging that. What a connection or a session of DTLS observes ends with it.
+    ///
+    /// For a single [worker](Self::workers): the kernel has no reason to leave a peer at the same one of several.
+    #[cfg(feature = "state")]
+    #[must_use]
+    pub fn state_file(mut self, path: impl Into<std::path::PathBuf>) -> Self {
+        self.state_file = Some(path.into());
         self
     }
 

@@ -104,6 +104,8 @@ pub(crate) enum Action {
     Reject(RequestId),
     /// No answer is wanted: the message is acknowledged at most.
     SuppressResponse(RequestId),
+    /// Neither an answer nor an acknowledgement: it comes again.
+    Leave(RequestId),
     /// What was to be the answer cannot be sent.
     Fail(RequestId),
     Notify {
@@ -205,6 +207,8 @@ pub(crate) struct Dispatcher {
     pub(crate) reachability: Reachability,
     pub(crate) overloaded: u64,
     pub(crate) is_closing: bool,
+    /// A server that is started next goes on with observers, and answers what comes from now on.
+    pub(crate) is_followed: bool,
     actions: VecDeque<Action>,
     pub(crate) accesses: Accesses,
 }
@@ -252,6 +256,7 @@ impl Dispatcher {
             reachability,
             overloaded: 0,
             is_closing: false,
+            is_followed: false,
             actions: VecDeque::new(),
             accesses: Accesses::new(accesses),
         }
@@ -301,6 +306,10 @@ impl Dispatcher {
     pub(crate) fn dispatch(&mut self, now: Instant, incoming: IncomingRequest) {
         let IncomingRequest { id, kind, mut request, length, wants_to_observe, by_group, room } = incoming;
         self.accesses.came(id, &request);
+        if self.is_followed {
+            self.accesses.because(id, "it is left to the next server");
+            return self.actions.push_back(Action::Leave(id));
+        }
         if by_group && !matches!(request.method(), Code::GET | Code::FETCH) && !self.limits.changes_by_group {
             self.accesses.because(id, "it came to a group and would change something");
             return self.actions.push_back(Action::Reject(id));

@@ -23,6 +23,8 @@ mod resource;
 mod router;
 mod running;
 mod starting;
+#[cfg(feature = "state")]
+mod state;
 mod unasked;
 
 use std::{
@@ -70,6 +72,8 @@ pub(crate) use router::Router;
 pub(crate) use running::Caught;
 #[cfg(all(test, feature = "tcp"))]
 pub(crate) use starting::most_in_connections;
+#[cfg(feature = "state")]
+pub(crate) use state::Observing;
 
 #[cfg(feature = "_secure")]
 use crate::dtls::ServerKeys;
@@ -107,6 +111,9 @@ pub struct Server {
     tasks: Vec<JoinHandle<Result<(), Error>>>,
     /// Tasks that end with the server and have nothing to say.
     helpers: Vec<JoinHandle<()>>,
+    /// What outlives it.
+    #[cfg(feature = "state")]
+    state: Option<Arc<tokio::sync::Mutex<state::State>>>,
 }
 
 impl Server {
@@ -295,7 +302,11 @@ impl Server {
 
     /// Answers what was asked, tells observers with 5.03 that it ends, and ends once all that was acknowledged. Handlers that
     /// take longer than 3 s are dropped, and their requests answered with 5.03; after 4 s it ends in any case.
+    ///
+    /// Where a [file](ServerBuilder::state_file) has them, observers over UDP are told nothing: the next server goes on with them.
     pub async fn shutdown(mut self) {
+        #[cfg(feature = "state")]
+        self.hand_over().await;
         for order in &self.running.orders {
             // A worker that has ended needs no order.
             let _ = order.send(Order::Shutdown);
@@ -303,6 +314,20 @@ impl Server {
         for task in std::mem::take(&mut self.tasks) {
             let _ = task.await;
         }
+    }
+}
+
+#[cfg(feature = "state")]
+impl Server {
+    /// Keeps what the next server is to know.
+    async fn hand_over(&mut self) {
+        let Some(state) = self.state.take() else { return };
+        let stats = self.running.stats().await;
+        let observers = self.running.observers(Order::HandOver).await;
+        // What is being written is written first.
+        let mut state = state.lock().await;
+        self.helpers.iter().for_each(JoinHandle::abort);
+        state.keep(observers, &stats).await;
     }
 }
 

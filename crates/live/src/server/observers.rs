@@ -36,6 +36,8 @@ pub(crate) struct Observers<O> {
     usage: Usage,
     /// Bytes of what the groups asked.
     bytes: usize,
+    /// Others observe than before, or were told something.
+    pub(crate) have_changed: bool,
 }
 
 /// One observer.
@@ -118,6 +120,7 @@ impl<O: Copy + Eq + Hash> Observers<O> {
             shares: Shares::of_places(Limits::DEFAULT.observers as usize),
             usage: Usage::new(),
             bytes: 0,
+            have_changed: false,
         }
     }
 
@@ -165,6 +168,12 @@ impl<O: Copy + Eq + Hash> Observers<O> {
         self.resources.get(&resource).map_or(0, |watched| watched.observable.version())
     }
 
+    /// Each of them, and what was asked.
+    #[cfg(feature = "state")]
+    pub(crate) fn all(&self) -> impl Iterator<Item = (O, &Request)> {
+        self.groups.values().flat_map(|group| group.members.iter().map(|member| (*member, &group.request)))
+    }
+
     /// How many there are.
     pub(crate) fn len(&self) -> usize {
         self.of.len()
@@ -203,6 +212,7 @@ impl<O: Copy + Eq + Hash> Observers<O> {
             self.groups.insert(self.made, group);
             self.made
         });
+        self.have_changed = true;
         let place = self.groups.get(&number).map_or(0, |group| self.place_of(&group.members, peer));
         if let Some(group) = self.groups.get_mut(&number) {
             group.members.insert(place, observer);
@@ -230,6 +240,7 @@ impl<O: Copy + Eq + Hash> Observers<O> {
     /// Takes an observer off the books, and says of which group it was.
     fn take(&mut self, observer: O) -> Option<u64> {
         let Member { group, source, .. } = self.of.remove(&observer)?;
+        self.have_changed = true;
         self.usage.remove(source, 1);
         Some(group)
     }

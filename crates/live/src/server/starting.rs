@@ -5,10 +5,14 @@ use std::{
     sync::{Arc, Mutex, PoisonError, RwLock},
 };
 
-use millpond_coap::{Config, Endpoint, Limits, block::robust::BurstParameters};
+use millpond_coap::{Config, Endpoint, Limits, Memory, block::robust::BurstParameters};
 use millpond_control::{ChanceSeed, least_wait::LEAST_WAIT};
+#[cfg(feature = "state")]
+use tokio::sync::Notify;
 use tokio::sync::mpsc;
 
+#[cfg(feature = "state")]
+use super::state::{self, Observing, State};
 use super::{
     Offered, Running, Server, ServerBuilder,
     admission::{Admission, AdmissionLimits},
@@ -54,6 +58,31 @@ fn keys(other: Option<Other>, server: &ServerSecurity, client: &ClientSecurity) 
     })
 }
 
+/// What an earlier server has left, and who is told when that changes.
+#[derive(Default)]
+struct Outliving {
+    memory: Memory,
+    #[cfg(feature = "state")]
+    keeper: Option<Arc<Notify>>,
+    #[cfg(feature = "state")]
+    observers: Vec<Observing>,
+    #[cfg(feature = "state")]
+    state: Option<State>,
+}
+
+#[cfg(feature = "state")]
+impl Outliving {
+    /// Keeps what this server will leave.
+    fn keep(self, server: &mut Server) {
+        let Some((state, keeper)) = self.state.zip(self.keeper) else { return };
+        let state = Arc::new(tokio::sync::Mutex::new(state));
+        server.state = Some(Arc::clone(&state));
+        // The first worker may have had a word before there was anybody to hear it.
+        keeper.notify_one();
+        server.helpers.push(tokio::spawn(state::run(state, keeper, server.running.clone())));
+    }
+}
+
 impl ServerBuilder {
     /// Starts the server in the current runtime.
     ///
@@ -92,6 +121,7 @@ impl ServerBuilder {
             router.add_proxy(proxy)?;
         }
         let router = Arc::new(router);
+        let outliving = self.outliving().await?;
         let admission = Admission::new(AdmissionLimits {
             running: self.most_running,
             running_per_peer: self.most_running_per_peer,
@@ -116,7 +146,7 @@ impl ServerBuilder {
                 security: Arc::new(RwLock::new(self.security.clone())),
                 panics: Arc::default(),
             },
-            settings: Arc::new(self.settings_of_clients()?),
+            settings: Arc::new(Settings { memory: outliving.memory.clone(), ..self.settings_of_clients()? }),
             clients: Mutex::default(),
             #[cfg(feature = "tcp")]
             sources: Vec::new(),
@@ -125,6 +155,8 @@ impl ServerBuilder {
             awaits_sessions: !self.dtls.is_empty(),
             tasks: Vec::new(),
             helpers: Vec::new(),
+            #[cfg(feature = "state")]
+            state: None,
         };
         let latencies = metrics::Latencies::new();
         if self.metrics.is_some() {
@@ -132,7 +164,7 @@ impl ServerBuilder {
             self.accesses = std::mem::take(&mut self.accesses).behind(move |access| latencies.count(access));
         }
         let mut bound = std::mem::take(&mut self.bound);
-        self.start_udp(&router, clock, &mut server, &mut bound)?;
+        self.start_udp(&router, clock, &mut server, &mut bound, &outliving)?;
         #[cfg(feature = "tcp")]
         self.start_tcp(&router, clock, &mut server, &mut bound).await?;
         bound.check_used()?;
@@ -149,7 +181,27 @@ impl ServerBuilder {
             server.metrics = Some(at);
             server.helpers.push(task);
         }
+        #[cfg(feature = "state")]
+        outliving.keep(&mut server);
         Ok(server)
+    }
+
+    /// What an earlier server has left.
+    #[cfg(feature = "state")]
+    async fn outliving(&mut self) -> Result<Outliving, Error> {
+        let Some(path) = self.state_file.take() else { return Ok(Outliving::default()) };
+        if self.workers > 1 {
+            let reason = "knows observers of a single worker; use workers 1, or leave it out".into();
+            return Err(Error::Setting { name: "state_file", reason });
+        }
+        let (state, observers) = State::open(path).await?;
+        Ok(Outliving { memory: state.memory(), keeper: Some(Arc::default()), observers, state: Some(state) })
+    }
+
+    /// Nothing is left.
+    #[cfg(not(feature = "state"))]
+    async fn outliving(&mut self) -> Result<Outliving, Error> {
+        Ok(Outliving::default())
     }
 
     fn start_udp(
@@ -158,6 +210,7 @@ impl ServerBuilder {
         clock: Clock,
         server: &mut Server,
         bound: &mut Bound,
+        outliving: &Outliving,
     ) -> Result<(), Error> {
         let pattern = self.stack()?;
         let mut node = 0;
@@ -199,6 +252,8 @@ impl ServerBuilder {
             // Each that follows another has a number of its own, and with it other message IDs and tokens.
             let (pattern, mut number) = (pattern.sibling(node), node);
             node += 1;
+            #[cfg(feature = "state")]
+            let keeper = outliving.keeper.clone();
             let mut make = move |keys: Option<Keys>| -> Result<SocketTask, Error> {
                 let (task_events, received) = mpsc::unbounded_channel();
                 let takes_pieces = || router.streams().then(|| router.takes_pieces());
@@ -230,9 +285,14 @@ impl ServerBuilder {
                 socket.shares_by_identity = is_by_identity;
                 number = number.wrapping_add(count);
                 let serving = Serving::new(dispatcher, received);
+                #[cfg(feature = "state")]
+                let serving = serving.kept_by(keeper.clone().filter(|_| is_plain));
                 Ok(SocketTask::of_server(Arc::clone(&settings), clock, socket, serving, unasked.clone()))
             };
-            let first = make(first_keys)?;
+            #[cfg_attr(not(feature = "state"), allow(unused_mut, reason = "nobody observed before"))]
+            let mut first = make(first_keys)?;
+            #[cfg(feature = "state")]
+            first.observe_again(&outliving.observers);
             let another = move || {
                 let security = security.read().unwrap_or_else(PoisonError::into_inner);
                 make(keys(other, &security, &client_security)?)

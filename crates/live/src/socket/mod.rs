@@ -3,6 +3,8 @@
 
 mod gathering;
 mod requests;
+#[cfg(feature = "state")]
+mod restarting;
 #[cfg(feature = "server")]
 mod serving;
 #[cfg_attr(not(feature = "dtls"), allow(unreachable_code, reason = "there are none"))]

@@ -14,9 +14,11 @@ use std::{
 
 use millpond_coap::{Event as Below, Ignored, message::Code};
 use millpond_control::Instant;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot};
 
 use super::{AT_ONCE, Inputs, SocketStack, SocketTask};
+#[cfg(feature = "state")]
+use crate::server::Observing;
 use crate::{
     Error, Response, Stats, Transport,
     client::{Command, Settings},
@@ -37,6 +39,12 @@ pub(crate) enum Order {
     Shutdown,
     /// Requests of a client are to leave from the same socket.
     Requests(mpsc::UnboundedReceiver<Command>),
+    /// Who observes, as far as that can be kept over a restart.
+    #[cfg(feature = "state")]
+    Observers(oneshot::Sender<Vec<Observing>>),
+    /// The same, before the server is shut down: nobody begins to, and nobody is told the end.
+    #[cfg(feature = "state")]
+    HandOver(oneshot::Sender<Vec<Observing>>),
     /// Make further sessions with this, and say when that is so.
     Secure(Box<ServerSecurity>, oneshot::Sender<()>),
 }
@@ -80,6 +88,8 @@ pub(crate) struct Serving {
     patience: Option<tokio::time::Instant>,
     /// Handshakes that failed.
     insecure: u64,
+    /// Who is told when others observe than before, for whom a server that is started again is to know.
+    pub(super) keeper: Option<Arc<Notify>>,
 }
 
 impl Serving {
@@ -92,7 +102,14 @@ impl Serving {
             is_orphaned: false,
             patience: None,
             insecure: 0,
+            keeper: None,
         }
+    }
+
+    /// Has this one told when others observe than before.
+    #[cfg(feature = "state")]
+    pub(crate) fn kept_by(self, keeper: Option<Arc<Notify>>) -> Self {
+        Self { keeper, ..self }
     }
 
     /// When handlers are waited for no longer.
@@ -110,6 +127,8 @@ pub(super) struct Incoming {
     refusals: Vec<(Address, AccessRecord)>,
     is_logged: bool,
     unasked: Option<UnaskedHook>,
+    /// A peer has acknowledged a message that was not asked for, and with that shown where it is.
+    was_delivered: bool,
 }
 
 impl Incoming {
@@ -144,6 +163,7 @@ impl Incoming {
                     unasked.tell(from.peer(), message);
                 }
             }
+            Below::Delivered { .. } => self.was_delivered = true,
             Below::Ignored { from, why } if self.is_logged => {
                 if let Some((outcome, reason)) = of_ignored(why) {
                     let record = AccessRecord::unread((from.peer(), Transport::Udp), outcome, reason);
@@ -202,6 +222,14 @@ impl SocketTask {
                 Order::Requests(asked) => from.commands = Some(asked),
                 Order::Stats(reply) => drop(reply.send(self.stats())),
                 Order::Policy => server.dispatcher.end_forbidden(),
+                #[cfg(feature = "state")]
+                Order::Observers(reply) => drop(reply.send(self.kept_observers())),
+                #[cfg(feature = "state")]
+                Order::HandOver(reply) => {
+                    server.dispatcher.is_closing = true;
+                    server.dispatcher.is_followed = server.keeper.is_some();
+                    drop(reply.send(self.kept_observers()));
+                }
                 Order::Secure(security, done) => {
                     self.sockets.iter_mut().for_each(|socket| socket.secure(&security));
                     let _ = done.send(());
@@ -210,8 +238,10 @@ impl SocketTask {
                     from.is_ending = true;
                     (server.patience, self.end) = (Some(now + HANDLERS_GRACE), Some(now + GRACE));
                     server.dispatcher.is_closing = true;
-                    let last = Response::new(Code::SERVICE_UNAVAILABLE).with_max_age(ASK_AGAIN);
-                    server.dispatcher.end_observers(None, &last);
+                    if !server.dispatcher.is_followed {
+                        let last = Response::new(Code::SERVICE_UNAVAILABLE).with_max_age(ASK_AGAIN);
+                        server.dispatcher.end_observers(None, &last);
+                    }
                 }
             }
         }
@@ -254,6 +284,13 @@ impl SocketTask {
             }
         }
         self.tell_refusals();
+        let (Some(server), Some(incoming)) = (&mut self.server, &mut self.events.incoming) else { return };
+        let has_changed = std::mem::take(&mut server.dispatcher.observers.have_changed);
+        if std::mem::take(&mut incoming.was_delivered) | has_changed
+            && let Some(keeper) = &server.keeper
+        {
+            keeper.notify_one();
+        }
     }
 
     fn request_came(&mut self, now: Instant, from: Address, mut incoming: IncomingRequest) {

@@ -200,6 +200,9 @@ impl Listener {
                 },
                 order = orders.recv() => match order {
                     Some(Order::Stats(reply)) => drop(reply.send(counted.stats(&stats))),
+                    // Connections end with their server, and what is observed in them.
+                    #[cfg(feature = "state")]
+                    Some(Order::Observers(_) | Order::HandOver(_)) => {}
                     Some(Order::Policy) => telling.send_modify(|changes| changes.policies += 1),
                     Some(Order::Secure(security, done)) => {
                         match acceptor.as_ref().map(|_| secure::acceptor(&security)) {

@@ -238,6 +238,16 @@ impl BoundSocket {
         }
     }
 
+    /// A peer that has spoken to this address of ours, if that is known.
+    #[cfg(feature = "state")]
+    pub(crate) fn way_from(&self, own: Option<IpAddr>, peer: SocketAddr) -> Address {
+        let to = Address::of(peer);
+        match own.zip(self.locals.as_ref().and_then(|locals| locals.lock().ok())) {
+            Some((own, mut locals)) => to.by(locals.place(own)),
+            None => to,
+        }
+    }
+
     /// From which of our addresses the kernel would send to a peer.
     pub(super) fn choice_for(&self, peer: SocketAddr) -> Option<IpAddr> {
         // Nothing is sent by that.
@@ -247,7 +257,7 @@ impl BoundSocket {
     }
 
     /// From which of our addresses a datagram leaves.
-    pub(super) fn source(&self, to: Address) -> Option<IpAddr> {
+    pub(crate) fn source(&self, to: Address) -> Option<IpAddr> {
         if to.local() == 0 { None } else { self.locals.as_ref()?.lock().ok()?.at(to.local()) }
     }
 }

@@ -32,6 +32,8 @@ mod proxies;
 mod released;
 mod remembering;
 mod renewed;
+#[cfg(feature = "state")]
+mod restarting;
 mod robustness;
 mod safety;
 mod serving_streams;

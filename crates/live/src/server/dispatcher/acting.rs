@@ -54,6 +54,10 @@ impl Dispatcher {
                 let _ = stack.suppress_response(now, id);
                 self.accesses.ended(id, AccessOutcome::Unanswered);
             }
+            Action::Leave(id) => {
+                stack.leave(now, id);
+                self.accesses.ended(id, AccessOutcome::Unanswered);
+            }
             Action::Reject(id) => {
                 // It may have been dropped meanwhile.
                 let _ = stack.reject(now, id);
@@ -84,6 +88,7 @@ impl Dispatcher {
                 let notified = response
                     .options()
                     .lend(|options| stack.notify(now, observer, &Answer { kind, ..answer_of(&response, options) }));
+                self.observers.have_changed = true;
                 if let Err(error) = notified {
                     tracing::debug!(target: "millpond_live", "an observer was not notified: {error}");
                 }

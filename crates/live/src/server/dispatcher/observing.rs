@@ -5,6 +5,8 @@ use std::{future::Future, net::Ipv4Addr, sync::Arc};
 use millpond_coap::message::Code;
 
 use super::{Action, Dispatcher, Observed, TaskEvent, answering::forbidden, start, within};
+#[cfg(feature = "state")]
+use crate::server::{Request, router::Found};
 use crate::{Response, transfer::ObserverId};
 
 impl Dispatcher {
@@ -14,6 +16,18 @@ impl Dispatcher {
         if let Some(group) = self.observers.add(observer, resource, request, version) {
             self.queue(group);
         }
+    }
+
+    /// Who asked this observed before a restart. Its state is told anew, for it may have changed meanwhile. None if that may not go on.
+    #[cfg(feature = "state")]
+    pub(crate) fn observes_again(&self, mut request: Request) -> Option<Observed> {
+        let (found, _) = self.find(&request).ok()?;
+        let Found { resource, parameters } = found.filter(|found| self.observers.has(found.resource))?;
+        request.route(parameters, &self.router.state);
+        let may =
+            self.policing.permits(&request, request.peer()) && self.observers.room_for(resource, &request).is_ok();
+        let version = self.observers.version(resource).wrapping_sub(1);
+        may.then_some(Observed { resource, request, version })
     }
 
     /// The handler of a group of observers is to be asked, once.
