@@ -148,7 +148,14 @@ $(TOOLS)/bin/mdbook:
 
 # ---------------------------------------------------------------- checks
 
-test: test-rust test-c test-firmware test-python test-web interop ## every test
+# Each alone, on every core; what only builds and installs goes two at a time, as much of it keeps one core busy. SYNC has output in
+# one piece for each.
+test: ## every test
+	@status=0; \
+	$(MAKE) test-rust || status=1; \
+	$(MAKE) --jobs=2 $(SYNC) test-c test-firmware $(VENV)/.dev peers web || status=1; \
+	for stage in test-python test-web interop; do $(MAKE) $$stage || status=1; done; \
+	exit $$status
 
 # The same random cases every time; looking for others is the fuzzers' work (fuzz/README.md).
 test-rust: export PROPTEST_RNG_SEED ?= 7252
