@@ -286,7 +286,8 @@ impl Engine {
         let (turn, requests) = self.turn(asked, until).await?;
         let _open = Open::new(self, asked);
         if let Some(upload) = asked.payload.coming() {
-            return self.uploaded(asked, upload, turn, requests).await;
+            // It takes much room, which a request without a body that comes does without.
+            return Box::pin(self.uploaded(asked, upload, turn, requests)).await;
         }
         let _turn = turn;
         let answer = ports::by_one(requests, Error::Closed, |request| {
