@@ -1,7 +1,8 @@
 //! Tokens on which more than one response comes.
 
-use millpond_coap::message::{Code, Kind, Message, Token};
+use millpond_coap::message::{Code, Kind, Message, Token, number};
 use millpond_coap::{Event, Outgoing, Output, Refused};
+use millpond_control::Instant;
 
 use crate::pair::{HELLO, Pair, SECOND, Side, endpoint, get, notification};
 
@@ -305,4 +306,36 @@ fn what_came_late_can_be_rejected() {
     pair.client.reject_late(now, Side::Server, millpond_coap::message::MessageId(7));
     pair.drain(Side::Client);
     pair.happened(&["0 C is told late NON Content 7", "0 C sends RST 7"]);
+}
+
+/// As a gateway forwards: what it does not speak itself (RFC 8613) is its client's, and comes back in each notification.
+#[test]
+fn a_notification_may_have_the_options_that_its_request_had() {
+    let oscore = (number::OSCORE, &[0x09, 0x01, 0x42][..]);
+    let notified = |options: &[(u16, &[u8])]| {
+        let mut client = endpoint(0, |_| {});
+        let request = Outgoing::confirmable(Code::FETCH, options);
+        client.subscribe(Instant::ORIGIN, 1, &request).unwrap();
+        let Output::Transmit(sent) = client.poll(Instant::ORIGIN) else { panic!("it leaves") };
+        let (id, token) = ([sent.bytes[2], sent.bytes[3]], sent.bytes[4..8].to_vec());
+        let answer = |first: u8, id: [u8; 2]| [&[first, 0x45], &id[..], &token, b"\x60\x30\xff."].concat();
+        let mut told = Vec::new();
+        for datagram in [answer(0x64, id), answer(0x44, [0, 7]), answer(0x44, [0, 8])] {
+            client.receive(Instant::from_micros(50), 1, &datagram);
+            loop {
+                match client.poll(Instant::from_micros(50)) {
+                    Output::Transmit(transmit) => told.push(if transmit.bytes[0] == 0x70 { "reset" } else { "ack" }),
+                    Output::Event(Event::Response { .. }) => told.push("response"),
+                    Output::Event(Event::AdditionalResponse { .. }) => told.push("notification"),
+                    Output::Event(Event::Failed { .. }) => told.push("failed"),
+                    Output::Event(_) => {}
+                    Output::Sleep(..) | Output::Idle => break,
+                }
+            }
+        }
+        told
+    };
+    let observe = (number::OBSERVE, &[][..]);
+    assert_eq!(notified(&[observe, oscore]), ["response", "ack", "notification", "ack", "notification"]);
+    assert_eq!(notified(&[observe])[0], "failed");
 }

@@ -7,4 +7,4 @@ pub(in crate::endpoint) mod inbox;
 pub(in crate::endpoint) mod ping;
 pub(in crate::endpoint) mod receive;
 pub(in crate::endpoint) mod requests;
-mod understood;
+pub(in crate::endpoint) mod understood;

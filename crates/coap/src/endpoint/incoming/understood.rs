@@ -26,8 +26,12 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             false => Message::read(exchange.message()),
         };
         let Ok(request) = request else { return false };
-        let is_callers = |number| number == number::OSCORE || Properties::of(number).is_none();
         let is_asked = |number| is_callers(number) && request.option(number).is_some();
         message.options().refused(|number| is_for_responses(number) || is_asked(number)).is_none()
     }
+}
+
+/// Whether an option is neither of this endpoint nor of a stack above: whoever had it sent makes use of it.
+pub(in crate::endpoint) fn is_callers(number: u16) -> bool {
+    number == number::OSCORE || Properties::of(number).is_none()
 }

@@ -8,8 +8,9 @@ use crate::endpoint::{
     finding::Key,
     naming::Mark,
     slots::{Linked, Links, List, Slots},
+    understood::is_callers,
 };
-use crate::message::{HEADER, Kind, MessageId, NoResponse, Token, TokenLength};
+use crate::message::{Code, HEADER, Kind, Message, MessageId, NoResponse, OptionHeader, Token, TokenLength};
 use crate::parts;
 
 /// Peers that may have more exchanges than this under way are searched through a hash table instead of one by one.
@@ -268,11 +269,20 @@ impl Exchange {
         HEADER.saturating_add(extension)
     }
 
-    /// Nothing but this token stays of the message.
+    /// Nothing stays of the message but this token, and that it had options of which nobody here makes use: responses may have them.
     pub(in crate::endpoint) fn keep_token(&mut self, token: Token) {
+        let request = Message::read(&self.bytes).ok();
         let mut bytes = Vec::with_capacity(HEADER.saturating_add(token.len()));
-        bytes.extend_from_slice(&[token.len() as u8, 0, 0, 0]);
+        let code = request.map_or(Code::EMPTY, |request| request.code).to_byte();
+        bytes.extend_from_slice(&[0x40 | token.len() as u8, code, 0, 0]);
         bytes.extend_from_slice(token.as_bytes());
+        let mut after = 0;
+        for option in request.iter().flat_map(Message::options).filter(|option| is_callers(option.number)) {
+            if let Ok(header) = OptionHeader::new(after, option.number, &[]) {
+                header.put(&mut bytes);
+                after = option.number;
+            }
+        }
         self.bytes = bytes;
         self.retransmissions = 0;
         self.mark = Mark::Nothing;
@@ -430,11 +440,12 @@ impl Exchanges {
         self.buffers = self.buffers.saturating_add(capacity);
     }
 
-    /// Of this exchange nothing stays but its token.
+    /// Of this exchange nothing stays but what [`Exchange::keep_token`] keeps.
     pub(in crate::endpoint) fn keep_token(&mut self, slot: u32, token: Token) {
-        self.drop_buffer(slot);
         let Some(exchange) = self.slots.get_mut(slot) else { return };
+        let before = exchange.bytes.capacity();
         exchange.keep_token(token);
+        self.buffers = self.buffers.saturating_sub(before);
         self.has_claims |= exchange.role == Role::Claim;
         self.keeps_tokens = true;
         self.account(slot);
