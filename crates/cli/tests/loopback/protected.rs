@@ -1,6 +1,7 @@
 //! OSCORE (RFC 8613): contexts in files, client and server.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::{BufRead, BufReader};
 use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -70,6 +71,36 @@ fn what_is_observed_under_a_context_is_told_of_until_nobody_wants_it_any_more() 
     // Registration and its end; neither shows what is asked for.
     assert_eq!(observed.err.matches("-> CON FETCH").count(), 2, "{}", observed.err);
     assert!(!observed.err.contains("GET"), "{}", observed.err);
+}
+
+#[test]
+fn a_gateway_forwards_what_it_cannot_read() {
+    let (directory, [client, server]) = pair("protected-gateway");
+    let files = fresh_directory("protected-gateway-files");
+    let serving = Server::start(&["--oscore", &server, "--write", files.to_str().expect("UTF-8")]);
+    let rules = file(&directory, "gateway.toml");
+    let to = serving.at("/{*rest}");
+    std::fs::write(
+        &rules,
+        format!("[listen]\ncoap = [\"127.0.0.1:0\"]\n[[rule]]\npath = \"/{{*rest}}\"\nto = \"{to}\"\n"),
+    )
+    .expect("written");
+    let mut gateway = command(&["gateway", "--quiet", &rules]).spawn().expect("the program is built");
+    let mut line = String::new();
+    BufReader::new(gateway.stdout.take().expect("it is piped")).read_line(&mut line).expect("it says where it listens");
+    let at = line.trim_end().strip_prefix("listening on ").expect("a URI");
+    // What protects a block is added to it, and a gateway sends on no more than 1024 bytes in a message.
+    let (sent, body) = (file(&directory, "body"), "0123456789".repeat(500));
+    std::fs::write(&sent, &body).expect("written");
+    let put = ["put", "--block-size", "512", "--oscore", &client, &format!("{at}/kept"), &format!("@{sent}")];
+    assert_eq!(millpond(&put).code, Some(0));
+    assert_eq!(std::fs::read_to_string(files.join("kept")).expect("it was put"), body);
+    let got = millpond(&["get", "--block-size", "512", "--oscore", &client, &format!("{at}/kept")]);
+    assert_eq!(got.well(), body);
+    let observed = millpond(&["observe", "--oscore", &client, "--count", "3", &format!("{at}/count")]);
+    assert_eq!(observed.well().lines().count(), 3);
+    gateway.kill().expect("it is there");
+    gateway.wait().expect("it ends");
 }
 
 #[test]

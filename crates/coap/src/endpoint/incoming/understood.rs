@@ -31,7 +31,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     }
 }
 
-/// Whether an option is neither of this endpoint nor of a stack above: whoever had it sent makes use of it.
+/// Whether an option is neither of this endpoint nor of a stack above, so that it is for the caller to make use of.
 pub(in crate::endpoint) fn is_callers(number: u16) -> bool {
     number == number::OSCORE || Properties::of(number).is_none()
 }
