@@ -5,6 +5,7 @@ use std::net::UdpSocket;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -59,28 +60,23 @@ impl Drop for Serving {
     }
 }
 
-/// Observes `/count`: a number that goes up, and begins with 0 at every start of the server.
+/// Observes `/count`: a number that goes up.
 struct Observing {
     child: Child,
     states: Lines<BufReader<ChildStdout>>,
-    last: u64,
 }
 
 impl Observing {
     fn of(uri: &str, flags: &[&str]) -> Self {
         let mut child = command(&[&["observe"], flags, &[uri]].concat()).spawn().expect("the program is built");
         let states = BufReader::new(child.stdout.take().expect("it is piped")).lines();
-        Self { child, states, last: 0 }
+        Self { child, states }
     }
 
-    /// Whether it is of the server of the state before.
-    fn next(&mut self) -> bool {
-        let next = self.states.next().expect("a state").expect("UTF-8").parse().expect("a number");
-        std::mem::replace(&mut self.last, next) <= next
-    }
-
-    fn next_server(&mut self) {
-        while self.next() {}
+    /// Waits for so many states.
+    fn takes(&mut self, count: usize) {
+        let states = self.states.by_ref().take(count).map(|state| state.expect("UTF-8").parse::<u64>());
+        assert_eq!(states.filter(Result::is_ok).count(), count);
     }
 }
 
@@ -88,6 +84,26 @@ impl Drop for Observing {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+/// Says that it is over, also where the test fails.
+struct Ending<'t>(&'t AtomicBool);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Waits until a server has notified twice since there were so many datagrams. None of the server before is under way then.
+fn until_notified(seen: &Mutex<Vec<(usize, Vec<u8>)>>, since: usize) {
+    let notifies = |(side, datagram): &&(usize, Vec<u8>)| {
+        let message = Message::parse(datagram).expect("a message");
+        *side == 1 && message.code.is_success() && message.option(number::OBSERVE).is_some()
+    };
+    while seen.lock().expect("unpoisoned").iter().skip(since).filter(notifies).count() < 2 {
+        thread::sleep(Duration::from_millis(10));
     }
 }
 
@@ -127,11 +143,12 @@ fn whoever_observes_at_a_server_that_is_killed_is_told_by_the_next_one_without_a
         let mut server = serving(&socket, &flags);
         let mut observing = Observing::of(&format!("coap://127.0.0.1:{relayed}/count"), &client);
         for _ in 0..3 {
-            assert!((0..4).all(|_| observing.next()));
+            observing.takes(4);
             until_kept(&state);
             drop(server);
+            let since = seen.lock().expect("unpoisoned").len();
             server = serving(&socket, &flags);
-            observing.next_server();
+            until_notified(&seen, since);
         }
         drop(server);
         assert_eq!(registrations(&seen.lock().expect("unpoisoned")), 1, "{flags:?}");
@@ -149,7 +166,7 @@ fn one_server_after_the_other_at_one_address_answers_every_request_and_tells_eve
         let (relayed, seen) = relay(&port);
         let mut server = serving(&socket, &flags);
         let mut observing = Observing::of(&format!("coap://127.0.0.1:{relayed}/count"), &client);
-        assert!((0..4).all(|_| observing.next()));
+        observing.takes(4);
 
         // Not both at a time.
         let second = millpond(&[&["serve", "--bind", "127.0.0.1", "--port", "0"], &flags[..]].concat());
@@ -159,6 +176,7 @@ fn one_server_after_the_other_at_one_address_answers_every_request_and_tells_eve
 
         let (is_over, uri) = (AtomicBool::new(false), format!("coap://127.0.0.1:{port}/hello"));
         thread::scope(|scope| {
+            let ending = Ending(&is_over);
             let asking = scope.spawn(|| {
                 let mut answered = 0;
                 while !is_over.load(Ordering::Relaxed) {
@@ -171,10 +189,12 @@ fn one_server_after_the_other_at_one_address_answers_every_request_and_tells_eve
             for _ in 0..3 {
                 signal(&server.0, "TERM");
                 assert!(server.0.wait().expect("it ends").success());
+                let since = seen.lock().expect("unpoisoned").len();
                 server = serving(&socket, &flags);
-                observing.next_server();
+                until_notified(&seen, since);
+                observing.takes(1);
             }
-            is_over.store(true, Ordering::Relaxed);
+            drop(ending);
             assert!(asking.join().expect("every request is answered") > 0);
         });
         signal(&server.0, "TERM");
