@@ -210,6 +210,7 @@ impl ServerBuilder {
         clock: Clock,
         server: &mut Server,
         bound: &mut Bound,
+        #[cfg_attr(not(feature = "state"), allow(unused_variables, reason = "nothing outlives a server then"))]
         outliving: &Outliving,
     ) -> Result<(), Error> {
         let pattern = self.stack()?;
