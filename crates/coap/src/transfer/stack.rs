@@ -220,7 +220,7 @@ impl<L: MessageLayer> CoapStack<L> {
 
     /// From now on the requests of which `is_meant` says so come in pieces: the body of each [event](super::Event::Request) is
     /// the payload of one message, whatever its Block1, and nothing is kept for later blocks. The application answers every
-    /// one [as a piece](Answer::as_piece). Such requests do not travel in bursts. A [sibling](Self::sibling) does not have this
+    /// one [as a piece](super::Answer::as_piece). Such requests do not travel in bursts. A [sibling](Self::sibling) does not have this
     /// by itself.
     #[cfg(all(feature = "server", feature = "block"))]
     pub fn take_pieces(&mut self, is_meant: super::TakesPieces) {

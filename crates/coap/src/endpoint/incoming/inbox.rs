@@ -93,7 +93,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
 
     /// Input: the application answers a request. The response is piggybacked if the acknowledgement has not left yet,
     /// else it is a message of its own, confirmable or not as asked for. A confirmable one is reported as
-    /// [`Event::Delivered`] or [`Event::Undelivered`].
+    /// [`Event::Delivered`](crate::Event::Delivered) or [`Event::Undelivered`](crate::Event::Undelivered).
     ///
     /// Who merely asks may have forged its address, so it takes no place that others need: where none is free, a
     /// non-confirmable response leaves all the same, with a message ID that follows from the request's, and no controller

@@ -26,10 +26,10 @@ use crate::parts;
 impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// Input: a request is to be sent. It leaves at once, or waits until NSTART, the controller, the token or the
     /// message ID allows it to. If the peer's controller wishes that copies are distinguished, room for that is kept free
-    /// within [`Limits::datagram`].
+    /// within [`Limits::datagram`](crate::Limits::datagram).
     ///
     /// One whose option No-Response (RFC 7967) wants no response at all is over sooner: a confirmable one once it was acknowledged
-    /// ([`Event::Delivered`]), a non-confirmable one once it left ([`Cause::NonConfirmable`]), which it does at most every 3 s to one
+    /// ([`Event::Delivered`](crate::Event::Delivered)), a non-confirmable one once it left ([`Cause::NonConfirmable`](crate::Cause::NonConfirmable)), which it does at most every 3 s to one
     /// peer, and not faster than PROBING_RATE to one that has never answered. A response that comes with the acknowledgement, or
     /// before it, is told as ever. A token given by the caller, or shorter than 3 bytes, then stays reserved, so that no request
     /// that wants a response has it, until no late response is possible.
