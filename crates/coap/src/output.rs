@@ -427,6 +427,8 @@ pub(crate) enum What {
         request: RequestId,
         token: Token,
     },
+    /// The signal with the peer's settings, and any other.
+    Settings,
     Signal,
     PongMissing,
     TokenFree,
@@ -500,7 +502,7 @@ impl<A: Copy> Entry<A> {
             What::PongMissing => Output::Event(Event::PongMissing),
             What::TokenFree => Output::Event(Event::TokenFree),
             // Its connection reads it.
-            What::Signal => Output::Idle,
+            What::Settings | What::Signal => Output::Idle,
         }
     }
 }

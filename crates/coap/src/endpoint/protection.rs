@@ -171,11 +171,11 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
 
     /// By what the notifications of an observer are protected: by nothing if they are not. `None` if that ends with this endpoint.
     #[cfg(all(feature = "server", feature = "observe"))]
-    pub(super) fn protected_registration(&mut self, peer: A, token: Token) -> Option<alloc::vec::Vec<u8>> {
+    pub(super) fn protected_registration(&mut self, peer: A, token: Token) -> Option<Vec<u8>> {
         let observer = self.observer(peer, token);
         match self.protection_mut() {
             Some(protection) => protection.registration(observer),
-            None => Some(alloc::vec::Vec::new()),
+            None => Some(Vec::new()),
         }
     }
 

@@ -70,14 +70,14 @@ impl<L: MessageLayer> CoapStack<L> {
         if parts::Q_BLOCK && !matches!(entry.what, What::Request { .. }) && self.is_of_burst(now, &entry) {
             return;
         }
+        if L::IS_RELIABLE
+            && let What::Response { exchange, .. } | What::AdditionalResponse { exchange } = entry.what
+            && let Some(number) = self.refused_option(&entry)
+        {
+            return self.request_failed(now, exchange, RequestFailure::BadOption { number }, 1);
+        }
         match entry.what {
             What::Request { id } if parts::SERVER => self.request_came(now, entry, id),
-            What::Response { exchange, .. } | What::AdditionalResponse { exchange }
-                if L::IS_RELIABLE && self.refused_option(&entry).is_some() =>
-            {
-                let number = self.refused_option(&entry).unwrap_or_default();
-                self.request_failed(now, exchange, RequestFailure::BadOption { number }, 1);
-            }
             What::Response { exchange, sample, copies } if parts::CLIENT => {
                 self.response_came(now, entry, exchange, Exchanged { sample, copies });
             }
@@ -99,7 +99,7 @@ impl<L: MessageLayer> CoapStack<L> {
                 let why = if self.layer.has_ended() { Gone::Closed } else { Gone::Deregistered };
                 self.observer_is_gone(now, entry.peer, token, why);
             }
-            What::Signal | What::TokenFree => self.try_again(now, usize::MAX),
+            What::Settings | What::TokenFree => self.try_again(now, usize::MAX),
             _ => {}
         }
     }

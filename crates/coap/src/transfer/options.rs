@@ -10,16 +10,16 @@ use crate::message::{Code, Message, Opt, OptionList, Uint, is_of_transfer, numbe
 
 /// Refuses options that are the stack's own.
 pub(super) fn check(options: &[(u16, &[u8])]) -> Result<(), Refused> {
-    match options.iter().find(|(number, _)| is_of_transfer(*number)) {
-        Some((number, _)) => Err(Refused::OwnOption { number: *number }),
-        None => Ok(()),
-    }
+    check_but(options, |_| false)
 }
 
 /// The same of an answer: who finds a body too long may say how long it may be (RFC 7959 §2.9.3).
 pub(super) fn check_answer(code: Code, options: &[(u16, &[u8])]) -> Result<(), Refused> {
-    let says_most = |number| number == number::SIZE1 && code == Code::REQUEST_ENTITY_TOO_LARGE;
-    match options.iter().find(|(number, _)| is_of_transfer(*number) && !says_most(*number)) {
+    check_but(options, |number| number == number::SIZE1 && code == Code::REQUEST_ENTITY_TOO_LARGE)
+}
+
+fn check_but(options: &[(u16, &[u8])], may_be: impl Fn(u16) -> bool) -> Result<(), Refused> {
+    match options.iter().find(|(number, _)| is_of_transfer(*number) && !may_be(*number)) {
         Some((number, _)) => Err(Refused::OwnOption { number: *number }),
         None => Ok(()),
     }

@@ -35,7 +35,7 @@ fn check_connection(bytes: &[u8]) {
                 rest = after;
             }
             2 => {
-                if let Some(id) = state.owed.pop() {
+                if let Some(id) = state.unanswered.pop() {
                     let answered = connection.respond(now, id, &Outgoing::confirmable(Code::CONTENT, &[]));
                     assert!(answered.is_ok() || state.closed.is_some() || connection.settings().max_message_size < 320);
                 }
@@ -68,7 +68,7 @@ fn check_connection(bytes: &[u8]) {
 struct State {
     /// Requests of ours that have not come to their end.
     open: u32,
-    owed: Vec<RequestId>,
+    unanswered: Vec<RequestId>,
     closed: Option<()>,
 }
 
@@ -95,9 +95,9 @@ impl State {
                 Output::Event(event) => {
                     assert!(self.closed.is_none(), "nothing is told after the end");
                     match event {
-                        Event::Request { id, .. } => self.owed.push(id),
+                        Event::Request { id, .. } => self.unanswered.push(id),
                         Event::Failed { .. } => self.ended(),
-                        Event::Unobserved { request } => self.owed.retain(|owed| *owed != request),
+                        Event::Unobserved { request } => self.unanswered.retain(|unanswered| *unanswered != request),
                         _ => {}
                     }
                     matches!(event, Event::Response { .. } | Event::AdditionalResponse { .. })

@@ -29,10 +29,10 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// within [`Limits::datagram`](crate::Limits::datagram).
     ///
     /// One whose option No-Response (RFC 7967) wants no response at all is over sooner: a confirmable one once it was acknowledged
-    /// ([`Event::Delivered`](crate::Event::Delivered)), a non-confirmable one once it left ([`Cause::NonConfirmable`](crate::Cause::NonConfirmable)), which it does at most every 3 s to one
-    /// peer, and not faster than PROBING_RATE to one that has never answered. A response that comes with the acknowledgement, or
-    /// before it, is told as ever. A token given by the caller, or shorter than 3 bytes, then stays reserved, so that no request
-    /// that wants a response has it, until no late response is possible.
+    /// ([`Delivered`](crate::Event::Delivered)), a non-confirmable one once it left ([`NonConfirmable`](crate::Cause::NonConfirmable)),
+    /// which it does at most every 3 s to one peer, and not faster than PROBING_RATE to one that has never answered. A response that
+    /// comes with the acknowledgement, or before it, is told as ever. A token given by the caller, or shorter than 3 bytes, then
+    /// stays reserved, so that no request that wants a response has it, until no late response is possible.
     ///
     /// # Errors
     /// What cannot be sent or exceeds a limit. Nothing is sent then.

@@ -97,7 +97,7 @@ impl Connection {
     /// An output with its bytes.
     pub(super) fn show(&self, entry: &Entry<()>) -> EndpointOutput<'_, ()> {
         match entry.what {
-            What::Signal => match self.frame(&entry.what).map(|frame| Signal::read(&frame)) {
+            What::Settings | What::Signal => match self.frame(&entry.what).map(|frame| Signal::read(&frame)) {
                 Some(Ok(signal)) => Output::Event(Event::Signal(signal)),
                 _ => Output::Idle,
             },

@@ -98,7 +98,7 @@ impl Connection {
                 if let Some(length) = longest_token {
                     self.settings.longest_token = length.max(Settings::BASE.longest_token);
                 }
-                Some(What::Signal)
+                Some(What::Settings)
             }
             Signal::Ping { custody: true } if self.incoming.unanswered() > 0 => {
                 if self.held_pongs.len() >= MOST_HELD_PONGS {
