@@ -355,7 +355,7 @@ pub enum Ignored {
 /// What an output is, inside. All have bytes but those that tell the end of something, `Acknowledged`, `Overdue`, `Ignored` and what is
 /// of streams alone.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum What {
+pub(crate) enum OutputKind {
     Copy {
         id: ExchangeId,
         copy: u8,
@@ -439,7 +439,7 @@ pub(crate) enum What {
 pub struct Entry<A> {
     /// To whom or from whom.
     pub(crate) peer: A,
-    pub(crate) what: What,
+    pub(crate) kind: OutputKind,
     /// Where its bytes are in a [queue](crate::endpoint::queue::Queue), and the shape of a message that came in.
     pub(crate) start: u32,
     pub(crate) len: u32,
@@ -456,53 +456,57 @@ impl<A: Copy> Entry<A> {
     ) -> Output<Transmit<'e, A>, Event<'e, A>> {
         let peer = self.peer;
         let transmit = |cause| Output::Transmit(Transmit { to: peer, bytes, cause });
-        match self.what {
+        match self.kind {
             // What no part of this build can have queued.
-            What::Request { .. } | What::Reply { .. } | What::Ping if !parts::SERVER => Output::Idle,
-            What::AdditionalResponse { .. } if !parts::ADDITIONAL_COME => Output::Idle,
-            What::NonConfirmableRequest | What::NonConfirmable { .. } | What::Rejected { .. }
+            OutputKind::Request { .. } | OutputKind::Reply { .. } | OutputKind::Ping if !parts::SERVER => Output::Idle,
+            OutputKind::AdditionalResponse { .. } if !parts::ADDITIONAL_COME => Output::Idle,
+            OutputKind::NonConfirmableRequest | OutputKind::NonConfirmable { .. } | OutputKind::Rejected { .. }
                 if !parts::NON_MESSAGES =>
             {
                 Output::Idle
             }
-            What::Delivered { .. } | What::Undelivered { .. } if !parts::ANSWERS && !parts::NO_RESPONSE => Output::Idle,
-            What::Copy { id, copy, wait } => transmit(Cause::Exchange { id, copy, wait }),
-            What::Reply { request, repeated } => transmit(Cause::Reply { request, repeated }),
-            What::Ack => transmit(Cause::Ack),
-            What::Reset => transmit(Cause::Reset),
-            What::Ping => transmit(Cause::Ping),
-            What::NonConfirmableRequest => transmit(Cause::NonConfirmableRequest),
-            What::Request { id } => told(message, |message| Event::Request { from: peer, id, message }),
-            What::Response { exchange, sample, copies } => {
+            OutputKind::Delivered { .. } | OutputKind::Undelivered { .. } if !parts::ANSWERS && !parts::NO_RESPONSE => {
+                Output::Idle
+            }
+            OutputKind::Copy { id, copy, wait } => transmit(Cause::Exchange { id, copy, wait }),
+            OutputKind::Reply { request, repeated } => transmit(Cause::Reply { request, repeated }),
+            OutputKind::Ack => transmit(Cause::Ack),
+            OutputKind::Reset => transmit(Cause::Reset),
+            OutputKind::Ping => transmit(Cause::Ping),
+            OutputKind::NonConfirmableRequest => transmit(Cause::NonConfirmableRequest),
+            OutputKind::Request { id } => told(message, |message| Event::Request { from: peer, id, message }),
+            OutputKind::Response { exchange, sample, copies } => {
                 told(message, |message| Event::Response { exchange, from: peer, message, sample, copies })
             }
-            What::Unasked => told(message, |message| Event::Unasked { from: peer, message }),
-            What::Late => told(message, |message| Event::Late { from: peer, message }),
-            What::Acknowledged { exchange, sample } => {
+            OutputKind::Unasked => told(message, |message| Event::Unasked { from: peer, message }),
+            OutputKind::Late => told(message, |message| Event::Late { from: peer, message }),
+            OutputKind::Acknowledged { exchange, sample } => {
                 Output::Event(Event::Acknowledged { exchange, from: peer, sample })
             }
-            What::AdditionalResponse { exchange } => {
+            OutputKind::AdditionalResponse { exchange } => {
                 told(message, |message| Event::AdditionalResponse { exchange, from: peer, message })
             }
-            What::NonConfirmable { exchange } => transmit(Cause::NonConfirmable { id: exchange }),
-            What::Overdue { exchange } => Output::Event(Event::Overdue { exchange, to: peer }),
-            What::Failed { exchange, why, copies } => Output::Event(Event::Failed { exchange, to: peer, why, copies }),
-            What::Delivered { exchange, request, sample } => {
+            OutputKind::NonConfirmable { exchange } => transmit(Cause::NonConfirmable { id: exchange }),
+            OutputKind::Overdue { exchange } => Output::Event(Event::Overdue { exchange, to: peer }),
+            OutputKind::Failed { exchange, why, copies } => {
+                Output::Event(Event::Failed { exchange, to: peer, why, copies })
+            }
+            OutputKind::Delivered { exchange, request, sample } => {
                 Output::Event(Event::Delivered { exchange, request, to: peer, sample })
             }
-            What::Undelivered { exchange, request, why } => {
+            OutputKind::Undelivered { exchange, request, why } => {
                 Output::Event(Event::Undelivered { exchange, request, to: peer, why })
             }
-            What::Rejected { exchange } => Output::Event(Event::Rejected { exchange, from: peer }),
-            What::Pong { exchange, sample } => Output::Event(Event::Pong { exchange, from: peer, sample }),
-            What::Ignored { why } => Output::Event(Event::Ignored { from: peer, why }),
-            What::Bytes => transmit(Cause::Stream),
-            What::Left { exchange } => Output::Event(Event::Left { exchange }),
-            What::Unobserved { request, .. } => Output::Event(Event::Unobserved { request }),
-            What::PongMissing => Output::Event(Event::PongMissing),
-            What::TokenFree => Output::Event(Event::TokenFree),
+            OutputKind::Rejected { exchange } => Output::Event(Event::Rejected { exchange, from: peer }),
+            OutputKind::Pong { exchange, sample } => Output::Event(Event::Pong { exchange, from: peer, sample }),
+            OutputKind::Ignored { why } => Output::Event(Event::Ignored { from: peer, why }),
+            OutputKind::Bytes => transmit(Cause::Stream),
+            OutputKind::Left { exchange } => Output::Event(Event::Left { exchange }),
+            OutputKind::Unobserved { request, .. } => Output::Event(Event::Unobserved { request }),
+            OutputKind::PongMissing => Output::Event(Event::PongMissing),
+            OutputKind::TokenFree => Output::Event(Event::TokenFree),
             // Its connection reads it.
-            What::Settings | What::Signal => Output::Idle,
+            OutputKind::Settings | OutputKind::Signal => Output::Idle,
         }
     }
 }

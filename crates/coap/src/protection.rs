@@ -12,7 +12,7 @@ use crate::{
     ExchangeId, Outgoing, RequestId,
     layer::MessageLayer,
     message::{Code, Message, Token, WriteError, number},
-    output::{Entry, What},
+    output::{Entry, OutputKind},
     quota::Source,
     transfer::{CoapStack, RequestFailure},
 };
@@ -108,20 +108,20 @@ impl Taken {
     /// What came in, once its protection is off.
     pub(crate) fn of<P>(
         protection: &mut dyn Protection<P>,
-        what: &What,
+        kind: &OutputKind,
         from: Observer<P>,
         message: &Message<'_>,
     ) -> Self {
-        match *what {
-            What::Request { id } => match protection.take_request(id, from, message) {
+        match *kind {
+            OutputKind::Request { id } => match protection.take_request(id, from, message) {
                 Ok(()) => Self::Message,
                 Err(answer) => answer.map_or(Self::NotProtected(id), |answer| Self::Refused(id, answer)),
             },
-            What::Response { exchange, copies, .. } => match protection.take_response(exchange, message) {
+            OutputKind::Response { exchange, copies, .. } => match protection.take_response(exchange, message) {
                 Ok(()) => Self::Message,
                 Err(fault) => Self::bad_answer(exchange, fault, copies),
             },
-            What::AdditionalResponse { exchange } => match protection.take_response(exchange, message) {
+            OutputKind::AdditionalResponse { exchange } => match protection.take_response(exchange, message) {
                 Ok(()) => Self::Message,
                 Err(_) => Self::Nothing,
             },

@@ -22,7 +22,7 @@ use super::{
 use crate::invariant::Sure;
 use crate::long_tokens::Spelled;
 use crate::message::{Code, Kind, Message, MessageId, Token};
-use crate::output::What;
+use crate::output::OutputKind;
 use crate::parts;
 
 /// DEFAULT_LEISURE of RFC 7252 §8.2.
@@ -250,7 +250,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             Entry::Vacant(place) => {
                 place.insert(from);
                 self.counts.one_more(Count::AdditionalResponse);
-                self.queue.push_message(from, What::AdditionalResponse { exchange: name }, message, datagram);
+                self.queue.push_message(from, OutputKind::AdditionalResponse { exchange: name }, message, datagram);
             }
         }
         let (reply, lifetime) = if message.kind == Kind::Confirmable {

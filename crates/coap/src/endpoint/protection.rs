@@ -8,7 +8,7 @@ use millpond_control::Instant;
 use super::{Endpoint, EndpointOutput, ExchangeId, Failure, Outgoing, Refused, RequestId, exchanges::Role};
 use crate::layer::{MessageLayer, RequestMessage};
 use crate::message::{Code, Message, Token};
-use crate::output::{Entry, Output, What};
+use crate::output::{Entry, Output, OutputKind};
 use crate::parts;
 use crate::protection::{Observer, ProtectError, Protection, ResponseFault, Taken, check, observes, with};
 
@@ -208,7 +208,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         if self.protection().is_none() {
             return Taken::Message;
         }
-        if let What::Failed { exchange, .. } = entry.what {
+        if let OutputKind::Failed { exchange, .. } = entry.kind {
             self.forget_protected(exchange);
         }
         let Some(message) = self.queue.message_of(entry) else { return Taken::Message };
@@ -216,7 +216,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let Some(protection) = self.extra.as_deref_mut().and_then(|extra| extra.protection.as_deref_mut()) else {
             return Taken::Message;
         };
-        Taken::of(protection, &entry.what, from, &message)
+        Taken::of(protection, &entry.kind, from, &message)
     }
 
     /// What an application learns of what came in: `None` if a request was refused, or nothing is to be learned.
@@ -224,7 +224,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         self.hide_plain();
         let failed = |exchange, fault, copies| {
             let mut failed = *entry;
-            failed.what = What::Failed { exchange, why: Failure::Protection(fault), copies };
+            failed.kind = OutputKind::Failed { exchange, why: Failure::Protection(fault), copies };
             Some(failed)
         };
         match self.unprotect(entry) {

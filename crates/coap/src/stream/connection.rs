@@ -9,7 +9,7 @@ use crate::{
     ExchangeId, Failure, Identities, Outgoing, RequestId,
     long_tokens::padded,
     message::{NoResponse, Token, WriteError, number},
-    output::What,
+    output::OutputKind,
     protection::Protection,
 };
 
@@ -128,7 +128,7 @@ pub struct Connection {
     ending: Option<Closing>,
     /// It was told.
     ended: bool,
-    notices: VecDeque<What>,
+    notices: VecDeque<OutputKind>,
     /// Where in what was read the frame is that the last output is about.
     frame: Range<usize>,
     identities: Identities,
@@ -290,7 +290,7 @@ impl Connection {
             self.quarantine.hold(now, token, request.token.is_some());
             let id = self.outgoing.add(token, false);
             self.outgoing.remove(id);
-            self.notices.push_back(What::Left { exchange: id });
+            self.notices.push_back(OutputKind::Left { exchange: id });
             return Ok(id);
         }
         Ok(self.outgoing.add(token, observe.is_some_and(|(_, value)| value.iter().all(|byte| *byte == 0))))
@@ -314,7 +314,7 @@ impl Connection {
             && response.options.iter().any(|(number, _)| *number == number::OBSERVE)
             && self.releasing.is_none();
         let replaced = self.incoming.answered(to, observes);
-        self.notices.extend(replaced.map(|(request, token)| What::Unobserved { request, token }));
+        self.notices.extend(replaced.map(|(request, token)| OutputKind::Unobserved { request, token }));
         self.after_answer();
         Ok(())
     }
@@ -325,7 +325,7 @@ impl Connection {
     pub fn cancel(&mut self, request: ExchangeId) -> bool {
         let known = self.outgoing.remove(request);
         if known {
-            self.notices.push_back(What::Failed { exchange: request, why: Failure::Cancelled, copies: 1 });
+            self.notices.push_back(OutputKind::Failed { exchange: request, why: Failure::Cancelled, copies: 1 });
             self.after_answer();
         }
         known
@@ -377,7 +377,7 @@ impl Connection {
         const ENTRY: usize = 128;
         let entries = self.outgoing.len().saturating_add(self.incoming.len()).saturating_mul(ENTRY);
         let pongs = self.held_pongs.capacity().saturating_mul(size_of::<(u64, Token)>());
-        let notices = self.notices.capacity().saturating_mul(size_of::<What>());
+        let notices = self.notices.capacity().saturating_mul(size_of::<OutputKind>());
         let buffers = self.outbox.capacity().saturating_add(self.lent.capacity());
         let buffers = buffers.saturating_add(pongs).saturating_add(notices).saturating_add(self.quarantine.memory());
         let buffers = buffers.saturating_add(self.incoming.memory_of_tokens());

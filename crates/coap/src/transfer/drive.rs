@@ -15,7 +15,7 @@ use crate::endpoint::beside::Beside;
 use crate::invariant::Sure;
 use crate::layer::MessageLayer;
 use crate::message::{Message, is_for_responses, number};
-use crate::output::{Entry, Output, SleepReason, What};
+use crate::output::{Entry, Output, OutputKind, SleepReason};
 use crate::parts;
 
 impl<L: MessageLayer> CoapStack<L> {
@@ -67,39 +67,39 @@ impl<L: MessageLayer> CoapStack<L> {
         if !self.layer.unprotect(&entry).goes_on(now, self, &entry) {
             return;
         }
-        if parts::Q_BLOCK && !matches!(entry.what, What::Request { .. }) && self.is_of_burst(now, &entry) {
+        if parts::Q_BLOCK && !matches!(entry.kind, OutputKind::Request { .. }) && self.is_of_burst(now, &entry) {
             return;
         }
         if L::IS_RELIABLE
-            && let What::Response { exchange, .. } | What::AdditionalResponse { exchange } = entry.what
+            && let OutputKind::Response { exchange, .. } | OutputKind::AdditionalResponse { exchange } = entry.kind
             && let Some(number) = self.refused_option(&entry)
         {
             return self.request_failed(now, exchange, RequestFailure::BadOption { number }, 1);
         }
-        match entry.what {
-            What::Request { id } if parts::SERVER => self.request_came(now, entry, id),
-            What::Response { exchange, sample, copies } if parts::CLIENT => {
+        match entry.kind {
+            OutputKind::Request { id } if parts::SERVER => self.request_came(now, entry, id),
+            OutputKind::Response { exchange, sample, copies } if parts::CLIENT => {
                 self.response_came(now, entry, exchange, Exchanged { sample, copies });
             }
-            What::AdditionalResponse { exchange } if parts::ADDITIONAL_COME => {
+            OutputKind::AdditionalResponse { exchange } if parts::ADDITIONAL_COME => {
                 self.additional_came(now, entry, exchange);
             }
-            What::Failed { exchange, why, copies } if parts::CLIENT => {
+            OutputKind::Failed { exchange, why, copies } if parts::CLIENT => {
                 self.request_failed(now, exchange, RequestFailure::Exchange(why), copies);
             }
-            What::Copy { id, copy: 0, .. } if parts::NOTIFY => self.notification_is_confirmable(id),
-            What::NonConfirmable { exchange } | What::Left { exchange } => self.message_left(now, exchange),
-            What::Delivered { exchange, .. } => self.message_delivered(now, exchange),
-            What::Undelivered { exchange, why, .. } if parts::NOTIFY => {
+            OutputKind::Copy { id, copy: 0, .. } if parts::NOTIFY => self.notification_is_confirmable(id),
+            OutputKind::NonConfirmable { exchange } | OutputKind::Left { exchange } => self.message_left(now, exchange),
+            OutputKind::Delivered { exchange, .. } => self.message_delivered(now, exchange),
+            OutputKind::Undelivered { exchange, why, .. } if parts::NOTIFY => {
                 self.notification_ended(now, exchange, Some(why));
             }
-            What::Rejected { exchange } if parts::NOTIFY => self.notification_rejected(now, entry.peer, exchange),
+            OutputKind::Rejected { exchange } if parts::NOTIFY => self.notification_rejected(now, entry.peer, exchange),
             // A peer that registered again has taken the place of the one before.
-            What::Unobserved { token, .. } if parts::NOTIFY && !self.layer.observes(entry.peer, token) => {
+            OutputKind::Unobserved { token, .. } if parts::NOTIFY && !self.layer.observes(entry.peer, token) => {
                 let why = if self.layer.has_ended() { Gone::Closed } else { Gone::Deregistered };
                 self.observer_is_gone(now, entry.peer, token, why);
             }
-            What::Settings | What::TokenFree => self.try_again(now, usize::MAX),
+            OutputKind::Settings | OutputKind::TokenFree => self.try_again(now, usize::MAX),
             _ => {}
         }
     }

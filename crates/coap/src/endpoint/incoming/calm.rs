@@ -11,7 +11,7 @@ use crate::endpoint::{
     recent::Recent,
 };
 use crate::message::{Kind, MessageId, Writer};
-use crate::output::What;
+use crate::output::OutputKind;
 
 impl<A: Copy + Eq + Hash + fmt::Debug> Endpoint<A> {
     /// A confirmable request came that was not known.
@@ -36,7 +36,7 @@ impl<A: Copy + Eq + Hash + fmt::Debug> Endpoint<A> {
     pub(in crate::endpoint) fn ping_calmly(&mut self, to: A, id: MessageId) {
         let start = self.queue.bytes.len();
         Writer::ping(&mut self.queue.bytes, id);
-        self.queue.push_written(to, What::Ping, start);
+        self.queue.push_written(to, OutputKind::Ping, start);
         self.counts.one_more(Count::Sent(Kind::Confirmable));
     }
 

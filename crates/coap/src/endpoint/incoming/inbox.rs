@@ -16,7 +16,7 @@ use crate::endpoint::{
     send::{spelled, write},
 };
 use crate::message::Kind;
-use crate::output::What;
+use crate::output::OutputKind;
 use crate::parts;
 
 /// Requests not answered yet, and messages that must be recognised when they come again. An endpoint that only asks and
@@ -170,7 +170,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let id = self.setup.identities.answer_id(&request.from, request.id);
         let token = spelled(self.inbox.as_deref(), request.from, request.token)?;
         write(&mut self.queue.bytes, Kind::NonConfirmable, id, token, response, limit)?;
-        self.queue.push_written(request.from, What::Reply { request: to, repeated: false }, start);
+        self.queue.push_written(request.from, OutputKind::Reply { request: to, repeated: false }, start);
         self.counts.one_more(Count::Sent(Kind::NonConfirmable));
         Ok(())
     }
@@ -206,7 +206,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             let limit = limit.saturating_add(token.beyond());
             echo.add(&mut self.queue.bytes, start, &self.setup.config.naming, limit);
         }
-        self.queue.push_written(request.from, What::Reply { request: to, repeated: false }, start);
+        self.queue.push_written(request.from, OutputKind::Reply { request: to, repeated: false }, start);
         self.counts.one_more(Count::Sent(Kind::Acknowledgement));
         if self.setup.config.duplicates.stores() {
             let stored = self.queue.bytes.len().saturating_sub(start);

@@ -17,7 +17,7 @@ use crate::endpoint::{
 };
 use crate::long_tokens::{Spelled, unpadded};
 use crate::message::{Code, Fault, Kind, Message, MessageId, ParseError, Token, Uint, Writer, copies_share, number};
-use crate::output::What;
+use crate::output::OutputKind;
 use crate::parts;
 
 impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
@@ -110,7 +110,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let refusal = Outgoing { payload, ..Outgoing::confirmable(code, &[]) };
         let (start, limit) = (self.queue.bytes.len(), usize::from(self.setup.config.limits.datagram));
         if write(&mut self.queue.bytes, kind, id, Spelled::Long(token), &refusal, limit).is_ok() {
-            self.queue.push_written(from, What::Ack, start);
+            self.queue.push_written(from, OutputKind::Ack, start);
             self.counts.one_more(Count::Sent(kind));
         }
         self.ignore(from, Ignored::LongToken { is_for_want_of_room: code != Code::BAD_REQUEST });
@@ -195,7 +195,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     ) {
         let Some(slot) = self.admit(now, from, message, by_group) else { return };
         let Some(inbox) = self.inbox.as_deref() else { return };
-        self.queue.push_message(from, What::Request { id: inbox.requests.name(slot) }, message, datagram);
+        self.queue.push_message(from, OutputKind::Request { id: inbox.requests.name(slot) }, message, datagram);
         self.counts.one_more(Count::Request);
     }
 
@@ -319,7 +319,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             self.acknowledge_to(from, message.id);
         }
         self.remember_handled(now, key, reply, lifetime);
-        self.queue.push_message(from, What::Unasked, message, datagram);
+        self.queue.push_message(from, OutputKind::Unasked, message, datagram);
     }
 
     /// RFC 7252 §4.2, §5.2.1, §5.3.2.
@@ -398,7 +398,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             {
                 Some(exchange) => {
                     self.counts.one_more(Count::Rejected);
-                    self.queue.push(from, What::Rejected { exchange }, &[]);
+                    self.queue.push(from, OutputKind::Rejected { exchange }, &[]);
                     self.peer_at(from)
                 }
                 None if self.is_pong(now, from, message.id) => return,
@@ -450,7 +450,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let Some(inbox) = self.inbox.as_deref() else { return };
         let start = self.queue.bytes.len();
         inbox.duplicates.copy_response(stored, &mut self.queue.bytes);
-        self.queue.push_written(to, What::Reply { request, repeated: true }, start);
+        self.queue.push_written(to, OutputKind::Reply { request, repeated: true }, start);
         self.counts.one_more(Count::Sent(Kind::Acknowledgement));
     }
 
@@ -528,27 +528,27 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     fn late(&mut self, from: A, message: &Message<'_>, datagram: &[u8]) {
         self.counts.one_more(Count::Late);
         if self.setup.config.tells_late {
-            self.queue.push_message(from, What::Late, message, datagram);
+            self.queue.push_message(from, OutputKind::Late, message, datagram);
         }
     }
 
     #[cold]
     pub(in crate::endpoint) fn ignore(&mut self, from: A, why: Ignored) {
         self.counts.one_more(Count::Ignored(why));
-        self.queue.push(from, What::Ignored { why }, &[]);
+        self.queue.push(from, OutputKind::Ignored { why }, &[]);
     }
 
     pub(in crate::endpoint) fn reset(&mut self, to: A, id: MessageId) {
         let start = self.queue.bytes.len();
         Writer::reset(&mut self.queue.bytes, id);
-        self.queue.push_written(to, What::Reset, start);
+        self.queue.push_written(to, OutputKind::Reset, start);
         self.counts.one_more(Count::Sent(Kind::Reset));
     }
 
     pub(in crate::endpoint) fn acknowledge_to(&mut self, to: A, id: MessageId) {
         let start = self.queue.bytes.len();
         Writer::acknowledgement(&mut self.queue.bytes, id);
-        self.queue.push_written(to, What::Ack, start);
+        self.queue.push_written(to, OutputKind::Ack, start);
         self.counts.one_more(Count::Sent(Kind::Acknowledgement));
     }
 }

@@ -18,7 +18,7 @@ use crate::endpoint::{
     unanswered::Unanswered,
 };
 use crate::message::{Code, Kind, MessageId, Token};
-use crate::output::What;
+use crate::output::OutputKind;
 use crate::parts;
 use crate::protection::Protection;
 
@@ -148,7 +148,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let slot = self.exchanges.take();
         let exchange = self.exchanges.name(slot);
         self.exchanges.release(slot);
-        self.queue.push_written(to, What::NonConfirmable { exchange }, start);
+        self.queue.push_written(to, OutputKind::NonConfirmable { exchange }, start);
         self.counts.one_more(Count::Sent(Kind::NonConfirmable));
         Ok(exchange)
     }

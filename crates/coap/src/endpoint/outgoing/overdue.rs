@@ -12,7 +12,7 @@ use crate::endpoint::{
     message_ids::later,
     random::About,
 };
-use crate::output::What;
+use crate::output::OutputKind;
 
 impl Exchange {
     /// The wait after its last copy is over, and its answer is awaited all the same.
@@ -59,7 +59,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let (id, address) = (self.exchanges.name(slot), peer.address);
         self.arm(slot, now, until, SleepReason::Overdue);
         self.exchanges.has_overdue = true;
-        self.queue.push(address, What::Overdue { exchange: id }, &[]);
+        self.queue.push(address, OutputKind::Overdue { exchange: id }, &[]);
         true
     }
 

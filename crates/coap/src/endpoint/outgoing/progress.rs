@@ -15,7 +15,7 @@ use crate::endpoint::{
     slots::List,
 };
 use crate::message::{HEADER, Message};
-use crate::output::What;
+use crate::output::OutputKind;
 use crate::parts;
 
 impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
@@ -65,7 +65,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         path.keeps_contract();
         let least = if exchange.is_lengthened { doubled } else { Span::ZERO };
         let wait = exchange.lengthen(wait, least);
-        self.queue.push(peer.address, What::Copy { id, copy, wait }, exchange.message());
+        self.queue.push(peer.address, OutputKind::Copy { id, copy, wait }, exchange.message());
         self.counts.one_more(Count::Sent(exchange.kind));
         self.counts.one_more(Count::Retransmission);
         self.arm(slot, now, now.after(wait.span), SleepReason::Retransmission);
@@ -151,17 +151,17 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let number = exchange.peer;
         let Some((peer, path, _)) = self.peers.with_path_mut(number) else { return };
         if !exchange.role.is_request() {
-            let (what, count) = match exchange.role {
-                Role::Ping => (What::Pong { exchange: id, sample }, Count::Answered),
-                _ => (What::Delivered { exchange: id, request: exchange.answers, sample }, Count::Delivered),
+            let (kind, count) = match exchange.role {
+                Role::Ping => (OutputKind::Pong { exchange: id, sample }, Count::Answered),
+                _ => (OutputKind::Delivered { exchange: id, request: exchange.answers, sample }, Count::Delivered),
             };
-            self.queue.push(peer.address, what, &[]);
+            self.queue.push(peer.address, kind, &[]);
             self.counts.one_more(count);
             return self.leave(slot, now);
         }
         exchange.stage = Stage::Acknowledged;
         path.settled();
-        self.queue.push(peer.address, What::Acknowledged { exchange: id, sample }, &[]);
+        self.queue.push(peer.address, OutputKind::Acknowledged { exchange: id, sample }, &[]);
         let due = self.response_due(slot, now);
         self.arm(slot, now, due, SleepReason::Response);
         self.pump(number, now);
@@ -180,7 +180,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let sample = self.heard_of(slot, now, kind, response);
         let Some((from, retransmissions)) = self.whose(slot) else { return };
         let copies = retransmissions.saturating_add(1);
-        self.queue.push_message(from, What::Response { exchange: id, sample, copies }, response, datagram);
+        self.queue.push_message(from, OutputKind::Response { exchange: id, sample, copies }, response, datagram);
         self.counts.one_more(Count::Answered);
         if self.exchanges.get(slot).is_some_and(|exchange| exchange.role.subscribes()) {
             self.stay_subscribed(slot, now, response.token);
@@ -261,12 +261,12 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let id = self.exchanges.name(slot);
         let (was_waiting, was_exhausted) = (exchange.stage == Stage::Waiting, exchange.stage == Stage::Exhausted);
         let copies = if was_waiting { 0 } else { retransmissions.saturating_add(1) };
-        let what = if exchange.role.is_for_a_request() {
-            What::Undelivered { exchange: id, request: exchange.answers, why }
+        let kind = if exchange.role.is_for_a_request() {
+            OutputKind::Undelivered { exchange: id, request: exchange.answers, why }
         } else {
-            What::Failed { exchange: id, why, copies }
+            OutputKind::Failed { exchange: id, why, copies }
         };
-        self.queue.push(to, what, &[]);
+        self.queue.push(to, kind, &[]);
         if exchange.is_counted() {
             self.counts.one_more(Count::Failed(why));
         }

@@ -20,7 +20,7 @@ use crate::endpoint::{
 use crate::layer::RequestMessage;
 use crate::long_tokens::{Spelled, padded};
 use crate::message::{Kind, MAX_DATAGRAM, MessageId, NoResponse, Token, WriteError, Writer};
-use crate::output::What;
+use crate::output::OutputKind;
 use crate::parts;
 
 impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
@@ -371,7 +371,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let wait = path.controller.on_start(&mut exchange.record, length, cx);
         let wait = exchange.lengthen(wait, exchange.wait);
         let at = now.after(wait.span);
-        self.queue.push(peer.address, What::Copy { id: name, copy: 0, wait }, exchange.message());
+        self.queue.push(peer.address, OutputKind::Copy { id: name, copy: 0, wait }, exchange.message());
         path.keeps_contract();
         peer.open.push(&mut exchanges.slots, slot);
         exchanges.enter(slot, &setup.identities);
@@ -390,7 +390,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         exchange.set_nth_asked(path.asked);
         path.asked = path.asked.wrapping_add(1);
         path.controller.on_plain_send(exchange.length(), cx);
-        self.queue.push(peer.address, What::NonConfirmableRequest, exchange.message());
+        self.queue.push(peer.address, OutputKind::NonConfirmableRequest, exchange.message());
         path.keeps_contract();
         let (number, length, limits) = (exchange.peer, exchange.length(), exchange.returns == Returns::Limited);
         peer.open.push(&mut self.exchanges.slots, slot);
@@ -414,11 +414,11 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         if !exchange.role.is_drawn() && !path.controller.wishes().governs_requests {
             path.controller.on_plain_send(length, cx);
         }
-        let what = match exchange.answers {
-            Some(request) => What::Reply { request, repeated: false },
-            None => What::NonConfirmable { exchange: name },
+        let kind = match exchange.answers {
+            Some(request) => OutputKind::Reply { request, repeated: false },
+            None => OutputKind::NonConfirmable { exchange: name },
         };
-        self.queue.push(peer.address, what, exchange.message());
+        self.queue.push(peer.address, kind, exchange.message());
         if exchange.role.is_to_a_group() {
             self.group_request_left(now, number, name, length);
         } else if exchange.role.is_additional() {

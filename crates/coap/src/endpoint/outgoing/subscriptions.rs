@@ -14,7 +14,7 @@ use crate::endpoint::{
 };
 use crate::layer::RequestMessage;
 use crate::message::{Message, Token};
-use crate::output::What;
+use crate::output::OutputKind;
 use crate::parts;
 
 impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
@@ -136,8 +136,8 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// An additional response came.
     pub(in crate::endpoint) fn additional_came(&mut self, slot: u32, from: A, message: &Message<'_>, datagram: &[u8]) {
         self.counts.one_more(Count::AdditionalResponse);
-        let what = What::AdditionalResponse { exchange: self.exchanges.name(slot) };
-        self.queue.push_message(from, what, message, datagram);
+        let kind = OutputKind::AdditionalResponse { exchange: self.exchanges.name(slot) };
+        self.queue.push_message(from, kind, message, datagram);
     }
 
     /// Of the exchanges that share the token of this one, the one that a response in a message of its own is for.

@@ -2,7 +2,7 @@ use alloc::vec::Vec;
 
 use crate::endpoint::EndpointOutput;
 use crate::message::{Message, Shape};
-use crate::output::{Entry, Output, What};
+use crate::output::{Entry, Output, OutputKind};
 use crate::parts;
 
 /// Outputs that wait to be drained. Their bytes lie one behind the other in a buffer that is emptied when all outputs
@@ -41,17 +41,17 @@ impl<A: Copy> Queue<A> {
 
     /// Queues an output whose bytes are everything behind `start`.
     #[inline]
-    pub(in crate::endpoint) fn push_written(&mut self, peer: A, what: What, start: usize) {
-        self.push_shaped(peer, what, start, Shape::default());
+    pub(in crate::endpoint) fn push_written(&mut self, peer: A, kind: OutputKind, start: usize) {
+        self.push_shaped(peer, kind, start, Shape::default());
     }
 
     #[inline]
-    fn push_shaped(&mut self, peer: A, what: What, start: usize, shape: Shape) {
+    fn push_shaped(&mut self, peer: A, kind: OutputKind, start: usize, shape: Shape) {
         let len = self.bytes.len().saturating_sub(start);
         if self.entries.len() == self.entries.capacity() {
             self.grow();
         }
-        self.entries.push(Entry { peer, what, start: start as u32, len: len as u32, shape });
+        self.entries.push(Entry { peer, kind, start: start as u32, len: len as u32, shape });
     }
 
     /// Makes room for one more entry, and for more of them each time.
@@ -62,16 +62,16 @@ impl<A: Copy> Queue<A> {
 
     /// Queues an output with these bytes.
     #[inline]
-    pub(in crate::endpoint) fn push(&mut self, peer: A, what: What, bytes: &[u8]) {
+    pub(in crate::endpoint) fn push(&mut self, peer: A, kind: OutputKind, bytes: &[u8]) {
         let start = self.put(bytes);
-        self.push_written(peer, what, start);
+        self.push_written(peer, kind, start);
     }
 
     /// Queues the event for a message that came in with these bytes.
     #[inline]
-    pub(in crate::endpoint) fn push_message(&mut self, peer: A, what: What, message: &Message<'_>, bytes: &[u8]) {
+    pub(in crate::endpoint) fn push_message(&mut self, peer: A, kind: OutputKind, message: &Message<'_>, bytes: &[u8]) {
         let start = self.put(bytes);
-        self.push_shaped(peer, what, start, message.shape());
+        self.push_shaped(peer, kind, start, message.shape());
     }
 
     /// Appends bytes; gives where they begin.

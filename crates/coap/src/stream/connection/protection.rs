@@ -6,7 +6,7 @@ use super::Connection;
 use crate::{
     ExchangeId, Outgoing, RequestId,
     message::{Code, Token},
-    output::{Entry, What},
+    output::{Entry, OutputKind},
     protection::{Observer, ProtectError, Protection, Taken, observes, with},
     stream::StreamRefused,
 };
@@ -95,13 +95,13 @@ impl Connection {
 
     /// Takes the protection off a message that came in.
     pub(super) fn unprotect(&mut self, entry: &Entry<()>) -> Taken {
-        if let What::Failed { exchange, .. } = entry.what {
+        if let OutputKind::Failed { exchange, .. } = entry.kind {
             self.forget_protected(exchange);
         }
         let Some(mut protection) = self.protection.take() else { return Taken::Message };
         let message = self.frame_message(entry);
         let taken = message.map_or(Taken::Message, |message| {
-            Taken::of(&mut *protection, &entry.what, self.observer(message.token), &message)
+            Taken::of(&mut *protection, &entry.kind, self.observer(message.token), &message)
         });
         self.protection = Some(protection);
         taken

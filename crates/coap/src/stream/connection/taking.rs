@@ -13,7 +13,7 @@ use crate::{
     invariant::Sure,
     long_tokens::unpadded,
     message::{Code, Token, number},
-    output::What,
+    output::OutputKind,
 };
 
 impl Connection {
@@ -30,7 +30,7 @@ impl Connection {
     }
 
     /// Takes a frame in and says what it means, if anything.
-    pub(super) fn take(&mut self, now: Instant, place: Range<usize>) -> Option<What> {
+    pub(super) fn take(&mut self, now: Instant, place: Range<usize>) -> Option<OutputKind> {
         let frame = self.reader.frame(place.clone()).sure("frame that was read")?;
         let code = frame.code;
         if !self.settled && code.to_byte() != 0xe1 {
@@ -74,14 +74,14 @@ impl Connection {
         self.take_response(now, token, notifies)
     }
 
-    fn refuse(&mut self, bad: BadSignal) -> Option<What> {
+    fn refuse(&mut self, bad: BadSignal) -> Option<OutputKind> {
         use alloc::string::ToString;
         let option = (bad.code.to_byte() == 0xe1).then_some(bad.number);
         self.abort_for(Closing::BadSignal(bad), option, &bad.to_string());
         None
     }
 
-    fn take_signal(&mut self, place: Range<usize>) -> Option<What> {
+    fn take_signal(&mut self, place: Range<usize>) -> Option<OutputKind> {
         let frame = self.reader.frame(place)?;
         let token = frame.token;
         let signal = match Signal::read(&frame) {
@@ -98,7 +98,7 @@ impl Connection {
                 if let Some(length) = longest_token {
                     self.settings.longest_token = length.max(Settings::BASE.longest_token);
                 }
-                Some(What::Settings)
+                Some(OutputKind::Settings)
             }
             Signal::Ping { custody: true } if self.incoming.unanswered() > 0 => {
                 if self.held_pongs.len() >= MOST_HELD_PONGS {
@@ -115,24 +115,24 @@ impl Connection {
             Signal::Pong { .. } => {
                 if self.ping.is_some_and(|ping| ping.token == token) {
                     self.ping = None;
-                    return Some(What::Signal);
+                    return Some(OutputKind::Signal);
                 }
                 None
             }
             Signal::Release { .. } => {
                 self.releasing = Some(Releasing { theirs: true, due: self.releasing.and_then(|ours| ours.due) });
                 self.after_answer();
-                Some(What::Signal)
+                Some(OutputKind::Signal)
             }
             Signal::Abort { .. } => {
                 self.end(Closing::AbortedByPeer);
-                Some(What::Signal)
+                Some(OutputKind::Signal)
             }
             Signal::Unknown => None,
         }
     }
 
-    fn take_request(&mut self, token: Token) -> Option<What> {
+    fn take_request(&mut self, token: Token) -> Option<OutputKind> {
         if !self.options.serves {
             self.answer_by_code(Code::NOT_IMPLEMENTED, token);
             self.incoming.release_token(token);
@@ -142,14 +142,14 @@ impl Connection {
         // again takes the place of the one before.
         if let Some(id) = self.incoming.observing(token) {
             self.incoming.answered(id, false);
-            self.notices.push_back(What::Unobserved { request: id, token });
+            self.notices.push_back(OutputKind::Unobserved { request: id, token });
         }
         if self.incoming.len() as u64 >= u64::from(self.options.requests) {
             self.answer_by_code(Code::SERVICE_UNAVAILABLE, token);
             self.incoming.release_token(token);
             return None;
         }
-        Some(What::Request { id: self.incoming.add(token) })
+        Some(OutputKind::Request { id: self.incoming.add(token) })
     }
 
     /// A request gets an answer without anything, whatever the other side takes: what it asked is over in any case.
@@ -169,19 +169,19 @@ impl Connection {
     }
 
     /// A frame with the token by which its request is known here.
-    pub(super) fn named<'f>(&self, frame: Frame<'f>, what: &What) -> Frame<'f> {
-        let token = match what {
+    pub(super) fn named<'f>(&self, frame: Frame<'f>, kind: &OutputKind) -> Frame<'f> {
+        let token = match kind {
             _ if !frame.token.is_long() => return frame,
-            What::Request { id } => self.incoming.get(*id).map_or(frame.token, |request| request.token),
+            OutputKind::Request { id } => self.incoming.get(*id).map_or(frame.token, |request| request.token),
             _ => unpadded(frame.token_bytes(), self.options.token_length.into()),
         };
         frame.named(token)
     }
 
-    fn take_response(&mut self, now: Instant, token: Token, notifies: bool) -> Option<What> {
+    fn take_response(&mut self, now: Instant, token: Token, notifies: bool) -> Option<OutputKind> {
         let Some((id, observes, is_first)) = self.outgoing.answered(token) else {
             self.quarantine.answered(now, token);
-            return Some(What::Unasked);
+            return Some(OutputKind::Unasked);
         };
         let last = !(observes && notifies);
         if last {
@@ -189,8 +189,8 @@ impl Connection {
         }
         self.after_answer();
         Some(match is_first {
-            true => What::Response { exchange: id, sample: None, copies: 1 },
-            false => What::AdditionalResponse { exchange: id },
+            true => OutputKind::Response { exchange: id, sample: None, copies: 1 },
+            false => OutputKind::AdditionalResponse { exchange: id },
         })
     }
 
