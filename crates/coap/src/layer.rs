@@ -24,7 +24,7 @@ use crate::{
     block::{BlockSize, Upload},
     message::{Code, Kind, Message, Token},
     output::{EndpointOutput, Entry, Step},
-    protection::Taken,
+    protection::{Protection, Taken},
     quota::Source,
     transfer::{Refused, RequestFailure},
 };
@@ -123,8 +123,24 @@ pub trait MessageLayer: Debug + Sized {
     /// The next output. Also does what is due. What it gives can be asked about until the next step, and until bytes come in.
     fn step(&mut self, now: Instant) -> Step<Entry<Self::Peer>, Self::Closing>;
 
-    /// Takes the protection off a message that came in (RFC 8613), where all are to be protected.
-    fn unprotect(&mut self, entry: &Entry<Self::Peer>) -> Taken;
+    /// Takes the protection off a message that came in (RFC 8613), where all are to be protected: off this one, if it came in blocks.
+    fn unprotect(&mut self, entry: &Entry<Self::Peer>, whole: Option<&Message<'_>>) -> Taken;
+
+    /// What protects its messages, if that is done.
+    fn protection(&mut self) -> Option<&mut (dyn Protection<Self::Peer> + 'static)> {
+        None
+    }
+
+    /// Input: a later message of a request is sent, which is protected already.
+    ///
+    /// # Errors
+    /// As [`request`](Self::request).
+    fn request_as_written(
+        &mut self,
+        now: Instant,
+        to: Self::Peer,
+        request: &Outgoing<'_>,
+    ) -> Result<ExchangeId, Self::Refused>;
 
     /// The message of an output that has one.
     fn message(&self, entry: &Entry<Self::Peer>) -> Option<Message<'_>>;

@@ -10,6 +10,7 @@ use millpond_control::Instant;
 use crate::message::{Kind, MessageId, Writer};
 use crate::{
     ExchangeId, Outgoing, RequestId,
+    block::Block,
     layer::MessageLayer,
     message::{Code, Message, Token, WriteError, number},
     output::{Entry, OutputKind},
@@ -18,7 +19,7 @@ use crate::{
 };
 
 /// What is known of the messages of one layer that are under way, and how to protect them. `P` is a peer.
-pub(crate) trait Protection<P>: Send + Sync {
+pub trait Protection<P>: Send + Sync {
     /// The same for another layer, which has sent nothing yet.
     fn sibling(&self) -> Box<dyn Protection<P>>;
 
@@ -28,11 +29,26 @@ pub(crate) trait Protection<P>: Send + Sync {
     /// The request that was protected last has this name, and renews the observation of that one.
     fn sent(&mut self, exchange: ExchangeId, renews: Option<ExchangeId>);
 
+    /// A request of ours as it left, without the payload of a POST: for later blocks of its response.
+    fn written(&self, exchange: ExchangeId) -> Option<Vec<u8>>;
+
+    /// The response to the first of these is awaited by the name of the second.
+    fn rename(&mut self, exchange: ExchangeId, to: ExchangeId);
+
     /// No answer to a request of ours is taken any more.
     fn forget(&mut self, exchange: ExchangeId);
 
     /// The answer to a request, protected; `None` if that is not known, so that it was not protected.
     fn answer(&mut self, to: RequestId, answer: &Outgoing<'_>) -> Option<Result<Vec<u8>, ProtectError>>;
+
+    /// A request came in blocks, or its answer is asked for in blocks: of that this one leaves.
+    fn cut(&mut self, to: RequestId, cut: Cut<P>);
+
+    /// Whether one with this key has still to be answered.
+    fn is_to_be_cut(&self, key: u64) -> bool;
+
+    /// The answer of which a block was cut last, whole.
+    fn take_cut(&mut self) -> Option<(Cut<P>, Vec<u8>)>;
 
     /// A request is over. If its answer says that it observes, it is kept until its [observer](Self::observes) is.
     fn answered(&mut self, to: RequestId, observes: bool);
@@ -78,9 +94,26 @@ impl<P> fmt::Debug for dyn Protection<P> {
     }
 }
 
+/// How a protected answer leaves to who has cut the request, or asks for a block of the answer, without being able to read them: a proxy
+/// (RFC 8613 §4.1.3.4.2).
+#[derive(Clone, Copy, Debug)]
+pub struct Cut<P> {
+    /// From whom it came.
+    pub(crate) peer: P,
+    /// Of the request as it came, and of its payload if that is part of what is asked for: by these later blocks are.
+    pub(crate) key: u64,
+    pub(crate) asked: u64,
+    pub(crate) block1: Option<Block>,
+    pub(crate) block2: Option<Block>,
+}
+
+/// The longest protected message that is put together from blocks (MAX_UNFRAGMENTED_SIZE of RFC 8613 §4.1.3.4.2), payload alone: what is longer
+/// nobody could have protected in one message.
+pub(crate) const MAX_UNFRAGMENTED: usize = crate::message::MAX_DATAGRAM - 300;
+
 /// Who observes something, or asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Observer<P> {
+pub struct Observer<P> {
     pub(crate) peer: P,
     pub(crate) token: Token,
     /// Of both, keyed.
@@ -226,7 +259,9 @@ pub enum ResponseFault {
 /// Nothing leaves in the clear but errors of the layer, where all is to be protected.
 pub(crate) fn check(message: &Outgoing<'_>) -> Result<(), ProtectError> {
     let is_plain = message.options.iter().all(|(number, _)| *number != number::OSCORE);
-    let must_be_protected = message.code.is_request() || message.code.is_success();
+    // Blocks are asked for below the protection (§4.1.3.4.2).
+    let is_continue = message.code == Code::CONTINUE && message.payload.is_empty();
+    let must_be_protected = message.code.is_request() || (message.code.is_success() && !is_continue);
     // EDHOC protects its messages by itself; nothing else is written in this format.
     let is_of_edhoc = message.code == Code::CHANGED
         && message.options.iter().any(|(number, value)| (*number, *value) == (number::CONTENT_FORMAT, &[64]));

@@ -89,14 +89,17 @@ fn a_gateway_forwards_what_it_cannot_read() {
     let mut line = String::new();
     BufReader::new(gateway.stdout.take().expect("it is piped")).read_line(&mut line).expect("it says where it listens");
     let at = line.trim_end().strip_prefix("listening on ").expect("a URI");
-    // What protects a block is added to it, and a gateway sends on no more than 1024 bytes in a message.
-    let (sent, body) = (file(&directory, "body"), "0123456789".repeat(500));
-    std::fs::write(&sent, &body).expect("written");
-    let put = ["put", "--block-size", "512", "--oscore", &client, &format!("{at}/kept"), &format!("@{sent}")];
-    assert_eq!(millpond(&put).code, Some(0));
-    assert_eq!(std::fs::read_to_string(files.join("kept")).expect("it was put"), body);
-    let got = millpond(&["get", "--block-size", "512", "--oscore", &client, &format!("{at}/kept")]);
-    assert_eq!(got.well(), body);
+    // What protects a block of 1024 bytes is added to it, and then the gateway cuts it.
+    for (size, body) in [("512", "0123456789".repeat(500)), ("1024", "9876543210".repeat(2_000))] {
+        let sent = file(&directory, "body");
+        std::fs::write(&sent, &body).expect("written");
+        let put = ["put", "--block-size", size, "--oscore", &client, &format!("{at}/kept"), &format!("@{sent}")];
+        let put = millpond(&put);
+        assert_eq!((put.code, put.err.as_str()), (Some(0), ""));
+        assert_eq!(std::fs::read_to_string(files.join("kept")).expect("it was put"), body);
+        let got = millpond(&["get", "--block-size", size, "--oscore", &client, &format!("{at}/kept")]);
+        assert_eq!(got.well(), body);
+    }
     let observed = millpond(&["observe", "--oscore", &client, "--count", "3", &format!("{at}/count")]);
     assert_eq!(observed.well().lines().count(), 3);
     gateway.kill().expect("it is there");

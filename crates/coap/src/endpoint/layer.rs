@@ -11,7 +11,7 @@ use crate::{
     message::{Kind, Message, Token},
     output::{Entry, Step},
     parts,
-    protection::{ProtectError, Taken},
+    protection::{ProtectError, Protection, Taken},
     quota::Source,
 };
 
@@ -94,8 +94,16 @@ impl<A: Copy + Eq + Hash + Debug> MessageLayer for Endpoint<A> {
         Self::step(self, now)
     }
 
-    fn unprotect(&mut self, entry: &Entry<A>) -> Taken {
-        if parts::OSCORE { Self::unprotect(self, entry) } else { Taken::Message }
+    fn unprotect(&mut self, entry: &Entry<A>, whole: Option<&Message<'_>>) -> Taken {
+        if parts::OSCORE { Self::unprotect(self, entry, whole) } else { Taken::Message }
+    }
+
+    fn protection(&mut self) -> Option<&mut (dyn Protection<A> + 'static)> {
+        self.protection_mut()
+    }
+
+    fn request_as_written(&mut self, now: Instant, to: A, request: &Outgoing<'_>) -> Result<ExchangeId, Refused> {
+        self.send_request(now, to, request, RequestMessage::Next)
     }
 
     fn message(&self, entry: &Entry<A>) -> Option<Message<'_>> {

@@ -203,15 +203,15 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         }
     }
 
-    /// Takes the protection off a message that came in for a stack.
-    pub(super) fn unprotect(&mut self, entry: &Entry<A>) -> Taken {
+    /// Takes the protection off a message that came in for a stack: off this one, if it came in blocks.
+    pub(super) fn unprotect(&mut self, entry: &Entry<A>, whole: Option<&Message<'_>>) -> Taken {
         if self.protection().is_none() {
             return Taken::Message;
         }
         if let OutputKind::Failed { exchange, .. } = entry.kind {
             self.forget_protected(exchange);
         }
-        let Some(message) = self.queue.message_of(entry) else { return Taken::Message };
+        let Some(message) = whole.copied().or_else(|| self.queue.message_of(entry)) else { return Taken::Message };
         let from = self.observer(entry.peer, message.token);
         let Some(protection) = self.extra.as_deref_mut().and_then(|extra| extra.protection.as_deref_mut()) else {
             return Taken::Message;
@@ -227,7 +227,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             failed.kind = OutputKind::Failed { exchange, why: Failure::Protection(fault), copies };
             Some(failed)
         };
-        match self.unprotect(entry) {
+        match self.unprotect(entry, None) {
             Taken::Message => Some(*entry),
             Taken::Nothing => None,
             Taken::Refused(id, answer) => self.refuse_unprotected(now, id, &answer),

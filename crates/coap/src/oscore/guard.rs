@@ -3,10 +3,11 @@ use alloc::{boxed::Box, vec::Vec};
 use hashbrown::HashTable;
 
 use super::{Context, Protector, ReceivedRequest, Refusal, SentRequest, only::Only};
+use crate::block::{Block, BlockSize, slice};
 use crate::endpoint::{ExchangeId, Outgoing, RequestId, beside::Beside};
-use crate::message::{Kind, Message, MessageId, Token, Writer, is_for_responses, number};
+use crate::message::{Code, Kind, Message, MessageId, Token, Writer, is_for_responses, number, sort};
 use crate::parts;
-use crate::protection::{Observer, ProtectError, Protection, ResponseFault, written};
+use crate::protection::{Cut, Observer, ProtectError, Protection, ResponseFault, written};
 use crate::quota::Source;
 
 /// A protector that layers share.
@@ -24,9 +25,12 @@ impl<T: Protector + Clone + 'static> Shared for T {
 pub(crate) struct Guard<P> {
     protector: Box<dyn Shared>,
     sent: Beside<Sent>,
-    /// The request that was protected last, until it has a name.
-    unnamed: Option<SentRequest>,
+    /// The request that was protected last, until it has a name, and what is kept of it.
+    unnamed: Option<(SentRequest, Box<[u8]>)>,
     received: Beside<ReceivedRequest>,
+    /// Of requests to be answered those whose answers are cut, and the last such answer.
+    cuts: Beside<Cut<P>>,
+    whole: Option<(Cut<P>, Vec<u8>)>,
     /// The registration that was answered last, until it has an observer.
     registered: Option<ReceivedRequest>,
     observers: HashTable<(Observer<P>, ReceivedRequest)>,
@@ -36,6 +40,8 @@ pub(crate) struct Guard<P> {
 /// A request of ours whose responses are awaited.
 struct Sent {
     request: SentRequest,
+    /// As it left, without the payload of a POST.
+    written: Box<[u8]>,
     /// It registers, so that more than one may come.
     registers: bool,
     /// The request for the same observation that it renews, or that renews it. As long as the later one was not answered, what comes on
@@ -59,6 +65,8 @@ impl<P> Guard<P> {
             sent: Beside::new(),
             unnamed: None,
             received: Beside::new(),
+            cuts: Beside::new(),
+            whole: None,
             registered: None,
             observers: HashTable::new(),
             plain: None,
@@ -83,17 +91,31 @@ impl<P: Copy + PartialEq + Send + Sync + 'static> Protection<P> for Guard<P> {
 
     fn request(&mut self, request: &Outgoing<'_>) -> Result<Vec<u8>, ProtectError> {
         let (plain, mut protected) = (written(request)?, Vec::new());
-        self.unnamed = Some(self.protector.protect_request(&parsed(&plain)?, &mut protected)?);
+        let sent = self.protector.protect_request(&parsed(&plain)?, &mut protected)?;
+        let kept = if parts::BLOCK { without_payload(&protected) } else { Box::default() };
+        self.unnamed = Some((sent, kept));
         Ok(protected)
     }
 
     fn sent(&mut self, exchange: ExchangeId, renews: Option<ExchangeId>) {
-        let Some(request) = self.unnamed.take() else { return };
+        let Some((request, written)) = self.unnamed.take() else { return };
         let other = renews.filter(|other| self.sent.get_mut(*other).is_some());
         if let Some(renewed) = other.and_then(|other| self.sent.get_mut(other)) {
             renewed.other = Some(exchange);
         }
-        self.sent.set(exchange, Sent { registers: request.observes(), request, other });
+        self.sent.set(exchange, Sent { registers: request.observes(), request, written, other });
+    }
+
+    fn written(&self, exchange: ExchangeId) -> Option<Vec<u8>> {
+        self.sent.borrow(exchange).map(|sent| sent.written.to_vec())
+    }
+
+    fn rename(&mut self, exchange: ExchangeId, to: ExchangeId) {
+        let Some(sent) = self.sent.take(exchange) else { return };
+        if let Some(other) = sent.other.and_then(|other| self.sent.get_mut(other)) {
+            other.other = Some(to);
+        }
+        self.sent.set(to, sent);
     }
 
     fn forget(&mut self, exchange: ExchangeId) {
@@ -102,7 +124,25 @@ impl<P: Copy + PartialEq + Send + Sync + 'static> Protection<P> for Guard<P> {
 
     fn answer(&mut self, to: RequestId, answer: &Outgoing<'_>) -> Option<Result<Vec<u8>, ProtectError>> {
         let request = self.received.get_mut(to).filter(|_| parts::SERVER)?;
-        Some(Self::protect_response(&mut *self.protector, request, answer))
+        let protected = Self::protect_response(&mut *self.protector, request, answer);
+        let Some(cut) = self.cuts.get(to).filter(|_| parts::SERVE_BLOCKS) else { return Some(protected) };
+        Some(protected.and_then(|whole| {
+            let block = block_of(&whole, &cut)?;
+            self.whole = Some((cut, whole));
+            Ok(block)
+        }))
+    }
+
+    fn cut(&mut self, to: RequestId, cut: Cut<P>) {
+        self.cuts.set(to, cut);
+    }
+
+    fn is_to_be_cut(&self, key: u64) -> bool {
+        self.cuts.iter().any(|cut| cut.key == key)
+    }
+
+    fn take_cut(&mut self) -> Option<(Cut<P>, Vec<u8>)> {
+        self.whole.take()
     }
 
     fn answered(&mut self, to: RequestId, observes: bool) {
@@ -110,6 +150,7 @@ impl<P: Copy + PartialEq + Send + Sync + 'static> Protection<P> for Guard<P> {
             return;
         }
         let request = self.received.take(to);
+        self.cuts.take(to);
         if observes {
             self.registered = request;
         }
@@ -217,12 +258,15 @@ impl<P: Copy + PartialEq + Send + Sync + 'static> Protection<P> for Guard<P> {
 
     fn next(&mut self) {
         self.plain = None;
+        self.whole = None;
     }
 
     fn memory(&self) -> usize {
         size_of::<Self>()
             .saturating_add(self.sent.memory())
+            .saturating_add(self.sent.iter().map(|sent| sent.written.len()).sum())
             .saturating_add(self.received.memory())
+            .saturating_add(self.cuts.memory())
             .saturating_add(self.observers.allocation_size())
             .saturating_add(self.plain.as_ref().map_or(0, Vec::capacity))
     }
@@ -249,6 +293,34 @@ fn refused(protector: &mut dyn Shared, refusal: Refusal) -> Option<Vec<u8>> {
 
 fn parsed(bytes: &[u8]) -> Result<Message<'_>, ProtectError> {
     Message::parse(bytes).map_err(|_| ProtectError::UnsuitedCode(crate::message::Code::EMPTY))
+}
+
+/// A request without its payload, which is part of what is asked for by FETCH alone.
+fn without_payload(request: &[u8]) -> Box<[u8]> {
+    let payload = Message::parse(request).map_or(0, |message| match message.code {
+        Code::FETCH => 0,
+        _ => message.payload().len(),
+    });
+    // With the payload goes what marks it.
+    let end = request.len().saturating_sub(payload).saturating_sub(usize::from(payload > 0));
+    request.get(..end).unwrap_or(request).into()
+}
+
+/// The block of a protected answer that is asked for, or all of it with the block of the request that it answers.
+fn block_of<P>(whole: &[u8], cut: &Cut<P>) -> Result<Vec<u8>, ProtectError> {
+    let message = parsed(whole)?;
+    // Several blocks in a message are no smaller than what is protected.
+    let block2 = cut.block2.filter(|block| !block.size.is_bert());
+    let piece = slice(message.payload(), block2, BlockSize::BERT).ok().filter(|_| block2.is_some());
+    let block2 = piece.and_then(|piece| piece.block).map(Block::value);
+    let block1 = cut.block1.map(Block::value);
+    let own = [(number::BLOCK1, &block1), (number::BLOCK2, &block2)];
+    let own = own.into_iter().filter_map(|(number, value)| Some((number, value.as_ref()?.as_bytes())));
+    let mut options: Vec<_> = message.options().map(|option| (option.number, option.value)).chain(own).collect();
+    sort(&mut options);
+    let payload = piece.map_or(message.payload(), |piece| piece.payload);
+    let answer = Outgoing { options: &options, payload, ..Outgoing::confirmable(message.code, &[]) };
+    Ok(written(&answer)?)
 }
 
 /// The request without its Observe option, so that it is answered once (RFC 7641 §2).

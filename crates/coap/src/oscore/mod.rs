@@ -63,7 +63,8 @@
 //!
 //! # What is left out
 //!
-//! Groups, mapping to HTTP, and Block options of proxies around a protected message.
+//! Groups and mapping to HTTP. A protected message that a proxy has cut into blocks is put together by a
+//! [`CoapStack`](crate::transfer::CoapStack), and by nothing below it.
 
 mod algorithm;
 mod anew;

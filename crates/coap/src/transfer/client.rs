@@ -188,7 +188,7 @@ impl<L: MessageLayer> CoapStack<L> {
     }
 
     /// An exchange is over: whose it was, if it was a request's. What waited for it goes first, and may get its slot in the layer.
-    fn exchange_ended(&mut self, now: Instant, exchange: ExchangeId) -> Option<u32> {
+    pub(super) fn exchange_ended(&mut self, now: Instant, exchange: ExchangeId) -> Option<u32> {
         let owner = self.owners.take(exchange);
         self.try_again(now, 1);
         match owner? {
@@ -308,10 +308,18 @@ impl<L: MessageLayer> CoapStack<L> {
         self.layer.cancel(now, exchange);
     }
 
+    /// Nothing more is wanted of what was cut on its way.
+    fn stop_outer(&mut self, now: Instant, pending: &mut PendingRequest<L::Peer>) {
+        for outer in core::mem::take(&mut pending.outer) {
+            self.cancel_exchange(now, outer.under_way);
+        }
+    }
+
     /// What was being fetched is out of date.
     fn stop_fetching(&mut self, now: Instant, pending: &mut PendingRequest<L::Peer>) {
         if let Some(fetching) = pending.exchange.take() {
             self.cancel_exchange(now, fetching);
+            pending.outer.retain(|outer| outer.under_way != fetching);
         }
         pending.begin_anew();
     }
@@ -352,6 +360,7 @@ impl<L: MessageLayer> CoapStack<L> {
                     pending.begin_anew();
                     self.requests.put_back(slot, pending);
                 } else {
+                    self.stop_outer(now, &mut pending);
                     self.requests.remove(slot);
                 }
                 self.events.push_back(QueuedEvent::Answer { entry, request, body, goes_on, exchanged });
@@ -406,7 +415,8 @@ impl<L: MessageLayer> CoapStack<L> {
     }
 
     /// Nothing more is wanted of a request.
-    pub(super) fn cancel_exchanges(&mut self, now: Instant, pending: PendingRequest<L::Peer>, deregisters: bool) {
+    pub(super) fn cancel_exchanges(&mut self, now: Instant, mut pending: PendingRequest<L::Peer>, deregisters: bool) {
+        self.stop_outer(now, &mut pending);
         if let Some(burst) = pending.burst.filter(|_| parts::Q_BLOCK) {
             self.cancel_burst(burst);
         }

@@ -7,7 +7,7 @@ use millpond_control::Instant;
 
 use super::{
     CoapStack, Event, Gone, RequestFailure, StackOutput, block_cache::BlockCache, queued_event::QueuedEvent,
-    request_table::Exchanged,
+    request_table::Exchanged, server::Form,
 };
 use crate::block::{Assemblies, AssemblyLimits};
 use crate::endpoint::Failure;
@@ -64,7 +64,15 @@ impl<L: MessageLayer> CoapStack<L> {
 
     /// Client and server take in what the layer gave. What follows from it stands ready.
     fn take(&mut self, now: Instant, entry: Entry<L::Peer>) {
-        if !self.layer.unprotect(&entry).goes_on(now, self, &entry) {
+        let mut bytes = None;
+        let mut entry = entry;
+        if parts::OSCORE && parts::BLOCK && self.layer.is_protected() {
+            let Some((whole, its_bytes)) = self.put_together(now, entry) else { return };
+            (entry, bytes) = (whole, its_bytes);
+        }
+        let whole = bytes.as_deref().map(Message::parse);
+        let Some(whole) = whole.transpose().ok().sure("message that was put together") else { return };
+        if !self.layer.unprotect(&entry, whole.as_ref()).goes_on(now, self, &entry) {
             return;
         }
         if parts::Q_BLOCK && !matches!(entry.kind, OutputKind::Request { .. }) && self.is_of_burst(now, &entry) {
@@ -77,7 +85,7 @@ impl<L: MessageLayer> CoapStack<L> {
             return self.request_failed(now, exchange, RequestFailure::BadOption { number }, 1);
         }
         match entry.kind {
-            OutputKind::Request { id } if parts::SERVER => self.request_came(now, entry, id),
+            OutputKind::Request { id } if parts::SERVER => self.request_came(now, entry, id, Form::Plain),
             OutputKind::Response { exchange, sample, copies } if parts::CLIENT => {
                 self.response_came(now, entry, exchange, Exchanged { sample, copies });
             }

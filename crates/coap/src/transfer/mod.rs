@@ -77,6 +77,8 @@
 //!   message is fetched from that member.
 //! * **Bodies in bursts** (RFC 9177) are a request's own wish ([`ClientRequest::q_block`]) and a server's setting ([`Config::q_block`]).
 //!   A peer that is asked like this and does not know them is asked again block by block.
+//! * **Protected messages** (RFC 8613) that a proxy has cut are put together before the protection is taken off, up to what a datagram can hold;
+//!   answers leave in the blocks that it asks for.
 //! * **Hostile input** costs bounded memory ([`Limits`]).
 //!
 //! # Over a stream
@@ -148,6 +150,7 @@ mod kept;
 mod notifying;
 mod observers;
 mod options;
+mod outer;
 mod output;
 mod owner;
 mod pending_request;

@@ -195,7 +195,7 @@ impl<L: MessageLayer> CoapStack<L> {
         };
         self.counts.notifications = self.counts.notifications.saturating_add(1);
         if representation.is_long() {
-            self.keep(now, &pending, &representation);
+            self.keep(now, pending.kept_under(), &representation);
         }
         if is_last {
             self.take_observer(now, slot);

@@ -4,7 +4,9 @@ use alloc::vec::Vec;
 
 use millpond_control::Instant;
 
-use super::{ClientRequest, GroupId, Piece, Progress, Refused, RequestFailure, options, options::Read};
+use super::{
+    ClientRequest, GroupId, Piece, Progress, Refused, RequestFailure, options, options::Read, outer::OuterResponse,
+};
 use crate::block::{
     Answer, Block, BlockSize, Download, DownloadError, Next, Part, Upload, UploadError, UploadNext, robust::BurstId,
 };
@@ -70,6 +72,8 @@ pub(super) struct PendingRequest<A> {
     pub(super) burst: Option<BurstId>,
     /// It fetches the rest of an answer to this request to a group.
     pub(super) gathers: Option<GroupId>,
+    /// Protected responses that were cut on their way.
+    pub(super) outer: Vec<OuterResponse>,
 }
 
 /// How the body of a request leaves over a stream.
@@ -164,6 +168,7 @@ impl<A> PendingRequest<A> {
             limits_responses,
             burst: None,
             gathers: None,
+            outer: Vec::new(),
         })
     }
 
@@ -171,7 +176,8 @@ impl<A> PendingRequest<A> {
     pub(super) fn memory(&self) -> usize {
         let echo = self.echo.as_ref().map_or(0, Vec::capacity);
         let held = self.options.memory().saturating_add(self.body.capacity()).saturating_add(echo);
-        held.saturating_add(self.download.received())
+        let outer = self.outer.iter().fold(0_usize, |sum, outer| sum.saturating_add(outer.memory()));
+        held.saturating_add(self.download.received()).saturating_add(outer)
     }
 
     /// A body of several blocks leaves.
@@ -286,6 +292,16 @@ impl<A> PendingRequest<A> {
             self.token = None;
         }
         Ok(sent)
+    }
+
+    /// A message of it that was written before.
+    pub(super) const fn as_written<'m>(
+        &self,
+        code: Code,
+        options: &'m [(u16, &'m [u8])],
+        payload: &'m [u8],
+    ) -> Outgoing<'m> {
+        Outgoing { kind: self.kind, code, options, payload, token: None, patience: self.patience }
     }
 
     /// The next response begins a body anew.

@@ -24,7 +24,7 @@ use crate::layer::{MessageLayer, Reason};
 use crate::message::{Code, Kind, Message, Token, Uint, number};
 use crate::output::Entry;
 use crate::parts;
-use crate::protection::with;
+use crate::protection::{MAX_UNFRAGMENTED, with};
 use crate::quota::Source;
 
 /// What must be known of a request to answer it.
@@ -45,19 +45,33 @@ pub(super) struct Pending<A> {
     pub(super) address_validation: AddressValidation,
 }
 
+/// As what a request is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// As its sender wrote it.
+    Plain,
+    /// A block of what is protected.
+    Cut,
+    /// As its sender wrote it, put together of such blocks, of which the last came in a message of so many bytes.
+    Whole(usize),
+}
+
 impl<L: MessageLayer> CoapStack<L> {
     /// A request came in one message.
-    pub(crate) fn request_came(&mut self, now: Instant, entry: Entry<L::Peer>, id: RequestId) {
+    pub(super) fn request_came(&mut self, now: Instant, entry: Entry<L::Peer>, id: RequestId, form: Form) {
         let from = entry.peer;
         let Some(message) = self.layer.message(&entry).sure("message of a request") else { return };
         let room = self.layer.room();
         let read = Read::of(&message, room);
-        let address_validation = address_validation(self.validation.as_deref_mut(), now, from, &message);
+        let length = if let Form::Whole(length) = form { length } else { message.length() };
+        let address_validation = address_validation(self.validation.as_deref_mut(), now, from, (&message, length));
+        let is_cut = parts::OSCORE && form == Form::Cut;
         // What is critical and not the stack's own is for the application to know.
         let by_group = self.layer.came_by_group(id);
         let in_pieces = parts::BLOCK
             && (read.block1.is_some() || is_of_burst(&message))
             && !by_group
+            && !is_cut
             && self.in_pieces.has(&message);
         let takes_bursts = self.bursts.are_served() && !by_group && !in_pieces && !self.layer.is_protected();
         let is_known = |number| match number {
@@ -96,7 +110,7 @@ impl<L: MessageLayer> CoapStack<L> {
             wants_to_observe: false,
             address_validation,
         };
-        let is_observable = !by_group && matches!(message.code, Code::GET | Code::FETCH);
+        let is_observable = !by_group && !is_cut && matches!(message.code, Code::GET | Code::FETCH);
         pending.wants_to_observe =
             parts::OBSERVE && is_observable && read.observe == Some(0) && block2.is_none_or(|block| block.number == 0);
         let deregisters = parts::OBSERVE && is_observable && read.observe == Some(1);
@@ -111,8 +125,11 @@ impl<L: MessageLayer> CoapStack<L> {
                 None => {}
             }
             // Its answer is forgotten, and to make it anew would be to carry out the request once more, without its body.
-            if is_later && changes && !in_pieces && !by_group {
+            if is_later && (changes || is_cut) && !in_pieces && !by_group {
                 return self.refuse(now, entry, id, Refusal::Forgotten);
+            }
+            if is_cut {
+                return self.request_is_whole(now, entry, id, &pending, None);
             }
             return self.hand_up(now, entry, id, pending, None, deregisters);
         };
@@ -120,6 +137,11 @@ impl<L: MessageLayer> CoapStack<L> {
             return self.layer.drop_request(now, id);
         }
         let limits = &self.config.limits;
+        let end = usize::try_from(block1.offset()).unwrap_or(usize::MAX).saturating_add(message.payload().len());
+        if is_cut && end > MAX_UNFRAGMENTED {
+            self.bodies.drop_of(|other| *other == (from, key));
+            return self.refuse(now, entry, id, Refusal::TooLarge(MAX_UNFRAGMENTED as u32));
+        }
         if block1.number == 0 {
             self.bodies.make_room_for(&(from, key), |(other, _)| *other == from, limits.bodies_per_peer as usize);
         }
@@ -130,6 +152,9 @@ impl<L: MessageLayer> CoapStack<L> {
             Verdict::Whole(body, block1) => {
                 (pending.block1, pending.may_come_again) = (Some(block1), !L::IS_RELIABLE);
                 pending.asked = self.hash_of_body(&message, &body);
+                if is_cut {
+                    return self.request_is_whole(now, entry, id, &pending, Some(&body));
+                }
                 // What is observed is kept as long as that goes on: it is no more than one message brings.
                 pending.wants_to_observe &= block1.number == 0;
                 self.hand_up(now, entry, id, pending, Some(body), deregisters);
@@ -145,7 +170,7 @@ impl<L: MessageLayer> CoapStack<L> {
                         let pending = Pending { block1: Some(block1), ..pending };
                         self.respond_with_kept(now, id, pending, slot, generation);
                     }
-                    None if self.is_owed(from, key.request) => self.layer.drop_request(now, id),
+                    None if self.is_owed(from, key.request, is_cut) => self.layer.drop_request(now, id),
                     None => self.refuse(now, entry, id, Refusal::Forgotten),
                 }
             }
@@ -188,7 +213,10 @@ impl<L: MessageLayer> CoapStack<L> {
     }
 
     /// Whether the application has a request with this key.
-    fn is_owed(&self, from: L::Peer, key: u64) -> bool {
+    fn is_owed(&mut self, from: L::Peer, key: u64, is_cut: bool) -> bool {
+        if is_cut {
+            return self.layer.protection().is_some_and(|protection| protection.is_to_be_cut(key));
+        }
         let is_it = |pending: &Pending<L::Peer>| pending.from == from && pending.key == key;
         self.pending.iter().any(is_it)
     }
@@ -282,7 +310,7 @@ impl<L: MessageLayer> CoapStack<L> {
         if let AddressValidation::Unvalidated(limit) = pending.address_validation {
             let representation = self.respond_within(now, id, (answer, &pending), limit, observe)?;
             if let Some(representation) = representation.filter(|one| one.is_long() || pending.may_come_again) {
-                self.keep(now, &pending, &representation);
+                self.keep(now, pending.kept_under(), &representation);
             }
             return Ok(());
         }
@@ -296,18 +324,24 @@ impl<L: MessageLayer> CoapStack<L> {
                 self.layer.respond(now, id, &past_end)
             }
         };
-        self.was_answered(id, sent)?;
+        self.was_answered(now, id, sent)?;
         if representation.is_long() || pending.may_come_again {
-            self.keep(now, &pending, &representation);
+            self.keep(now, pending.kept_under(), &representation);
         }
         Ok(())
     }
 
     /// A request was answered, or could not be: what is refused for want of room is dropped by the layer.
-    pub(super) fn was_answered(&mut self, id: RequestId, sent: Result<(), L::Refused>) -> Result<(), Refused> {
+    pub(super) fn was_answered(
+        &mut self,
+        now: Instant,
+        id: RequestId,
+        sent: Result<(), L::Refused>,
+    ) -> Result<(), Refused> {
         let reason = sent.as_ref().err().map(L::reason);
         if !matches!(reason, Some(Reason::Message | Reason::TooLong | Reason::Call)) {
             self.pending.take(id);
+            self.keep_cut(now);
         }
         match self.layer.room().filter(|_| reason == Some(Reason::TooLong)) {
             Some(room) => Err(Refused::TooLongForPeer { limit: room.bytes }),
@@ -361,25 +395,28 @@ impl<L: MessageLayer> CoapStack<L> {
         }
         self.sent = Sent::NOTHING;
         let sent = self.layer.respond(now, id, &message);
-        self.was_answered(id, sent)
+        self.was_answered(now, id, sent)
     }
 
     /// Keeps a representation for its later blocks.
-    pub(super) fn keep(&mut self, now: Instant, pending: &Pending<L::Peer>, representation: &Representation<'_>) {
+    pub(super) fn keep(
+        &mut self,
+        now: Instant,
+        (key, asked): (Key<L::Peer>, u64),
+        representation: &Representation<'_>,
+    ) {
         // What would not fit is not copied first.
         if !parts::BLOCK || representation.answer.body.len() > self.config.limits.cached {
             return;
         }
-        let key = Key { peer: pending.from, request: pending.key };
         let Ok(options) = options::keep(&representation.options()).sure("way to write what was written") else {
             return;
         };
         let body = representation.body();
         let size = representation.cut.size;
-        let source = self.layer.source_of(pending.from);
+        let source = self.layer.source_of(key.peer);
         let source = Source { is_validated: source.is_validated || representation.answer.is_proved, ..source };
-        let cached =
-            CachedRepresentation::new(key, pending.asked, (representation.answer.code, options, body), size, source);
+        let cached = CachedRepresentation::new(key, asked, (representation.answer.code, options, body), size, source);
         let layer = &self.layer;
         self.cache.put(now, cached, |key| layer.hash(&key));
     }
@@ -418,7 +455,10 @@ impl<L: MessageLayer> CoapStack<L> {
         let layer = &mut self.layer;
         let sent = representation.message(pending.block2, &pending, None, |message| layer.respond(now, id, message));
         match sent {
-            Ok(Ok(())) => self.counts.served = self.counts.served.saturating_add(1),
+            Ok(Ok(())) => {
+                self.counts.served = self.counts.served.saturating_add(1);
+                self.keep_cut(now);
+            }
             // For want of room; the client asks again.
             Ok(Err(_)) => self.layer.drop_request(now, id),
             Err(PastEnd { .. }) => self.respond_with_refusal(now, id, Refusal::PastEnd),
@@ -441,8 +481,9 @@ impl<L: MessageLayer> CoapStack<L> {
 
     fn respond_plainly(&mut self, now: Instant, id: RequestId, code: Code, options: &[(u16, &[u8])], payload: &[u8]) {
         let response = Outgoing { options, payload, ..plain(self.layer.kind_of_answer(id), code) };
-        if self.layer.respond(now, id, &response).is_err() {
-            self.layer.drop_request(now, id);
+        match self.layer.respond(now, id, &response) {
+            Ok(()) => self.keep_cut(now),
+            Err(_) => self.layer.drop_request(now, id),
         }
     }
 
@@ -451,7 +492,8 @@ impl<L: MessageLayer> CoapStack<L> {
     pub(crate) fn establish(&mut self, now: Instant, id: RequestId, entry: &Entry<L::Peer>) {
         let from = entry.peer;
         let Some(request) = self.layer.message(entry).sure("message of a request") else { return };
-        let state = address_validation(self.validation.as_deref_mut(), now, from, &request);
+        let came = (&request, request.length());
+        let state = address_validation(self.validation.as_deref_mut(), now, from, came);
         let is_validated = !matches!(state, AddressValidation::Unvalidated(_));
         let answer = self.layer.establish(entry, Source { is_validated, ..self.layer.source_of(from) });
         let is_full = Message::parse(&answer).is_ok_and(|answer| answer.code == Code::SERVICE_UNAVAILABLE);
@@ -483,10 +525,10 @@ fn address_validation<A>(
     validation: Option<&mut (dyn Validation<A> + 'static)>,
     now: Instant,
     from: A,
-    request: &Message<'_>,
+    (request, length): (&Message<'_>, usize),
 ) -> AddressValidation {
     validation.map_or(AddressValidation::Validated, |validation| {
-        validation.address_validation(now, from, request.option(number::ECHO), request.length())
+        validation.address_validation(now, from, request.option(number::ECHO), length)
     })
 }
 
@@ -501,6 +543,11 @@ fn plain(kind: Kind, code: Code) -> Outgoing<'static> {
 }
 
 impl<A: Copy> Pending<A> {
+    /// Under what its answer is kept.
+    pub(super) const fn kept_under(&self) -> (Key<A>, u64) {
+        (Key { peer: self.from, request: self.key }, self.asked)
+    }
+
     /// What a notification is cut by: the registration that it answers.
     pub(super) fn of_observer(observer: &super::observers::Observer<A>) -> Self {
         Self {

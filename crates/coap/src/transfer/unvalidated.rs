@@ -275,7 +275,7 @@ impl<L: MessageLayer> CoapStack<L> {
         let most = (!self.layer.is_validated(pending.from)).then(|| limit.again(length));
         let patience = Patience { max_retransmit: most, ..message.patience };
         let sent = self.layer.respond(now, id, &Outgoing { patience, ..*message });
-        self.was_answered(id, sent)
+        self.was_answered(now, id, sent)
     }
 
     /// An error goes with the beginning of what it says: the code is what matters.

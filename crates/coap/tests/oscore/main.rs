@@ -19,6 +19,7 @@ mod nonces;
 mod notifications;
 mod observing;
 mod options;
+mod outer;
 mod parameters;
 mod properties;
 mod refusals;

@@ -59,6 +59,13 @@ impl<T> Beside<T> {
         (*kept == generation).then_some(value)
     }
 
+    #[cfg(feature = "oscore")]
+    pub(crate) fn borrow(&self, name: impl Into<Name>) -> Option<&T> {
+        let (slot, generation) = name.into();
+        let (kept, value) = self.places.get(slot as usize)?.as_ref()?;
+        (*kept == generation).then_some(value)
+    }
+
     pub(crate) fn take(&mut self, name: impl Into<Name>) -> Option<T> {
         let (slot, generation) = name.into();
         let place = self.places.get_mut(slot as usize)?;

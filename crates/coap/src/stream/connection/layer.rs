@@ -14,7 +14,7 @@ use crate::{
     layer::{MessageLayer, Reason, RequestMessage, Room},
     message::{Code, MAX_DATAGRAM, Message, Token, WriteError},
     output::{EndpointOutput, Entry, Step},
-    protection::Taken,
+    protection::{Protection, Taken},
     quota::Source,
 };
 
@@ -105,8 +105,21 @@ impl MessageLayer for Connection {
         self.next(now)
     }
 
-    fn unprotect(&mut self, entry: &Entry<()>) -> Taken {
-        Self::unprotect(self, entry)
+    fn unprotect(&mut self, entry: &Entry<()>, whole: Option<&Message<'_>>) -> Taken {
+        Self::unprotect(self, entry, whole)
+    }
+
+    fn protection(&mut self) -> Option<&mut (dyn Protection<()> + 'static)> {
+        self.protection_mut()
+    }
+
+    fn request_as_written(
+        &mut self,
+        now: Instant,
+        (): (),
+        request: &Outgoing<'_>,
+    ) -> Result<ExchangeId, StreamRefused> {
+        Self::request(self, now, request)
     }
 
     fn observes(&self, (): (), token: Token) -> bool {

@@ -5,7 +5,7 @@ use millpond_control::Instant;
 use super::Connection;
 use crate::{
     ExchangeId, Outgoing, RequestId,
-    message::{Code, Token},
+    message::{Code, Message, Token},
     output::{Entry, OutputKind},
     protection::{Observer, ProtectError, Protection, Taken, observes, with},
     stream::StreamRefused,
@@ -20,7 +20,7 @@ impl Connection {
         Self { protection: Some(alloc::boxed::Box::new(crate::oscore::Guard::new(protector))), ..self }
     }
 
-    fn protection_mut(&mut self) -> Option<&mut (dyn Protection<()> + 'static)> {
+    pub(super) fn protection_mut(&mut self) -> Option<&mut (dyn Protection<()> + 'static)> {
         self.protection.as_deref_mut()
     }
 
@@ -93,13 +93,13 @@ impl Connection {
         Observer { peer: (), token, hash: self.identities.hash(&token) }
     }
 
-    /// Takes the protection off a message that came in.
-    pub(super) fn unprotect(&mut self, entry: &Entry<()>) -> Taken {
+    /// Takes the protection off a message that came in: off this one, if it came in blocks.
+    pub(super) fn unprotect(&mut self, entry: &Entry<()>, whole: Option<&Message<'_>>) -> Taken {
         if let OutputKind::Failed { exchange, .. } = entry.kind {
             self.forget_protected(exchange);
         }
         let Some(mut protection) = self.protection.take() else { return Taken::Message };
-        let message = self.frame_message(entry);
+        let message = whole.copied().or_else(|| self.frame_message(entry));
         let taken = message.map_or(Taken::Message, |message| {
             Taken::of(&mut *protection, &entry.kind, self.observer(message.token), &message)
         });
