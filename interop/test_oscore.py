@@ -308,3 +308,31 @@ def test_our_client_asks_libcoaps_server_under_a_context(ours: Ours, libcoap: Pa
                 assert observed.stdout.count(b":") == 6, observed
             finally:
                 running.kill()
+
+
+@contextlib.contextmanager
+def aiocoap_proxy(python: str, upstream: int) -> Iterator[int]:
+    """The proxy of aiocoap before a server: it knows no OSCORE, and cuts what is longer than 1024 bytes."""
+    port = free_port()
+    rules = ["--reverse", "--unconditional", f"127.0.0.1:{upstream}"]
+    program = [python, "-m", "aiocoap.cli.proxy", "--bind", f"127.0.0.1:{port}", *rules]
+    with subprocess.Popen(program, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as running:
+        try:
+            wait_for_pong(port)
+            yield port
+        finally:
+            running.kill()
+
+
+@pytest.mark.parametrize("size", ["512", "1024"])
+def test_bodies_go_both_ways_through_aiocoaps_proxy(
+    ours: Ours, python: str, contexts: Contexts, tmp_path: Path, size: str
+) -> None:
+    (files := tmp_path / "files").mkdir()
+    flags = ("--oscore", str(contexts.client), "--block-size", size)
+    with our_server(ours, contexts.server, files) as server, aiocoap_proxy(python, server) as port:
+        where = f"coap://127.0.0.1:{port}"
+        assert ours.ask("get", f"{where}/hello", *flags).payload == b"Hello from Millpond.\n"
+        assert ours.ask("put", f"{where}/kept", *flags, payload=LARGE).code == "2.01"
+        assert (files / "kept").read_bytes() == LARGE
+        assert ours.ask("get", f"{where}/kept", *flags).payload == LARGE
