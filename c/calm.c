@@ -42,7 +42,7 @@
 #define OPEN ((uint16_t)0xca1fu)
 #define ENDED ((uint16_t)0xe4d5u)
 
-const calm_settings calm_shipped = {2u * SECOND, 120u * SECOND, 4u * SECOND, 200000u, 1u};
+const calm_settings calm_default = {2u * SECOND, 120u * SECOND, 4u * SECOND, 200000u, 1u};
 const calm_settings calm_rfc7252 = {2u * SECOND, CALM_UNLIMITED, CALM_UNLIMITED, 0u, 0u};
 
 /* ---------------------------------------------------------------- lengths of time */
@@ -423,7 +423,7 @@ static int32_t refuse_wait(calm_wait *wait, int32_t error) {
 /* ---------------------------------------------------------------- calls */
 
 int32_t calm_init(calm_peer *peer, const calm_settings *settings) {
-  const calm_settings *set = (settings == 0) ? &calm_shipped : settings;
+  const calm_settings *set = (settings == 0) ? &calm_default : settings;
   if (peer == 0) {
     return refuse(CALM_E_NULL);
   }

@@ -38,8 +38,8 @@ typedef struct {
 
 #define CALM_UNLIMITED UINT32_MAX
 
-/* Calm as Millpond's stack ships it: 2 s, 120 s, 4 s, 200 ms. */
-extern const calm_settings calm_shipped;
+/* Calm: 2 s, 120 s, 4 s, 200 ms. */
+extern const calm_settings calm_default;
 /* RFC 7252 sections 4.2 and 4.8: 2 to 3 s, doubled by each copy. */
 extern const calm_settings calm_rfc7252;
 
@@ -140,7 +140,7 @@ enum {
   CALM_E_CLOCK = -6     /* the clock has no ticks, or (told to CALM_MISUSE only) it went back */
 };
 
-/* A peer of which nothing is known. The settings must outlive it; NULL stands for calm_shipped. */
+/* A peer of which nothing is known. The settings must outlive it; NULL stands for calm_default. */
 int32_t calm_init(calm_peer *peer, const calm_settings *settings);
 
 /* May a message of this CALM_CLASS_ leave now for the first time? Answers a CALM_ADMIT_; *at_us is when

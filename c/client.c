@@ -270,7 +270,7 @@ int main(int count, char **arguments) {
   int option;
   unsigned long requests = 1, i;
   uint64_t period_us = 0, first_us, next_us;
-  calm_settings settings = calm_shipped;
+  calm_settings settings = calm_default;
   while ((option = getopt(count, arguments, "rt:n:p:o:q")) != -1) {
     if (option == 'r') settings = calm_rfc7252;
     else if (option == 't') settings.ack_timeout_us = (uint32_t)strtoul(optarg, NULL, 10) * 1000u;

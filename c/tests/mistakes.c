@@ -132,7 +132,7 @@ static void what_is_begun_twice(void) {
 }
 
 static void arguments_that_are_none(void) {
-  calm_settings settings = calm_shipped;
+  calm_settings settings = calm_default;
   calm_peer peer;
   calm_exchange exchange;
   calm_wait wait;
@@ -194,7 +194,7 @@ static void a_clock_that_goes_back(void) {
     SAME(there_us - back.now_us <= hold_us, 1);
   }
   /* Back by more than 71 minutes: what was to come is not waited for. */
-  SAME(calm_init(&peer, &calm_shipped), 0);
+  SAME(calm_init(&peer, &calm_default), 0);
   SAME(calm_plain_send(&peer, &cx), 0);
   SAME(calm_admit(&peer, CALM_CLASS_PLAIN, &cx, &at_us), CALM_ADMIT_AT);
   back = at(1);

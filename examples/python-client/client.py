@@ -10,7 +10,7 @@ from millpond import BuiltIn, Cx, Exchange, RttSample
 
 MAX_RETRANSMIT = 4
 MIDS = itertools.count(secrets.randbelow(65536))  # none comes again soon (RFC 7252 section 4.4)
-LEAST_WAIT = {"least-wait": "200 ms"}  # a server may take its time (RFC 7252 section 5.2.2)
+LEAST_WAIT = {"least-wait": "200 ms"}  # as calm has: a server may take its time (RFC 7252 section 5.2.2)
 
 
 def cx() -> Cx:
@@ -67,6 +67,6 @@ if __name__ == "__main__":
     preset, host, port, path, count = sys.argv[1:]
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as link:
         link.connect((host, int(port)))
-        peer = BuiltIn(preset, {"patience": "4 s"} | LEAST_WAIT if preset == "calm" else LEAST_WAIT)
+        peer = BuiltIn(preset, LEAST_WAIT)
         for _ in range(int(count)):
             print(ask(peer, link, path).strip())

@@ -15,7 +15,7 @@ static calm_cx context(uint64_t at_us) {
 }
 
 void calm_libcoap_init(calm_libcoap *c, int adapts) {
-  c->settings = adapts ? calm_shipped : calm_rfc7252;
+  c->settings = adapts ? calm_default : calm_rfc7252;
   c->settings.least_wait_us = 1000000;
   c->mid = COAP_INVALID_MID;
   (void)calm_init(&c->peer, &c->settings);

@@ -114,7 +114,7 @@ def _waits() -> dict[str, tuple[str, ...]]:
         )
         told[f"{name}.first-wait"] = (f"{low} s to {high} s", f"{low} to {high} s")
     settings = {setting: value for setting, value, _ in _engine.Controller("calm").settings}
-    return {**told, "calm.max-wait": (settings["max-wait"],)}
+    return told | {f"calm.{name}": (settings[name],) for name in ("max-wait", "patience")}
 
 
 def _versions() -> dict[str, tuple[str, ...]]:

@@ -133,7 +133,7 @@ class CalmContext(aiocoap.Context):
 
     controller = "calm"
     # A server may take its time before it acknowledges (RFC 7252 section 5.2.2): no wait below 200 ms.
-    settings: Mapping[str, object] = MappingProxyType({"patience": "4 s", "least-wait": "200 ms"})
+    settings: Mapping[str, object] = MappingProxyType({"least-wait": "200 ms"})
 
     async def _append_tokenmanaged_messagemanaged_transport(self, message_interface_constructor: Any) -> None:
         tokens = TokenManager(self)

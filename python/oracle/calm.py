@@ -25,8 +25,12 @@ class Rules:
 
     ack_timeout: int = 2 * SECOND
     max_wait: int | None = 120 * SECOND
-    patience: int | Literal["none"] = "none"
+    patience: int | Literal["none"] = 4 * SECOND
+    least_wait: int = 200 * MILLISECOND
     without: str = "nothing"
+
+
+UNLIMITED = Rules(patience="none", least_wait=0)
 
 
 def moved(average: int, gain: int, value: int) -> int:
@@ -160,7 +164,8 @@ class Calm(Algorithm[Exchange]):
             wait, reason = self.kept, "carried"
         cap = self.rules.max_wait
         if cap is not None:
-            wait = smallest(wait, max(247 * SECOND, cap, self.rules.ack_timeout * 3 // 2))
+            wait = smallest(wait, max(247 * SECOND, cap, self.rules.least_wait, self.rules.ack_timeout * 3 // 2))
+        wait = largest(wait, self.rules.least_wait)
         return Exchange(cx.now, wait, reason, wait)
 
     def timeout(self, exchange: Exchange, cx: Cx) -> tuple[Approx, Reason]:
@@ -183,7 +188,7 @@ class Calm(Algorithm[Exchange]):
             following = between(cx.chance, following, (following * Fraction(5, 4)).rounded())
         if self.rules.max_wait is not None:
             following = smallest(following, largest(current, self.rules.max_wait))
-        return exchange.advance(following), "backed-off"
+        return exchange.advance(largest(following, self.rules.least_wait)), "backed-off"
 
     def reply(self, exchange: Exchange, sample: Sample, cx: Cx) -> None:
         if sample.grade == "none":

@@ -84,7 +84,7 @@ FAMILIES: dict[str, tuple[str, ...]] = {
     "coap-plus-rate": tuple(COAP_PLUS),
     "bbr-con": ("bbr-con",),
     "tfrc-non": ("tfrc-non",),
-    "calm": ("calm",),
+    "calm": ("calm", "calm-unlimited"),
 }
 """Which presets share an algorithm. Every family has a file of its own."""
 
@@ -110,6 +110,8 @@ def _build(preset: str, left: dict[str, Value]) -> Algorithm[Any]:
     match preset:
         case "calm":
             return calm.Calm(_changed(calm.Rules(), left))
+        case "calm-unlimited":
+            return calm.Calm(_changed(calm.UNLIMITED, left))
         case "linux-rto":
             return tcp.Linux(_changed(tcp.FrameRules(), left), _changed(tcp.LinuxRules(), left))
         case "peak-hopper":

@@ -79,8 +79,9 @@ def test_no_wait_is_shorter_than_the_least(preset: str) -> None:
         now_us += wait.us
         wait = controller.on_timeout(exchange, Cx(now_us))
     assert wait.us >= controller.shortest_wait_us() >= 5 * SECOND
-    assert controller.settings[-1] == ("least-wait", "5 s", "a length of time from 0 s to 600 s")
-    assert Controller(preset, {"least-wait": "0 s"}).shortest_wait_us() == Controller(preset).shortest_wait_us()
+    assert ("least-wait", "5 s", "a length of time from 0 s to 600 s") in controller.settings
+    without = Controller(preset, {"least-wait": "0 s"}).shortest_wait_us()
+    assert Controller(preset).shortest_wait_us() == (200_000 if preset == "calm" else without)
 
 
 @pytest.mark.parametrize(

@@ -108,7 +108,7 @@ def test_a_base_round_trip_is_handed_on_to_the_next_life() -> None:
     assert [after_ten_seconds(us) for us in (0, 10 * SECOND, 2**32 - 1)] == ["now"] * 3
 
 
-@pytest.mark.parametrize("preset", [preset for preset in PRESETS if preset != "calm"])
+@pytest.mark.parametrize("preset", [preset for preset in PRESETS if not preset.startswith("calm")])
 def test_the_others_keep_no_base_round_trip(preset: str) -> None:
     controller, twin = Controller(preset), Controller(preset)
     controller.recall(240_000)

@@ -10,7 +10,7 @@ use crate::{Exchange, Span, Wait};
 #[cfg(feature = "alloc")]
 pub use wrapper::not_below;
 
-/// No wait of a preset is shorter than this where a stack ships it: 200 ms, as Linux has for TCP.
+/// No wait of `calm` is shorter than this, nor one of another preset in the live stack: 200 ms, as Linux has for TCP.
 pub const LEAST_WAIT: Span = Span::from_millis(200);
 
 /// After [`on_start`](crate::Controller::on_start) or [`on_timeout`](crate::Controller::on_timeout): the wait that they armed, with
@@ -27,8 +27,8 @@ pub const fn at_least(least: Span, exchange: &mut Exchange, wait: Wait) -> Wait 
 #[cfg(feature = "alloc")]
 mod wrapper {
     use crate::{
-        Admit, AnyController, Class, Controller, Cx, End, Exchange, Feedback, PeerController, Sample, Span, View, Wait,
-        Wishes,
+        Admit, AnyController, Class, Controller, Cx, End, Exchange, Feedback, PeerController, Sample, Setting, Span,
+        View, Wait, Wishes,
     };
 
     /// A controller none of whose waits is shorter than the least.
@@ -38,10 +38,15 @@ mod wrapper {
         least: Span,
     }
 
-    /// The controller, with a least wait if it can have a shorter one.
+    /// The controller, with this least wait in place of one of its own if it has such a parameter; else if it can have a shorter one.
     #[must_use]
-    pub fn not_below(inner: AnyController, least: Span) -> PeerController {
-        if inner.shortest_wait() >= least { inner.into() } else { PeerController::own(NotBelow { inner, least }) }
+    pub fn not_below(mut inner: AnyController, least: Span) -> PeerController {
+        let is_set = inner.put_number(Setting::LeastWait, least.as_micros()).is_ok();
+        if is_set || inner.shortest_wait() >= least {
+            inner.into()
+        } else {
+            PeerController::own(NotBelow { inner, least })
+        }
     }
 
     impl Controller for NotBelow {
@@ -137,5 +142,14 @@ mod tests {
     fn a_controller_that_is_slow_anyway_stays_as_it_is() {
         assert!(matches!(not_below(Preset::RFC7252.build(), LEAST_WAIT), PeerController::Built(_)));
         assert!(matches!(not_below(Preset::FASOR.build(), LEAST_WAIT), PeerController::Own(_)));
+    }
+
+    #[test]
+    fn one_that_has_a_least_wait_of_its_own_is_set() {
+        for least in [Span::from_millis(1), LEAST_WAIT, Span::from_secs(1)] {
+            let calm = not_below(Preset::CALM.build(), least);
+            assert!(matches!(calm, PeerController::Built(_)));
+            assert_eq!(calm.shortest_wait(), least);
+        }
     }
 }

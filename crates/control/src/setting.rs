@@ -174,6 +174,8 @@ settings! {
     ]);
     /// messages of the first round-trip time, and of those after a silence.
     InitialWindow = 51, "initial-window": SettingKind::Count { high: 10 };
+    /// no wait is shorter.
+    LeastWait = 52, "least-wait": SettingKind::Time { low: Span::ZERO, high: TEN_MINUTES, none: false };
 }
 
 /// What a setting takes.

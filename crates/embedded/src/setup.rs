@@ -1,9 +1,6 @@
 use millpond_coap::{Config, Identities, block::BlockSize};
-#[cfg(feature = "calm")]
-use millpond_control::{
-    AnyController, Calm, calm,
-    least_wait::{LEAST_WAIT, not_below},
-};
+#[cfg(any(feature = "calm", feature = "rfc7252"))]
+use millpond_control::Preset;
 use millpond_control::{ChanceSeed, PeerController};
 
 /// How a [`Node`](crate::Node) behaves.
@@ -41,17 +38,17 @@ impl Setup {
         }
     }
 
-    /// With calm as Millpond ships it: a patience of 4 s, and no wait below 200 ms.
+    /// With calm.
     #[cfg(feature = "calm")]
     #[must_use]
     pub fn calm(seed: u64, key: [u8; 16]) -> Self {
-        Self::new(not_below(AnyController::Calm(Calm::new(calm::Parts::SHIPPED)), LEAST_WAIT), seed, key)
+        Self::new(Preset::CALM.build(), seed, key)
     }
 
     /// With the fixed timer of RFC 7252 §4.2, to compare with.
     #[cfg(feature = "rfc7252")]
     #[must_use]
     pub fn rfc7252(seed: u64, key: [u8; 16]) -> Self {
-        Self::new(millpond_control::Preset::RFC7252.build(), seed, key)
+        Self::new(Preset::RFC7252.build(), seed, key)
     }
 }

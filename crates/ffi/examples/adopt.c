@@ -170,8 +170,6 @@ int main(void) {
   run(&before);
   after.adopted = 1;
   must(millpond_peer_init(&after.peer, MILLPOND_SIZES, MILLPOND_PRESET_CALM));
-  must(millpond_peer_set(&after.peer, MILLPOND_SETTING_PATIENCE, 4000000));   /* as Millpond's own stack has it */
-  must(millpond_peer_set(&after.peer, MILLPOND_SETTING_LEAST_WAIT, 200000));
   run(&after);
   if (after.waited_us >= before.waited_us) {
     printf("nothing was gained\n");

@@ -220,7 +220,8 @@ int32_t millpond_peer_init(millpond_peer *peer, uint32_t sizes, uint16_t preset)
  * value is in microseconds or thousandths, a number, or a constant of that setting. After
  * MILLPOND_E_CONFLICT the value is set, but until the settings go together the peer serves only
  * this call and those that look: where two depend on each other, set both. Every peer has
- * MILLPOND_SETTING_LEAST_WAIT: no wait is shorter, 0 for none, 600 s at most. */
+ * MILLPOND_SETTING_LEAST_WAIT: no wait is shorter. It is 200 ms under calm, and 0 under the
+ * others. */
 int32_t millpond_peer_set(millpond_peer *peer, uint16_t setting, uint32_t value);
 
 /* May a message of this MILLPOND_CLASS_ and of len bytes leave now? Answers a MILLPOND_ADMIT_.
@@ -331,7 +332,7 @@ int32_t millpond_preset_id(const char *name);
  * millpond_preset_id knows none: at most a third of its letters differ. */
 int32_t millpond_preset_nearest(const char *name);
 
-/* The number of the setting with this name that the controller of this peer has. */
+/* The number of the setting with this name that this peer has. */
 int32_t millpond_setting_id(const millpond_peer *peer, const char *name);
 
 /* The value of a setting that takes words for this word. */

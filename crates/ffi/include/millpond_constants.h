@@ -64,7 +64,9 @@ enum {
    * answers */
   MILLPOND_PRESET_TFRC_NON = 176,
   /* named copies, graded evidence, and a backoff that only proven congestion keeps */
-  MILLPOND_PRESET_CALM = 128
+  MILLPOND_PRESET_CALM = 128,
+  /* calm without a least wait, and with backoff steps that a long wait does not bound */
+  MILLPOND_PRESET_CALM_UNLIMITED = 129
 };
 
 /* What can be set, and what it takes. Times are shown in seconds and handed over in
@@ -129,8 +131,7 @@ enum {
    * window */
   MILLPOND_SETTING_WITHOUT = 50,
   MILLPOND_SETTING_INITIAL_WINDOW = 51,       /* a whole number from 0 to 10 */
-  /* no wait is shorter, whatever the controller: a length of time up to 600 s, 0 for none */
-  MILLPOND_SETTING_LEAST_WAIT = 32768
+  MILLPOND_SETTING_LEAST_WAIT = 52            /* a length of time from 0 s to 600 s */
 };
 
 /* The value of a length of time that may be none. */

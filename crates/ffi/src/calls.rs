@@ -43,12 +43,6 @@ macro_rules! told {
 }
 pub(crate) use told;
 
-/// Settings of the library, whatever the controller: their numbers begin here.
-pub const MILLPOND_SETTING_LEAST_WAIT: u16 = 0x8000;
-
-/// The longest least wait, microseconds.
-const LONGEST_LEAST_WAIT: u32 = 600_000_000;
-
 /// The version of the library: MILLPOND_VERSION of the header that belongs to it.
 #[unsafe(no_mangle)]
 pub extern "C" fn millpond_version() -> u32 {
@@ -77,7 +71,7 @@ pub unsafe extern "C" fn millpond_peer_init(peer: *mut millpond_peer, sizes: u32
 /// Sets a MILLPOND_SETTING_, meant for before the first use: what was learnt stays as it is. value is in microseconds
 /// or thousandths, a number, or a constant of that setting. After MILLPOND_E_CONFLICT the value is set, but until the
 /// settings go together the peer serves only this call and those that look: where two depend on each other, set both.
-/// Every peer has MILLPOND_SETTING_LEAST_WAIT: no wait is shorter, 0 for none, 600 s at most.
+/// Every peer has MILLPOND_SETTING_LEAST_WAIT: no wait is shorter. It is 200 ms under calm, and 0 under the others.
 ///
 /// # Safety
 ///
@@ -87,20 +81,17 @@ pub unsafe extern "C" fn millpond_peer_set(peer: *mut millpond_peer, setting: u1
     answer(|| {
         // SAFETY: see the module.
         unsafe { record::find_peer(peer, true)? };
-        if setting == MILLPOND_SETTING_LEAST_WAIT {
-            if value > LONGEST_LEAST_WAIT {
-                return Err(millpond_error::MILLPOND_E_OUT_OF_RANGE);
-            }
-            // SAFETY: the peer was found.
-            unsafe {
-                record::set_least_wait(peer, Span::from_micros(value));
-                record::seal_peer(peer);
-            }
-            return Ok(0);
-        }
         let setting = Setting::from_id(setting).ok_or(millpond_error::MILLPOND_E_UNKNOWN_SETTING)?;
         let settled = told!(peer, |controller| match controller.put_number(setting, value) {
             Ok(()) => controller.is_settled(),
+            Err(SettingError::Unknown { .. }) if setting == Setting::LeastWait => {
+                if value > Setting::LeastWait.range().1 {
+                    return Err(millpond_error::MILLPOND_E_OUT_OF_RANGE);
+                }
+                // SAFETY: the peer was found.
+                unsafe { record::set_least_wait(peer, Span::from_micros(value)) };
+                controller.is_settled()
+            }
             Err(SettingError::Unknown { .. }) => return Err(millpond_error::MILLPOND_E_UNKNOWN_SETTING),
             Err(_) => return Err(millpond_error::MILLPOND_E_OUT_OF_RANGE),
         });

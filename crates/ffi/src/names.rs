@@ -47,7 +47,7 @@ pub unsafe extern "C" fn millpond_preset_nearest(name: *const c_char) -> i32 {
     })
 }
 
-/// The number of the setting with this name that the controller of this peer has.
+/// The number of the setting with this name that this peer has.
 ///
 /// # Safety
 ///
@@ -57,7 +57,9 @@ pub unsafe extern "C" fn millpond_setting_id(peer: *const millpond_peer, name: *
     answer(|| {
         // SAFETY: see the module.
         let (controller, name) = unsafe { (copy_of(peer)?, text(name)?) };
-        let setting = controller.settings().iter().find(|setting| setting.name().as_bytes() == name);
+        let of_every_peer = [Setting::LeastWait];
+        let mut settings = controller.settings().iter().chain(&of_every_peer);
+        let setting = settings.find(|setting| setting.name().as_bytes() == name);
         setting.map(|setting| i32::from(setting.id())).ok_or(millpond_error::MILLPOND_E_UNKNOWN_SETTING)
     })
 }

@@ -13,11 +13,6 @@ use crate::{Error, clock::span};
 /// says why this one.
 pub const DEFAULT_CONTROLLER: Preset = Preset::CALM;
 
-/// What the default has otherwise than its preset: from 4 s on a wait no more than doubles, so that a host that is gone is noticed
-/// about as soon as with the timer of RFC 7252 (docs/calm.md).
-pub const DEFAULT_SETTINGS: [(Setting, SettingValue<'static>); 1] =
-    [(Setting::Patience, SettingValue::Time(Span::from_secs(4)))];
-
 /// A congestion controller: a preset, or a custom controller.
 ///
 /// ```
@@ -42,7 +37,7 @@ impl ControllerChoice {
         self.name
     }
 
-    /// The same with this parameter of its preset changed, as those that the default has.
+    /// The same with this parameter of its preset changed.
     ///
     /// ```
     /// use millpond_live::{ControllerChoice, Preset, control::{Setting, SettingValue}};
@@ -94,14 +89,17 @@ impl ControllerChoice {
     /// clients and servers have by default. For simulations and tests of what runs here.
     #[must_use]
     pub fn controller(&self) -> PeerController {
-        self.build(LEAST_WAIT)
+        self.build(None)
     }
 
-    /// The same with another least wait. Custom controllers do as they please.
-    pub(crate) fn build(&self, least: Span) -> PeerController {
-        match &self.controller {
-            PeerController::Built(controller) => not_below(*controller, least),
-            own @ PeerController::Own(_) => own.clone(),
+    /// The same with a least wait that was chosen. Custom controllers do as they please.
+    pub(crate) fn build(&self, least: Option<Span>) -> PeerController {
+        match (&self.controller, least) {
+            (PeerController::Built(controller), None) if controller.get(Setting::LeastWait).is_some() => {
+                (*controller).into()
+            }
+            (PeerController::Built(controller), _) => not_below(*controller, least.unwrap_or(LEAST_WAIT)),
+            (own @ PeerController::Own(_), _) => own.clone(),
         }
     }
 }
@@ -113,14 +111,9 @@ impl fmt::Debug for ControllerChoice {
 }
 
 impl Default for ControllerChoice {
-    /// [`DEFAULT_CONTROLLER`] with [`DEFAULT_SETTINGS`].
+    /// [`DEFAULT_CONTROLLER`].
     fn default() -> Self {
-        let mut controller = DEFAULT_CONTROLLER.build();
-        for (setting, value) in DEFAULT_SETTINGS {
-            let set = controller.put(setting, value);
-            debug_assert!(set.is_ok(), "the default has {}", setting.name());
-        }
-        Self { name: "calm (patience 4 s)", controller: controller.into() }
+        DEFAULT_CONTROLLER.into()
     }
 }
 
@@ -183,7 +176,7 @@ fn distance(one: &str, other: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use millpond_coap::{Config, Endpoint, Event, Identities, Outgoing, Output, message::Code};
-    use millpond_control::{AnyController, Calm, ChanceSeed, Instant, calm::Parts};
+    use millpond_control::{ChanceSeed, Controller, Instant};
 
     use super::*;
 
@@ -195,21 +188,28 @@ mod tests {
     }
 
     #[test]
-    fn the_default_is_its_preset_with_its_settings() {
-        let ControllerChoice { name, controller: PeerController::Built(controller) } = ControllerChoice::default()
-        else {
-            panic!("the default is a preset with settings");
-        };
-        for (setting, value) in DEFAULT_SETTINGS {
-            assert_eq!(controller.get(setting), Some(value), "{}", setting.name());
-        }
-        assert_eq!(controller, AnyController::Calm(Calm::new(Parts::SHIPPED)));
-        let [(setting, value)] = DEFAULT_SETTINGS;
-        assert_eq!(name, format!("{} ({} {value})", DEFAULT_CONTROLLER.name(), setting.name()));
-        let named = ControllerChoice::from(DEFAULT_CONTROLLER).with(setting, value);
-        assert_eq!(format!("{:?}", named.unwrap().controller), format!("{:?}", PeerController::from(controller)));
+    fn a_parameter_is_refused_by_name() {
         let unknown = ControllerChoice::from(Preset::FASOR_TOKEN).with(Setting::Echo, SettingValue::Word("some"));
         assert!(unknown.unwrap_err().to_string().contains("echo"));
+    }
+
+    /// The one that was chosen for the client, else that of the preset, else 200 ms.
+    #[test]
+    fn no_wait_is_shorter_than_the_least() {
+        let (chosen, own) = (Span::from_millis(30), Span::from_millis(50));
+        let set = ControllerChoice::from(Preset::CALM).with(Setting::LeastWait, SettingValue::Time(own)).unwrap();
+        for (choice, least, expected) in [
+            (ControllerChoice::default(), None, LEAST_WAIT),
+            (ControllerChoice::default(), Some(chosen), chosen),
+            (set.clone(), None, own),
+            (set, Some(chosen), chosen),
+            (Preset::FASOR.into(), None, LEAST_WAIT),
+            (Preset::FASOR.into(), Some(chosen), chosen),
+        ] {
+            assert_eq!(choice.build(least).shortest_wait(), expected, "{choice:?} {least:?}");
+        }
+        // Each peer has it in place, not behind a pointer.
+        assert!(matches!(ControllerChoice::default().controller(), PeerController::Built(_)));
     }
 
     /// The timer of RFC 7252 takes 62 to 93 s (MAX_TRANSMIT_WAIT, §4.8.2). Here the second wait may be longer by a quarter, and with it

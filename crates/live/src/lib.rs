@@ -76,7 +76,7 @@ pub use client::{
 };
 pub use clock::Clock;
 pub use content_format::ContentFormat;
-pub use controller::{ControllerChoice, DEFAULT_CONTROLLER, DEFAULT_SETTINGS, UnknownController};
+pub use controller::{ControllerChoice, DEFAULT_CONTROLLER, UnknownController};
 pub use error::{Error, NotSent};
 #[cfg(feature = "server")]
 pub use fair::{FairPermit, FairSemaphore};

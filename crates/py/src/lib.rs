@@ -69,7 +69,7 @@ mod _engine {
 
     /// What they do by default: the controller, its settings, the least wait.
     #[pyfunction]
-    fn defaults() -> Vec<(&'static str, String)> {
+    fn defaults() -> [(&'static str, String); 2] {
         millpond_cli::defaults()
     }
 

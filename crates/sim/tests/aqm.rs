@@ -96,14 +96,15 @@ fn what_no_queue_can_do_is_one_line() {
     assert_eq!(Scenario::from_json(&full.to_json(), "again"), Ok(full));
 }
 
-/// 400 devices under calm whose answers wait in a queue that manages itself, and marks in place of dropping or does not.
+/// 400 devices under calm, without bounds of its waits, whose answers wait in a queue that manages itself, and marks in place of
+/// dropping or does not.
 fn crowd(kind: &str, rate: &str, marks: bool) -> Outcome {
     let (ecn, group) = if marks { (", ecn = true", "ecn = true\n") } else { ("", "") };
     let text = format!(
         "[path]\nprofile = \"nbiot-anrw18\"\nuplink.rate = \"600 kbit/s\"\n\
          downlink = {{ rate = \"{rate}\", queue = \"1410 kB\", \
          aqm = {{ kind = \"{kind}\", target = \"100 ms\", max_packet = \"188 B\"{ecn} }} }}\n\
-         [[clients]]\ncount = 400\nexchanges = 10\ncontroller = \"calm\"\nmax_retransmit = 20\n{group}"
+         [[clients]]\ncount = 400\nexchanges = 10\ncontroller = \"calm-unlimited\"\nmax_retransmit = 20\n{group}"
     );
     let scenario = Scenario::from_toml(&text, "test.toml").unwrap();
     let options = Options { traces: vec![TraceKind::Packets], ..Options::default() };

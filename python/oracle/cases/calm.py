@@ -11,6 +11,8 @@ from oracle.presets import Settings, secs, word
 from oracle.script import Case, Script
 
 RTT = 240 * MILLISECOND
+SHIPPED, UNLIMITED = "calm", "calm-unlimited"
+"""Most cases are without the bounds of the former, which would hide the rest."""
 NAMING = World(naming="token", asks=True)
 ONE_AT_A_TIME = World(naming="token", asks=True, together=1, max_retransmit=6)
 
@@ -20,12 +22,14 @@ RULES = ("delay-pause", "falls", "long-steps", "short-steps", "grades", "last-bo
 def cases() -> Iterator[Case]:
     """What `vectors/calm.json` holds."""
     yield unknown()
+    yield unknown("unknown-bounded", preset=SHIPPED)
     yield unknown("unknown-capped", {"max-wait": secs(10)})
     yield unknown("unknown-uncapped", {"max-wait": word("none"), "ack-timeout": secs("3.5")})
     yield unknown("unknown-impatient", {"patience": secs(4)})
     for shown in SHOWN:
         for rtt in (RTT, 3 * SECOND):
             yield evidence(shown, rtt)
+        yield evidence(shown, MILLISECOND, SHIPPED)
     yield queue()
     yield losses()
     yield ends()
@@ -37,18 +41,20 @@ def cases() -> Iterator[Case]:
         "ack-timeout": {"ack-timeout": secs("1.000001")},
         "max-wait": {"max-wait": secs(5)},
         "no-cap": {"max-wait": word("none")},
+        "least-wait": {"least-wait": secs("1.5")},
         "patience": {"patience": secs("2.5")},
     }
     for name, values in (settings | {f"without-{rule}": {"without": word(rule)} for rule in RULES}).items():
-        yield at_random(f"luck-{name}", "calm", values, ONE_AT_A_TIME)
+        yield at_random(f"luck-{name}", UNLIMITED, values, ONE_AT_A_TIME)
     for number in range(4):
-        yield at_random(f"luck-{number}", "calm", world=NAMING)
-        yield at_random(f"luck-one-{number}", "calm", world=ONE_AT_A_TIME)
+        yield at_random(f"luck-bounded-{number}", SHIPPED, world=NAMING)
+        yield at_random(f"luck-{number}", UNLIMITED, world=NAMING)
+        yield at_random(f"luck-one-{number}", UNLIMITED, world=ONE_AT_A_TIME)
 
 
-def unknown(name: str = "unknown", settings: Settings | None = None) -> Case:
+def unknown(name: str = "unknown", settings: Settings | None = None, preset: str = UNLIMITED) -> Case:
     """Waits to a peer that was never measured."""
-    script = Script(name, "calm", settings)
+    script = Script(name, preset, settings)
     for chance in (0, MIDDLE, HIGHEST):
         number = script.start(chance)
         for _ in range(8):
@@ -73,10 +79,10 @@ SHOWN: dict[str, tuple[Named, int, float]] = {
 }
 
 
-def evidence(shown: str, rtt: int) -> Case:
+def evidence(shown: str, rtt: int, preset: str = UNLIMITED) -> Case:
     """One kind of reply, to an unknown peer, to a measured one and after losses."""
     named, retransmissions, after = SHOWN[shown]
-    script = Script(f"{shown}-{rtt // MILLISECOND}-ms", "calm")
+    script = Script(f"{shown}-{rtt // MILLISECOND}-ms", preset)
     for clean in (0, 1, 0, 4):
         for _ in range(clean):
             script.clean(rtt, MIDDLE)
@@ -91,7 +97,7 @@ def evidence(shown: str, rtt: int) -> Case:
 
 def queue() -> Case:
     """Round trips that grow and shrink: pauses come and go."""
-    script = Script("queue", "calm")
+    script = Script("queue", UNLIMITED)
     for tenths in (3, 12, 30, 61, 90, 120, 121, 122, 90, 91, 60, 30, 10, 9, 9, 9):
         script.clean(tenths * SECOND // 10 + 7 * tenths, MIDDLE)
         script.admit("confirmable")
@@ -103,7 +109,7 @@ def queue() -> Case:
 
 def losses() -> Case:
     """Many copies are lost while round trips are long: waits grow fast."""
-    script = Script("losses", "calm")
+    script = Script("losses", UNLIMITED)
     script.clean(RTT)
     for copies in (2, 3, 2, 4, 1, 3, 0, 2, 0, 0, 0, 0, 1, 0):
         number = script.start(MIDDLE)
@@ -118,7 +124,7 @@ def losses() -> Case:
 
 def ends() -> Case:
     """Giving up, Reset and cancelling."""
-    script = Script("ends", "calm")
+    script = Script("ends", UNLIMITED)
     for clean in (0, 1, 6):
         for _ in range(clean):
             script.clean(RTT)
@@ -137,7 +143,7 @@ def ends() -> Case:
 
 def silence() -> Case:
     """Ten minutes without the end of an exchange: all is forgotten."""
-    script = Script("silence", "calm")
+    script = Script("silence", UNLIMITED)
     for seconds in (599, 600, 601):
         script.clean(RTT)
         script.clean(RTT)
@@ -152,7 +158,7 @@ def silence() -> Case:
 
 def window(name: str = "window", settings: Settings | None = None) -> Case:
     """Another request beside one that is open: it leaves unless many copies are lost while round trips are long."""
-    script = Script(name, "calm", settings)
+    script = Script(name, UNLIMITED, settings)
     for clean, copies in ((0, 0), (1, 0), (0, 3), (0, 2), (6, 0), (0, 3), (0, 4)):
         for _ in range(clean):
             script.clean(RTT)
@@ -174,7 +180,7 @@ def window(name: str = "window", settings: Settings | None = None) -> Case:
 
 def plain() -> Case:
     """One message that nobody acknowledges for each timeout; three seconds before any answer."""
-    script = Script("plain", "calm")
+    script = Script("plain", UNLIMITED)
     for _ in range(2):
         script.admit()
         script.plain(40)

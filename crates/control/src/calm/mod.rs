@@ -20,6 +20,7 @@ use crate::{
     estimator::Share,
     evidence::{Evidence, Named, Sample},
     layout::laid_out,
+    least_wait::at_least,
     pacing::Pacing,
     preset::presets,
     setting::{Place, Setting, SettingConflict},
@@ -37,6 +38,13 @@ presets! { Calm {
         source: "docs/calm.md",
         readings: &["D2"],
         summary: "named copies, graded evidence, and a backoff that only proven congestion keeps",
+    };
+    CALM_UNLIMITED = 129, Parts::UNLIMITED, {
+        name: "calm-unlimited",
+        label: "Calm, unlimited",
+        source: "docs/calm.md",
+        readings: &["D2"],
+        summary: "calm without a least wait, and with backoff steps that a long wait does not bound",
     };
 } }
 
@@ -97,7 +105,7 @@ impl Controller for Calm {
         let (wait, reason) = if self.kept > drawn { (self.kept, Reason::Carried) } else { (drawn, reason) };
         let wait = shorter(wait, self.parts.longest_first());
         exchange.begin(cx.now, wait);
-        Wait::then_retransmit(wait, reason)
+        at_least(self.parts.least_wait, exchange, Wait::then_retransmit(wait, reason))
     }
 
     fn on_timeout(&mut self, exchange: &mut Exchange, cx: Cx) -> Wait {
@@ -122,7 +130,7 @@ impl Controller for Calm {
         let next = if spreads && !impatient { cx.chance.between(next, SPREAD.times(next)) } else { next };
         let wait = shorter(next, longer(self.parts.max_wait, current));
         exchange.advance(wait);
-        Wait::then_retransmit(wait, Reason::BackedOff)
+        at_least(self.parts.least_wait, exchange, Wait::then_retransmit(wait, Reason::BackedOff))
     }
 
     fn on_reply(&mut self, exchange: &Exchange, sample: Sample, cx: Cx) {
@@ -205,11 +213,16 @@ impl Controller for Calm {
         }
     }
 
+    fn shortest_wait(&self) -> Span {
+        longer(self.parts.least_wait, Span::from_micros(1))
+    }
+
     fn longest_wait(&self, copy: u8, previous: Span) -> Span {
         if copy == 0 {
             return self.parts.longest_first();
         }
-        shorter(SPREAD.times(LONG_STEP.times(previous)), longer(self.parts.max_wait, previous))
+        let longest = shorter(SPREAD.times(LONG_STEP.times(previous)), longer(self.parts.max_wait, previous));
+        longer(longest, self.parts.least_wait)
     }
 }
 

@@ -4,6 +4,7 @@ use crate::{
     backoff::{Factor, longer, shorter},
     estimator::Share,
     layout::laid_out,
+    least_wait::LEAST_WAIT,
     setting::{Place, Setting, choices},
     time::Span,
 };
@@ -47,29 +48,34 @@ pub struct Parts {
     pub max_wait: Span,
     /// From this wait on waits at most double; [`Span::MAX`] for never.
     pub patience: Span,
+    /// No wait is shorter.
+    pub least_wait: Span,
     /// A rule left out, if this was built with the feature `ablation`.
     pub without: Without,
 }
 
-laid_out!(Parts { ack_timeout, max_wait, patience, without });
+laid_out!(Parts { ack_timeout, max_wait, patience, least_wait, without });
 
 impl Parts {
-    /// 2 s to 3 s as RFC 7252 §4.8 has it, a cap of twice the shortest that RFC 8961 §4 (4) allows, and patience without end.
+    /// 2 s to 3 s as RFC 7252 §4.8 has it, and a cap of twice the shortest that RFC 8961 §4 (4) allows. From 4 s on a wait no more
+    /// than doubles, so that a host that is gone is noticed about as soon as with the timer of RFC 7252; none is shorter than
+    /// [`LEAST_WAIT`], as a server may take its time.
     pub const CALM: Self = Self {
         ack_timeout: Span::from_secs(2),
         max_wait: Span::from_secs(120),
-        patience: Span::MAX,
+        patience: Span::from_secs(4),
+        least_wait: LEAST_WAIT,
         without: Without::Nothing,
     };
 
-    /// As the live stack, the C library's page and the embedded client have it: from 4 s on a wait no more than doubles, so that a
-    /// host that is gone is noticed about as soon as with the timer of RFC 7252.
-    pub const SHIPPED: Self = Self { patience: Span::from_secs(4), ..Self::CALM };
+    /// The same without those two bounds.
+    pub const UNLIMITED: Self = Self { patience: Span::MAX, least_wait: Span::ZERO, ..Self::CALM };
 
     pub(super) const SETTINGS: &[Setting] = &[
         Setting::AckTimeout,
         Setting::MaxWait,
         Setting::Patience,
+        Setting::LeastWait,
         #[cfg(feature = "ablation")]
         Setting::Without,
     ];
@@ -81,7 +87,10 @@ impl Parts {
 
     /// No first wait is longer.
     pub(super) const fn longest_first(&self) -> Span {
-        longer(LONGEST_FIRST, longer(self.max_wait, Factor::ONE_AND_A_HALF.times(self.ack_timeout)))
+        longer(
+            LONGEST_FIRST,
+            longer(longer(self.max_wait, self.least_wait), Factor::ONE_AND_A_HALF.times(self.ack_timeout)),
+        )
     }
 
     /// How long an answer to the last copy is awaited at least if nobody waits for its end: as the timer of RFC 7252 §4.2 does,
@@ -95,6 +104,7 @@ impl Parts {
             Setting::AckTimeout => Place::Time(&mut self.ack_timeout),
             Setting::MaxWait => Place::Time(&mut self.max_wait),
             Setting::Patience => Place::Time(&mut self.patience),
+            Setting::LeastWait => Place::Time(&mut self.least_wait),
             #[cfg(feature = "ablation")]
             Setting::Without => Place::Choice(&mut self.without),
             _ => return None,

@@ -32,7 +32,7 @@ fn limit(preset: Preset, rtt: Span) -> Option<(Span, Span)> {
         "bbr-con" => (rtt.max(Span::from_secs(1)), ROUNDING),
         // A fixed timer beside the estimate.
         // The larger of the least margin and a tenth of the sample.
-        "calm" => (rtt.plus(Span::from_millis(20)).max(rtt.scaled(11, 10)), ROUNDING),
+        "calm" | "calm-unlimited" => (rtt.plus(Span::from_millis(20)).max(rtt.scaled(11, 10)), ROUNDING),
         _ if name.starts_with("coap-plus-rate") => (Span::from_secs(2), Span::ZERO),
         _ if name.starts_with("cocoa") || name.starts_with("fasor") => (rtt, ROUNDING),
         _ => panic!("{name}: where does its timeout end?"),
@@ -79,7 +79,7 @@ fn only_what_is_told_to_carries_and_clean_answers_end_it() {
         controller.on_reply(&record, sample, Cx::new(now, Chance::MIDDLE));
 
         let told = |setting| controller.inner().get(setting).is_some_and(|word| word != SettingValue::Word("none"));
-        let carries = told(Setting::Carry) || told(Setting::TimerCarry) || preset.name() == "calm";
+        let carries = told(Setting::Carry) || told(Setting::TimerCarry) || preset.family() == "calm";
         assert_eq!(controller.view().carried.is_some(), carries, "{preset:?}");
         // From the longest wait there is, halving takes at most 32 clean answers.
         for _ in 0..32 {

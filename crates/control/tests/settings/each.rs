@@ -208,6 +208,7 @@ fn every_setting_of_calm_changes_its_part() {
             ("ack-timeout", SettingValue::Time(Span::from_secs(4))),
             ("max-wait", SettingValue::Word("none")),
             ("patience", SettingValue::Time(Span::from_secs(3))),
+            ("least-wait", SettingValue::Time(Span::from_millis(7))),
             ("without", SettingValue::Word("grades")),
         ],
     );
@@ -215,6 +216,7 @@ fn every_setting_of_calm_changes_its_part() {
         ack_timeout: Span::from_secs(4),
         max_wait: Span::MAX,
         patience: Span::from_secs(3),
+        least_wait: Span::from_millis(7),
         without: Without::Grades,
     };
     assert_eq!(ours, AnyController::Calm(Calm::new(parts)));

@@ -2,14 +2,15 @@
 
 use crate::{Peer, printed_series, secs};
 use millpond_control::{
-    Admit, Calm, Chance, Class, Controller, Cx, Exchange, Named, Naming, Preset, Reason, ReplyKind, Sample, Span,
+    Admit, AnyController, Calm, Chance, Class, Controller, Cx, Exchange, Named, Naming, Preset, Reason, ReplyKind,
+    Sample, Span,
     calm::{Parts, Without},
 };
 
 const RTT: &str = "0.24";
 
 fn peer() -> Peer<Calm> {
-    Peer::new(Calm::new(Parts::CALM))
+    Peer::new(Calm::new(Parts::UNLIMITED))
 }
 
 /// A peer whose round trips were all of this length, with no queue in sight.
@@ -101,7 +102,7 @@ fn a_stored_reply_is_no_sample() {
     doubtful.answer_naming(&text, Named::Copy(0));
     assert_eq!(doubtful.controller.view().srtt, before.srtt, "the third copy fits as well");
 
-    let mut believing = Peer::new(Calm::new(Parts { without: Without::Grades, ..Parts::CALM }));
+    let mut believing = Peer::new(Calm::new(Parts { without: Without::Grades, ..Parts::UNLIMITED }));
     believing.learn(0, RTT);
     believing.start();
     believing.expire();
@@ -221,9 +222,22 @@ fn while_loss_looks_like_congestion_one_request_is_open_at_a_time() {
     assert_eq!(admit(&peer, 2), [Admit::Now; 2], "delay alone is none either");
 }
 
+/// Where every answer comes at once, nothing tells that the next may take its time.
+#[test]
+fn no_wait_is_shorter_than_the_least() {
+    let mut peer = Peer::new(Calm::new(Parts::CALM));
+    for _ in 0..8 {
+        peer.start();
+        peer.answer_after("0.001");
+    }
+    assert_eq!(peer.controller.view().rto, Some(secs("0.021")));
+    // 1.5, 2 and 2 times the least, and from the fourth expiry on 1.5.
+    assert_eq!(peer.series(Chance::LOWEST, 5), printed_series("0.2 0.3 0.6 1.2 1.8"));
+}
+
 #[test]
 fn patience_bounds_the_steps() {
-    let parts = Parts { patience: secs("4"), ..Parts::CALM };
+    let parts = Parts::CALM;
     // Twice at most, and from the fourth expiry on 1.5.
     assert_eq!(Peer::new(Calm::new(parts)).series(Chance::LOWEST, 5), printed_series("2 4 8 16 24"));
 }
@@ -232,10 +246,10 @@ fn patience_bounds_the_steps() {
 #[test]
 fn an_answer_to_the_last_copy_is_awaited_for_as_long_as_with_the_timer_of_the_standard() {
     let last_wait = |parts| Calm::new(parts).wishes().last_wait;
-    assert_eq!(last_wait(Parts::CALM), secs("32"));
-    assert_eq!(last_wait(Parts { ack_timeout: secs("1.5"), patience: secs("4"), ..Parts::CALM }), secs("24"));
-    assert_eq!(last_wait(Parts { max_wait: secs("20"), ..Parts::CALM }), secs("20"));
-    for preset in Preset::all().filter(|preset| *preset != Preset::CALM) {
+    assert_eq!(last_wait(Parts::UNLIMITED), secs("32"));
+    assert_eq!(last_wait(Parts { ack_timeout: secs("1.5"), ..Parts::CALM }), secs("24"));
+    assert_eq!(last_wait(Parts { max_wait: secs("20"), ..Parts::UNLIMITED }), secs("20"));
+    for preset in Preset::all().filter(|preset| preset.family() != "calm") {
         assert_eq!(preset.build().wishes().last_wait, Span::ZERO, "{}", preset.name());
     }
 }
@@ -305,7 +319,7 @@ fn answered_in_time(peer: &mut Peer<Calm>, rtt: &str) {
 fn what_is_remembered_is_no_measurement() {
     let mut peer = remembering("0.24");
     assert_eq!(peer.controller.base_rtt(), None, "it is not handed on as if it were new");
-    assert_eq!(peer.controller.view(), Calm::new(Parts::CALM).view());
+    assert_eq!(peer.controller.view(), Calm::new(Parts::UNLIMITED).view());
     assert_eq!(
         peer.series(Chance::LOWEST, 6),
         printed_series("2 4 16 64 96 120"),
@@ -393,7 +407,9 @@ fn an_absurdly_short_memory_of_a_fast_path_costs_nothing_without_loss() {
 
 #[test]
 fn the_preset_is_what_the_page_says() {
-    assert_eq!(Preset::CALM.build(), millpond_control::AnyController::Calm(Calm::new(Parts::CALM)));
+    for (preset, parts) in [(Preset::CALM, Parts::CALM), (Preset::CALM_UNLIMITED, Parts::UNLIMITED)] {
+        assert_eq!(preset.build(), AnyController::Calm(Calm::new(parts)));
+    }
 }
 
 fn admit(peer: &Peer<Calm>) -> Admit {

@@ -21,11 +21,17 @@ static calm_cx beside_cx(const millpond_cx *cx) {
   return same;
 }
 
-/* The presets of the library: calm has neither patience nor a least wait there. */
-static void beside_begin(int adapts) {
-  static const calm_settings calm = {2000000, 120000000, CALM_UNLIMITED, 0, 1};
-  beside.settings = adapts ? calm : calm_rfc7252;
+/* The settings of a preset of the library. Answers whether calm.c has them. */
+static int beside_begin(uint32_t preset) {
+  static const calm_settings unlimited = {2000000, 120000000, CALM_UNLIMITED, 0, 1};
+  switch (preset) {
+    case MILLPOND_PRESET_CALM: beside.settings = calm_default; break;
+    case MILLPOND_PRESET_CALM_UNLIMITED: beside.settings = unlimited; break;
+    case MILLPOND_PRESET_RFC7252: beside.settings = calm_rfc7252; break;
+    default: return 0;
+  }
   SAME(calm_init(&beside.peer, &beside.settings), 0);
+  return 1;
 }
 
 /* Settings of calm.c by their names in the library. Answers whether there is one. */
@@ -36,6 +42,8 @@ static int beside_set(const char *name, uint32_t value) {
     beside.settings.max_wait_us = value;
   } else if (strcmp(name, "patience") == 0 && beside.settings.adapts) {
     beside.settings.patience_us = value;
+  } else if (strcmp(name, "least-wait") == 0) {
+    beside.settings.least_wait_us = value;
   } else {
     return 0;
   }

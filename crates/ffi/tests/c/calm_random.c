@@ -65,19 +65,16 @@ static millpond_cx context(void) {
 
 static void set(uint16_t setting, const char *name, uint32_t value) {
   must(millpond_peer_set(&peer, setting, value));
-  if (setting == MILLPOND_SETTING_LEAST_WAIT) {
-    beside.settings.least_wait_us = value;
-  } else {
-    beside_set(name, value);
-  }
+  SAME(beside_set(name, value), 1);
 }
 
-static void begin(int adapts) {
-  must(millpond_peer_init(&peer, MILLPOND_SIZES, adapts ? MILLPOND_PRESET_CALM : MILLPOND_PRESET_RFC7252));
-  beside_begin(adapts);
+static void begin(uint16_t preset) {
+  int adapts = preset != MILLPOND_PRESET_RFC7252;
+  must(millpond_peer_init(&peer, MILLPOND_SIZES, preset));
+  SAME(beside_begin(preset), 1);
   memset(slots, 0, sizeof slots);
   now_us = one_in(2) ? 0 : word();
-  if (one_in(2)) set(MILLPOND_SETTING_LEAST_WAIT, "", one_in(2) ? 200000 : below(600000001));
+  if (one_in(2)) set(MILLPOND_SETTING_LEAST_WAIT, "least-wait", one_in(2) ? 200000 : below(600000001));
   if (adapts && one_in(2)) set(MILLPOND_SETTING_PATIENCE, "patience", one_in(2) ? 4000000 : 1000 + below(600000000));
   if (one_in(4)) set(MILLPOND_SETTING_ACK_TIMEOUT, "ack-timeout", 1000 + below(2000000));
   if (one_in(4)) set(MILLPOND_SETTING_MAX_WAIT, "max-wait", 2001000 + below(300000000));
@@ -186,7 +183,9 @@ static void play(uint64_t list) {
   path p;
   uint32_t steps = 20 + below(100), i, known;
   seed = list * UINT64_C(0x2545f4914f6cdd1d);
-  begin(!one_in(8));
+  begin(one_in(8)   ? MILLPOND_PRESET_RFC7252
+        : one_in(2) ? MILLPOND_PRESET_CALM
+                    : MILLPOND_PRESET_CALM_UNLIMITED);
   p.rtt_us = (word() >> below(20)) % 60000000;
   p.jitter_us = p.rtt_us >> below(6);
   p.queue_us = one_in(2) ? p.rtt_us * below(5) : 0;

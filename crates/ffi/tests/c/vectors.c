@@ -90,8 +90,7 @@ static void begin_case(millpond_peer *peer) {
   preset = millpond_preset_id(word);
   accepted(preset);
   accepted(millpond_peer_init(peer, MILLPOND_SIZES, (uint16_t)preset));
-  is_beside = preset == MILLPOND_PRESET_CALM || preset == MILLPOND_PRESET_RFC7252;
-  beside_begin(preset == MILLPOND_PRESET_CALM);
+  is_beside = beside_begin((uint32_t)preset);
   if (*at++ != '{') unreadable("settings");
   while (*at == '"') {
     uint32_t to;

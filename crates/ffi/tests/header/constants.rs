@@ -1,7 +1,6 @@
 //! The numbers of presets, settings and words.
 
 use crate::declarations::{comment, enumeration};
-use millpond::MILLPOND_SETTING_LEAST_WAIT;
 use millpond_control::{Preset, Setting, SettingKind};
 
 const PREFACE: &str = "\
@@ -21,14 +20,9 @@ pub(crate) fn header() -> String {
     let presets = Preset::all()
         .map(|preset| (constant("PRESET", &capitals(preset.name()), preset.id()), preset.summary().to_owned()))
         .collect();
-    let of_library = (
-        constant("SETTING", "LEAST_WAIT", MILLPOND_SETTING_LEAST_WAIT),
-        "no wait is shorter, whatever the controller: a length of time up to 600 s, 0 for none".to_owned(),
-    );
     let settings = Setting::ALL
         .iter()
         .map(|setting| (constant("SETTING", &capitals_of(*setting), setting.id()), setting.kind().to_string()))
-        .chain([of_library])
         .collect();
     let words: String = Setting::ALL.iter().map(|setting| values(*setting)).collect();
     [

@@ -7,7 +7,7 @@ use millpond_coap::{
     block::BlockSize,
     message::{MAX_DATAGRAM, Token},
 };
-use millpond_control::{Span, least_wait::LEAST_WAIT};
+use millpond_control::Span;
 use tokio::time::Instant;
 
 use super::{Attempts, Client, IntoUri, Reconnect, block_size, memory};
@@ -46,7 +46,7 @@ pub(crate) struct Settings {
     /// Where that is kept.
     pub(crate) memory_file: Option<PathBuf>,
     pub(crate) transmission: Transmission,
-    pub(crate) least_wait: Span,
+    pub(crate) least_wait: Option<Span>,
     pub(crate) deadline: Option<Duration>,
     /// Attempts to come back to servers.
     pub(crate) attempts: Attempts,
@@ -126,7 +126,7 @@ impl Default for Settings {
             memory: Memory::new(),
             memory_file: None,
             transmission: Transmission::RFC7252,
-            least_wait: LEAST_WAIT,
+            least_wait: None,
             deadline: None,
             attempts: Attempts::default(),
             block: BlockSize::B1024,
@@ -281,11 +281,12 @@ impl ClientBuilder {
         self
     }
 
-    /// The shortest that a preset may wait for an acknowledgement, whatever it has learnt; 200 ms. A server may take its
-    /// time before it acknowledges, and nothing in a fast answer tells so.
+    /// The shortest that a preset may wait for an acknowledgement, whatever it has learnt; 200 ms, or what
+    /// [`Setting::LeastWait`](crate::control::Setting::LeastWait) of `calm` was set to. A server may take its time before it
+    /// acknowledges, and nothing in a fast answer tells so.
     #[must_use]
     pub fn least_wait(mut self, wait: Duration) -> Self {
-        self.settings.least_wait = span(wait);
+        self.settings.least_wait = Some(span(wait));
         self
     }
 

@@ -6,7 +6,7 @@ use std::{
 };
 
 use millpond_coap::{Config, Endpoint, Limits, Memory, block::robust::BurstParameters};
-use millpond_control::{ChanceSeed, least_wait::LEAST_WAIT};
+use millpond_control::ChanceSeed;
 #[cfg(feature = "state")]
 use tokio::sync::Notify;
 use tokio::sync::mpsc;
@@ -397,7 +397,7 @@ impl ServerBuilder {
             ..Config::DEFAULT
         };
         let (chance, identities) = (secrets::chance()?, secrets::identities()?);
-        let mut endpoint = Endpoint::new(config, self.controller.build(LEAST_WAIT), chance, 0, identities)
+        let mut endpoint = Endpoint::new(config, self.controller.controller(), chance, 0, identities)
             .map_err(|error| Error::Setting { name: "transmission", reason: error.to_string() })?
             .with_paths(Address::path);
         if let Some(key) = &self.shared_paths {

@@ -18,7 +18,7 @@ use super::numbers::{length_named, shown, whole, word};
 use super::own::{CLASSES, NOW, WHEN_ONE_ENDS};
 use super::values::{Cx, ENDS, Exchange, Sample, View, Wait, Wishes};
 
-/// What programs set beside the preset's own: no wait is shorter. A scenario's controller has none.
+/// What programs set beside the preset's own, if that has none: no wait is shorter.
 const LEAST_WAIT: &str = "least-wait";
 const LONGEST_LEAST_WAIT: Span = Span::from_secs(600);
 const LEAST_WAITS: SettingKind = SettingKind::Time { low: Span::ZERO, high: LONGEST_LEAST_WAIT, none: false };
@@ -66,13 +66,15 @@ impl Controller {
             return Err(PyValueError::new_err(told));
         }
         let mut settings = settings.map_or_else(|| Ok(Settings::new()), read_settings)?;
-        let least = settings.remove(LEAST_WAIT).map(read_least_wait).transpose().map_err(PyValueError::new_err)?;
+        let has_one = Preset::from_name(preset).is_some_and(|preset| preset.build().setting(LEAST_WAIT).is_some());
+        let least = if has_one { None } else { settings.remove(LEAST_WAIT) };
+        let least = least.map(read_least_wait).transpose().map_err(PyValueError::new_err)?;
         let choice = BuiltChoice::named(preset, settings).map_err(PyValueError::new_err)?;
         let controller = choice.build();
         let mut settings = setting_rows(&controller);
         settings.extend(least.map(|least| (LEAST_WAIT, least.to_string(), LEAST_WAITS.to_string())));
         let kind = Kind::Built { preset: choice.preset(), settings, state_bytes: controller.state_bytes() };
-        Ok(Self { kind, watched: Checked::new(not_below(controller, least.unwrap_or(Span::ZERO))) })
+        Ok(Self { kind, watched: Checked::new(least.map_or(controller.into(), |least| not_below(controller, least))) })
     }
 
     /// A controller of the user's own: `make` is its class or a factory, called without arguments.

@@ -82,6 +82,7 @@ PRESETS: dict[str, Look] = {
     "bbr-con": Look("#1B6CA8", "-", (8, 1, 22.5), "|*|*"),
     "tfrc-non": Look("#B0413E", (0, (4, 1.5, 1.2, 1.5)), (6, 1, 30), "-|-|"),
     "calm": Look("#00539C", "-", (5, 1, 0), "oo"),
+    "calm-unlimited": Look("#5A9BD4", (0, (6, 2)), (5, 1, 36), "ooo"),
     "tcp-new-reno": Look("#A33B20", "-", "X", "//////"),
     "tcp-cubic": Look("#7A4EAB", (0, (4, 1, 1, 1)), (9, 1, 0), "xxxxxx"),
     "tcp-linux-cubic": Look("#B79BD6", (0, (6, 2)), (9, 1, 20), "xxxxxxx"),
