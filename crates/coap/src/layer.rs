@@ -89,6 +89,9 @@ pub trait MessageLayer: Debug + Sized {
     /// Input: nobody will answer a request.
     fn drop_request(&mut self, now: Instant, request: RequestId);
 
+    /// Whether a request has still to be answered. It may have given way to others that came after it.
+    fn awaits_answer(&self, request: RequestId) -> bool;
+
     /// Input: a notification is to be sent. Its name, if what becomes of it will be told.
     ///
     /// # Errors

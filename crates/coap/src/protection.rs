@@ -44,8 +44,8 @@ pub trait Protection<P>: Send + Sync {
     /// A request came in blocks, or its answer is asked for in blocks: of that this one leaves.
     fn cut(&mut self, to: RequestId, cut: Cut<P>);
 
-    /// Whether one with this key has still to be answered.
-    fn is_to_be_cut(&self, key: u64) -> bool;
+    /// Whether one of this peer with this key has still to be answered.
+    fn is_to_be_cut(&self, peer: P, key: u64) -> bool;
 
     /// The answer of which a block was cut last, whole.
     fn take_cut(&mut self) -> Option<(Cut<P>, Vec<u8>)>;

@@ -65,6 +65,10 @@ impl<A: Copy + Eq + Hash + Debug> MessageLayer for Endpoint<A> {
         Self::drop_request(self, now, request);
     }
 
+    fn awaits_answer(&self, request: RequestId) -> bool {
+        self.asked(request).is_ok()
+    }
+
     fn notify(
         &mut self,
         now: Instant,

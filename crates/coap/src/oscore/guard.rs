@@ -32,9 +32,15 @@ pub(crate) struct Guard<P> {
     cuts: Beside<Cut<P>>,
     whole: Option<(Cut<P>, Vec<u8>)>,
     /// The registration that was answered last, until it has an observer.
-    registered: Option<ReceivedRequest>,
-    observers: HashTable<(Observer<P>, ReceivedRequest)>,
+    registered: Option<Registration<P>>,
+    observers: HashTable<(Observer<P>, Registration<P>)>,
     plain: Option<Vec<u8>>,
+}
+
+/// What notifications answer, and how they are cut.
+struct Registration<P> {
+    request: ReceivedRequest,
+    cut: Option<Cut<P>>,
 }
 
 /// A request of ours whose responses are awaited.
@@ -82,6 +88,15 @@ impl<P> Guard<P> {
         protector.protect_response(request, &parsed(&plain)?, &mut protected)?;
         Ok(protected)
     }
+
+    /// Of a protected response the block that leaves. What of it is left to be asked for can be [taken](Protection::take_cut).
+    fn cut_to_block(&mut self, whole: Vec<u8>, cut: Option<Cut<P>>) -> Result<Vec<u8>, ProtectError> {
+        self.whole = None;
+        let Some(cut) = cut.filter(|_| parts::SERVE_BLOCKS) else { return Ok(whole) };
+        let block = block_of(&whole, &cut)?;
+        self.whole = Some((cut, whole));
+        Ok(block)
+    }
 }
 
 impl<P: Copy + PartialEq + Send + Sync + 'static> Protection<P> for Guard<P> {
@@ -125,20 +140,16 @@ impl<P: Copy + PartialEq + Send + Sync + 'static> Protection<P> for Guard<P> {
     fn answer(&mut self, to: RequestId, answer: &Outgoing<'_>) -> Option<Result<Vec<u8>, ProtectError>> {
         let request = self.received.get_mut(to).filter(|_| parts::SERVER)?;
         let protected = Self::protect_response(&mut *self.protector, request, answer);
-        let Some(cut) = self.cuts.get(to).filter(|_| parts::SERVE_BLOCKS) else { return Some(protected) };
-        Some(protected.and_then(|whole| {
-            let block = block_of(&whole, &cut)?;
-            self.whole = Some((cut, whole));
-            Ok(block)
-        }))
+        let cut = self.cuts.get(to);
+        Some(protected.and_then(|whole| self.cut_to_block(whole, cut)))
     }
 
     fn cut(&mut self, to: RequestId, cut: Cut<P>) {
         self.cuts.set(to, cut);
     }
 
-    fn is_to_be_cut(&self, key: u64) -> bool {
-        self.cuts.iter().any(|cut| cut.key == key)
+    fn is_to_be_cut(&self, peer: P, key: u64) -> bool {
+        self.cuts.iter().any(|cut| cut.peer == peer && cut.key == key)
     }
 
     fn take_cut(&mut self) -> Option<(Cut<P>, Vec<u8>)> {
@@ -149,10 +160,11 @@ impl<P: Copy + PartialEq + Send + Sync + 'static> Protection<P> for Guard<P> {
         if !parts::SERVER {
             return;
         }
-        let request = self.received.take(to);
-        self.cuts.take(to);
+        let (request, cut) = (self.received.take(to), self.cuts.take(to));
         if observes {
-            self.registered = request;
+            // No notification answers blocks of the request.
+            let cut = cut.filter(|cut| cut.block2.is_some()).map(|cut| Cut { block1: None, ..cut });
+            self.registered = request.map(|request| Registration { request, cut });
         }
     }
 
@@ -163,21 +175,22 @@ impl<P: Copy + PartialEq + Send + Sync + 'static> Protection<P> for Guard<P> {
         if let Ok(entry) = self.observers.find_entry(observer.hash, |(known, _)| *known == observer) {
             entry.remove();
         }
-        if let Some(request) = self.registered.take_if(|_| begins) {
-            self.observers.insert_unique(observer.hash, (observer, request), |(known, _)| known.hash);
+        if let Some(registration) = self.registered.take_if(|_| begins) {
+            self.observers.insert_unique(observer.hash, (observer, registration), |(known, _)| known.hash);
         }
     }
 
     #[cfg(all(feature = "server", feature = "observe"))]
     fn registration(&mut self, observer: Observer<P>) -> Option<Vec<u8>> {
-        let (_, request) = self.observers.find(observer.hash, |(known, _)| *known == observer)?;
+        let (_, Registration { request, .. }) = self.observers.find(observer.hash, |(known, _)| *known == observer)?;
         outlives(&mut *self.protector, request).then(|| request.to_bytes())
     }
 
     #[cfg(all(feature = "server", feature = "observe"))]
     fn recall(&mut self, registration: &[u8]) -> bool {
         let request = ReceivedRequest::from_bytes(registration);
-        self.registered = request.filter(|request| outlives(&mut *self.protector, request));
+        let request = request.filter(|request| outlives(&mut *self.protector, request));
+        self.registered = request.map(|request| Registration { request, cut: None });
         self.registered.is_some()
     }
 
@@ -186,8 +199,9 @@ impl<P: Copy + PartialEq + Send + Sync + 'static> Protection<P> for Guard<P> {
             return Err(ProtectError::Plain);
         }
         let found = self.observers.find_mut(observer.hash, |(known, _)| *known == observer);
-        let (_, request) = found.ok_or(ProtectError::Plain)?;
-        Self::protect_response(&mut *self.protector, request, message)
+        let (_, Registration { request, cut }) = found.ok_or(ProtectError::Plain)?;
+        let (protected, cut) = (Self::protect_response(&mut *self.protector, request, message), *cut);
+        self.cut_to_block(protected?, cut)
     }
 
     fn take_request(&mut self, id: RequestId, from: Observer<P>, request: &Message<'_>) -> Result<(), Option<Vec<u8>>> {
@@ -205,7 +219,7 @@ impl<P: Copy + PartialEq + Send + Sync + 'static> Protection<P> for Guard<P> {
         })?;
         // Who has a context of its own, and forges an address, neither ends nor takes over an observation of another context.
         let known = self.observers.find(from.hash, |(known, _)| *known == from);
-        if known.is_some_and(|(_, known)| known.kid() != received.kid()) {
+        if known.is_some_and(|(_, known)| known.request.kid() != received.kid()) {
             plain = without_observe(&plain).unwrap_or(plain);
         }
         self.received.set(id, received);

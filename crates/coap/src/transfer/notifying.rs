@@ -194,6 +194,7 @@ impl<L: MessageLayer> CoapStack<L> {
             Err(_) => return Ok(()),
         };
         self.counts.notifications = self.counts.notifications.saturating_add(1);
+        self.keep_cut(now);
         if representation.is_long() {
             self.keep(now, pending.kept_under(), &representation);
         }

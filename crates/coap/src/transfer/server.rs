@@ -215,10 +215,10 @@ impl<L: MessageLayer> CoapStack<L> {
     /// Whether the application has a request with this key.
     fn is_owed(&mut self, from: L::Peer, key: u64, is_cut: bool) -> bool {
         if is_cut {
-            return self.layer.protection().is_some_and(|protection| protection.is_to_be_cut(key));
+            return self.layer.protection().is_some_and(|protection| protection.is_to_be_cut(from, key));
         }
-        let is_it = |pending: &Pending<L::Peer>| pending.from == from && pending.key == key;
-        self.pending.iter().any(is_it)
+        let mut its = self.pending.named().filter(|(_, pending)| pending.from == from && pending.key == key);
+        its.any(|((slot, generation), _)| self.layer.awaits_answer(RequestId { slot, generation }))
     }
 
     fn hand_up(

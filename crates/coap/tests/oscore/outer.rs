@@ -236,6 +236,11 @@ fn an_observation_goes_through_who_cuts_it() {
         world.run();
         assert_eq!(world.answers.pop_front(), Some(Ok((Code::CONTENT, state(number)))));
     }
+    // Notifications leave in the blocks that the proxy wished for when it registered, as the first answer did.
+    let of_server = world.left.iter().filter(|(from, _)| *from == SERVER);
+    let payloads = of_server.map(|(_, datagram)| Message::parse(datagram).unwrap().payload().len());
+    assert!(payloads.clone().all(|length| length <= 64), "{:?}", payloads.max());
+    assert_eq!(world.have(SERVER, number::BLOCK2), 4 * 5);
     // And what is longer than a block of the server's.
     world.now = Instant::from_micros(world.now.as_micros() + 5_000_000);
     world.body = vec![9; 3_000];
@@ -372,6 +377,34 @@ fn the_last_block_again_is_not_refused_while_the_application_has_it() {
     let answer = Message::parse(&answer).unwrap();
     // It says which block it answers.
     assert_eq!((answer.code, answer.option(number::BLOCK1)), (Code::CHANGED, Some(&[0x12][..])));
+}
+
+/// One that the application never answers gives way to others at last, and nobody waits for its answer then.
+#[test]
+fn the_last_block_again_is_refused_once_its_request_has_given_way() {
+    let limits = millpond_coap::Limits { requests: 2, ..Default::default() };
+    let config = millpond_coap::Config { limits, ..Default::default() };
+    let crowded = Endpoint::new(config, Preset::RFC7252.build(), ChanceSeed::new(1), 3, Identities::counted());
+    let mut server = stack(crowded.unwrap().protected_by(stored(&CLIENT.mirrored(), 0)), Config::default());
+    let sent = request(&mut client(), &[7; 100]);
+    let another = request(&mut stack(endpoint(0).protected_by(stored(&CLIENT, 100)), Config::default()), b"another");
+    let payload = Message::parse(&sent).unwrap().payload().to_vec();
+    let mut send = |seconds: u64, datagram: &[u8]| {
+        let now = Instant::from_micros(seconds * 1_000_000);
+        server.receive(now, FAR, datagram);
+        let (datagrams, requests, _) = said(&mut server, now);
+        let codes = datagrams.iter().map(|one| Message::parse(one).unwrap().code).filter(|code| *code != Code::EMPTY);
+        (codes.collect::<Vec<_>>(), requests.len())
+    };
+    let [first, last] = &blocks(&payload, 100, &sent)[..] else { panic!("two blocks") };
+    assert_eq!(send(0, first), (vec![Code::CONTINUE], 0));
+    assert_eq!(send(0, last), (vec![], 1));
+    let last = |id| blocks(&payload, id, &sent).pop().unwrap();
+    assert_eq!(send(200, &last(200)), (vec![], 0));
+    assert_eq!(send(240, &another), (vec![], 1));
+    for (seconds, id) in [(260, 300), (270, 400)] {
+        assert_eq!(send(seconds, &last(id)), (vec![Code::REQUEST_ENTITY_INCOMPLETE], 0));
+    }
 }
 
 #[test]

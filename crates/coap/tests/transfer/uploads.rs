@@ -118,6 +118,33 @@ fn a_last_block_that_comes_again_waits_for_the_answer_to_the_first() {
     assert_eq!(pair.stacks[1].endpoint().requests(), 1);
 }
 
+/// One that the application never answers gives way to others at last, and nobody waits for its answer then.
+#[test]
+fn a_last_block_that_comes_again_is_refused_once_its_request_has_given_way() {
+    let mut pair = Pair::new(|node, endpoint, _| {
+        endpoint.duplicates = Duplicates::Afresh;
+        endpoint.limits.requests = if node == SERVER { 2 } else { 10 };
+    });
+    pair.application.answers = false;
+    pair.ask(&put(&body(2_000)));
+    pair.run_until(SECOND);
+    let last = pair.datagrams[2].2.clone();
+    pair.run_until(200 * SECOND);
+    pair.inject(SERVER, &last);
+    pair.run_until(240 * SECOND);
+    // Not answered either.
+    pair.inject(SERVER, &[0x50, 0x01, 0x12, 0x34]);
+    assert_eq!(pair.asked(), 2);
+    for seconds in [260, 270] {
+        pair.run_until(seconds * SECOND);
+        pair.datagrams.clear();
+        pair.inject(SERVER, &last);
+        let of_server = pair.datagrams.iter().filter(|(_, side, _)| *side == SERVER);
+        let codes: Vec<_> = of_server.map(|(_, _, datagram)| Message::parse(datagram).unwrap().code).collect();
+        assert_eq!(codes, [Code::REQUEST_ENTITY_INCOMPLETE], "{seconds}");
+    }
+}
+
 #[test]
 fn a_body_that_is_too_long_is_refused_with_the_limit() {
     for length in [1_500, 5_000] {

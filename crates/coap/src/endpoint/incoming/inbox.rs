@@ -264,6 +264,10 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// Input: a request that nobody will answer is dropped without a word.
     pub(crate) fn drop_request(&mut self, now: Instant, request: RequestId) {
         self.input(now);
+        self.give_up_request(request);
+    }
+
+    pub(in crate::endpoint) fn give_up_request(&mut self, request: RequestId) {
         self.was_answered_protected(request, false);
         let Some(inbox) = self.inbox.as_deref_mut() else { return };
         if let Some((slot, _)) = inbox.requests.find(request) {
@@ -285,7 +289,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         self.acknowledge_to(from, id);
     }
 
-    fn asked(&self, to: RequestId) -> Result<(u32, Request<A>), Refused> {
+    pub(in crate::endpoint) fn asked(&self, to: RequestId) -> Result<(u32, Request<A>), Refused> {
         self.inbox.as_deref().and_then(|inbox| inbox.requests.find(to)).ok_or(Refused::UnknownRequest)
     }
 }

@@ -214,10 +214,8 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let inbox = self.inbox.as_deref()?;
         let growth = inbox.requests.growth(echo.is_some());
         if inbox.requests.len() >= self.setup.config.limits.requests || (growth > 0 && !self.has_room(growth)) {
-            let lifetime = self.exchange_lifetime();
-            let inbox = self.inbox.as_deref_mut()?;
-            match inbox.requests.abandoned(now, lifetime) {
-                Some(slot) => inbox.drop_request(slot, &self.setup.identities),
+            match inbox.requests.abandoned(now, self.exchange_lifetime()) {
+                Some(slot) => self.give_up_request(inbox.requests.name(slot)),
                 // No acknowledgement: its sender will try again, and wait longer each time.
                 None => {
                     self.ignore(from, Ignored::NoRoom);

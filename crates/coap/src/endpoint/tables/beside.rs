@@ -12,7 +12,7 @@ pub(crate) struct Beside<T> {
 }
 
 /// A name: a slot, and how often it was given out.
-type Name = (u32, NonZeroU32);
+pub(crate) type Name = (u32, NonZeroU32);
 
 impl From<ExchangeId> for Name {
     fn from(id: ExchangeId) -> Self {
@@ -72,7 +72,14 @@ impl<T> Beside<T> {
         place.take_if(|(kept, _)| *kept == generation).map(|(_, value)| value)
     }
 
+    /// All that is kept, with its name.
+    pub(crate) fn named(&self) -> impl Iterator<Item = (Name, &T)> {
+        let places = (0_u32..).zip(&self.places);
+        places.filter_map(|(slot, place)| place.as_ref().map(|(generation, value)| ((slot, *generation), value)))
+    }
+
     /// All that is kept.
+    #[cfg(feature = "oscore")]
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
         self.places.iter().flatten().map(|(_, value)| value)
     }
@@ -95,6 +102,6 @@ mod tests {
         beside.set(name(3, 3), 'b');
         assert_eq!((beside.get(name(3, 1)), beside.take(name(3, 1)), beside.get(name(9, 1))), (None, None, None));
         assert_eq!((beside.take(name(3, 3)), beside.get(name(3, 3))), (Some('b'), None));
-        assert_eq!(beside.iter().count(), 0);
+        assert_eq!(beside.named().count(), 0);
     }
 }

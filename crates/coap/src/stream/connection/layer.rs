@@ -76,6 +76,10 @@ impl MessageLayer for Connection {
         let _gone = self.answer_plainly(request, Code::SERVICE_UNAVAILABLE);
     }
 
+    fn awaits_answer(&self, request: RequestId) -> bool {
+        self.incoming.get(request).is_some()
+    }
+
     /// It has left, and there is no other end that could be reported.
     fn notify(
         &mut self,

@@ -157,6 +157,7 @@ impl Connection {
         self.check_open()?;
         let request = self.incoming.get(id).ok_or(StreamRefused::UnknownRequest)?;
         self.answer_by_code(code, request.token);
+        self.was_answered_protected(id, false);
         self.incoming.answered(id, false);
         self.after_answer();
         Ok(())
