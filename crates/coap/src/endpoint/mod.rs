@@ -132,7 +132,7 @@ pub use lifetimes::Lifetimes;
 pub use crate::output::{Cause, EndpointOutput, Event, Failure, Ignored, SleepReason, Transmit};
 
 // Files below name these by what they are, wherever they lie.
-use incoming::{calm, duplicates, inbox, ping, requests, understood};
+use incoming::{calm, duplicates, inbox, ping, requests};
 use outgoing::{additional, admission, exchanges, finding, message_ids, naming, overdue, send, unanswered};
 pub(crate) use tables::{beside, queue, slots, timers};
 use tables::{delayed_responses, paths, peers, recent, sharing};

@@ -58,5 +58,5 @@ pub(crate) use extended::{TokenLength, behind_token, put_token, split_token};
 pub(crate) use option_list::{OptionList, sort};
 pub(crate) use options::MARKER;
 pub(crate) use parse::{Shape, split_body};
-pub(crate) use properties::is_for_responses;
+pub(crate) use properties::{is_callers, is_for_responses};
 pub(crate) use write::OptionHeader;

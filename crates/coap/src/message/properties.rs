@@ -207,6 +207,11 @@ pub(crate) fn is_for_responses(number: u16) -> bool {
     number != self::number::OSCORE && Properties::of(number).is_some_and(|properties| properties.is_for_responses)
 }
 
+/// Whether an option is neither of a layer of messages nor of a stack above, so that it is for the caller to make use of.
+pub(crate) fn is_callers(number: u16) -> bool {
+    number == self::number::OSCORE || Properties::of(number).is_none()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

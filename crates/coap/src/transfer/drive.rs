@@ -6,15 +6,15 @@ use core::ops::ControlFlow;
 use millpond_control::Instant;
 
 use super::{
-    CoapStack, Event, Gone, RequestFailure, StackOutput, block_cache::BlockCache, queued_event::QueuedEvent,
-    request_table::Exchanged, server::Form,
+    CoapStack, Event, Gone, RequestFailure, StackOutput, block_cache::BlockCache, owner::Owner,
+    queued_event::QueuedEvent, request_table::Exchanged, server::Form,
 };
 use crate::block::{Assemblies, AssemblyLimits};
-use crate::endpoint::Failure;
 use crate::endpoint::beside::Beside;
+use crate::endpoint::{ExchangeId, Failure};
 use crate::invariant::Sure;
 use crate::layer::MessageLayer;
-use crate::message::{Message, is_for_responses, number};
+use crate::message::{Message, is_callers, is_for_responses, number};
 use crate::output::{Entry, Output, OutputKind, SleepReason};
 use crate::parts;
 
@@ -80,7 +80,7 @@ impl<L: MessageLayer> CoapStack<L> {
         }
         if L::IS_RELIABLE
             && let OutputKind::Response { exchange, .. } | OutputKind::AdditionalResponse { exchange } = entry.kind
-            && let Some(number) = self.refused_option(&entry)
+            && let Some(number) = self.refused_option(&entry, exchange)
         {
             return self.request_failed(now, exchange, RequestFailure::BadOption { number }, 1);
         }
@@ -112,10 +112,16 @@ impl<L: MessageLayer> CoapStack<L> {
         }
     }
 
-    /// The critical option of a response over a stream that is not understood; an endpoint looks for it itself.
-    fn refused_option(&self, entry: &Entry<L::Peer>) -> Option<u16> {
+    /// The critical option of a response over a stream that is not understood, neither here nor by who put it into the request; an
+    /// endpoint looks for it itself.
+    fn refused_option(&self, entry: &Entry<L::Peer>, exchange: ExchangeId) -> Option<u16> {
         let is_known = |number| is_for_responses(number) && !matches!(number, number::Q_BLOCK1 | number::Q_BLOCK2);
-        self.layer.message(entry)?.options().refused(is_known)
+        let request = match self.owners.get(exchange) {
+            Some(Owner::Request(slot)) => self.requests.slots.get(slot).and_then(Option::as_deref),
+            _ => None,
+        };
+        let has_asked = |number| is_callers(number) && request.is_some_and(|request| request.has(number));
+        self.layer.message(entry)?.options().refused(|number| is_known(number) || has_asked(number))
     }
 
     /// The layer has ended, and all that it carried.

@@ -180,6 +180,11 @@ impl<A> PendingRequest<A> {
         held.saturating_add(self.download.received()).saturating_add(outer)
     }
 
+    /// Whether the caller gave it an option with this number.
+    pub(super) fn has(&self, number: u16) -> bool {
+        self.options.get(number).is_some()
+    }
+
     /// A body of several blocks leaves.
     pub(super) fn is_uploading(&self) -> bool {
         self.upload.is_some() && !self.is_short

@@ -1,6 +1,7 @@
 //! Two stacks over a stream all of whose messages are protected.
 
-use millpond_coap::message::{Code, number};
+use millpond_coap::block::BlockSize;
+use millpond_coap::message::{Code, Message, is_of_transfer, number};
 use millpond_coap::oscore::{Parameters, ResponseFault};
 use millpond_coap::stream::{Connection, Options};
 use millpond_coap::transfer::{Answer, ClientRequest, CoapStack, Config, Event, Gone, ObserverId, RequestFailure};
@@ -20,6 +21,8 @@ struct Pair {
     answers: Vec<(Code, Vec<u8>, bool)>,
     failed: Vec<RequestFailure>,
     requests: Vec<(RequestId, Vec<u8>, bool)>,
+    /// Code and options of what came last, but for what a stack has of its own.
+    head: (Code, Vec<(u16, Vec<u8>)>),
     gone: Vec<Gone>,
 }
 
@@ -31,7 +34,8 @@ impl Pair {
         };
         let stacks = connections.map(stack);
         let (answers, failed, requests, gone) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        let mut pair = Self { stacks, bytes: Vec::new(), answers, failed, requests, gone };
+        let head = (Code::EMPTY, Vec::new());
+        let mut pair = Self { stacks, bytes: Vec::new(), answers, failed, requests, head, gone };
         // Their settings.
         pair.run();
         pair
@@ -57,10 +61,12 @@ impl Pair {
                     match self.stacks[side].poll(NOW) {
                         Output::Transmit(transmit) => left.extend_from_slice(transmit.bytes),
                         Output::Event(Event::Answer { message, body, goes_on, .. }) => {
+                            self.head = head(&message);
                             self.answers.push((message.code, body.into_owned(), goes_on));
                         }
                         Output::Event(Event::Failed { why, .. }) => self.failed.push(why),
-                        Output::Event(Event::Request { id, body, wants_to_observe, .. }) => {
+                        Output::Event(Event::Request { id, message, body, wants_to_observe, .. }) => {
+                            self.head = head(&message);
                             self.requests.push((id, body.into_owned(), wants_to_observe));
                         }
                         Output::Event(Event::ObserverGone { why, .. }) => self.gone.push(why),
@@ -92,6 +98,46 @@ impl Pair {
 
     fn is_seen(&self, part: &[u8]) -> bool {
         self.bytes.windows(part.len()).any(|window| window == part)
+    }
+}
+
+fn head(message: &Message<'_>) -> (Code, Vec<(u16, Vec<u8>)>) {
+    let options = message.options().filter(|option| !is_of_transfer(option.number));
+    (message.code, options.map(|option| (option.number, option.value.to_vec())).collect())
+}
+
+fn lent(options: &[(u16, Vec<u8>)]) -> Vec<(u16, &[u8])> {
+    options.iter().map(|(number, value)| (*number, &value[..])).collect()
+}
+
+/// A proxy that knows no OSCORE has one stream to the client and another to the server, which takes short messages.
+#[test]
+fn what_a_proxy_cuts_is_put_together_both_ways() {
+    let connection = |max_message_size| Connection::new(Options { max_message_size, ..Options::default() });
+    for early in [None, Some(BlockSize::B64), Some(BlockSize::B1024)] {
+        let mut near = Pair::of([connection(65_536).protected_by(stored(&CLIENT, 0)), connection(65_536)]);
+        let server = connection(1_152).protected_by(stored(&CLIENT.mirrored(), 0));
+        let mut far = Pair::of([connection(65_536), server]);
+        for (length, method) in [(5_000, Code::PUT), (3_000, Code::FETCH), (20_000, Code::POST)] {
+            let body: Vec<u8> = (0..length).map(|at: u32| (at / 7) as u8).collect();
+            near.ask(&ClientRequest::new(method, &PATH).with_body(&body));
+            let (asked, protected, _) = near.requests.pop().unwrap();
+            let (code, options) = near.head.clone();
+            assert!(protected.len() > body.len());
+            let options = lent(&options);
+            far.ask(&ClientRequest { early, ..ClientRequest::new(code, &options).with_body(&protected) });
+            assert_eq!((far.requests.len(), &far.requests[0].1, far.head.0), (1, &body, method));
+            far.answer(&body);
+            let (code, protected, _) = far.answers.pop().unwrap();
+            let options = far.head.1.clone();
+            let answer = lent(&options);
+            near.stacks[1].answer(NOW, asked, &Answer::new(code, &answer).with_body(&protected)).unwrap();
+            near.run();
+            assert_eq!(near.answers.pop(), Some((Code::CONTENT, body, false)), "{early:?} {length} {:?}", near.failed);
+        }
+        assert!(!far.is_seen(b"secret-path"));
+        // What is asked for in blocks leaves in blocks, of which all but the first come from what is kept.
+        assert_eq!(far.stacks[1].counters().served > 0, early.is_some(), "{early:?}");
     }
 }
 

@@ -69,3 +69,30 @@ fn a_response_with_one_fails_its_ask() {
     assert_eq!(drain(&mut client).1, [Event::Failed { request: ask, why }]);
     assert_eq!(client.requests(), 0);
 }
+
+/// Who put it into the request knows it: a proxy sends on what others protected.
+#[test]
+fn a_response_with_an_option_that_its_request_had_is_handed_up() {
+    let mut client = stack(Options::default(), Config::STREAM);
+    client.receive(Instant::ORIGIN, b"\x00\xe1");
+    drain(&mut client);
+    for (asked, answered, is_taken) in [
+        (number::OSCORE, &b"\x90"[..], true),
+        (2_055, b"\xe0\x06\xfa", true),
+        (2_055, b"\x90", false),
+        // Of the stack, and of requests alone.
+        (number::URI_PATH, b"\xb0", false),
+    ] {
+        let ask = client.request(Instant::ORIGIN, (), &ClientRequest::new(Code::GET, &[(asked, b"")])).unwrap();
+        let sent = drain(&mut client).0;
+        let at = 2 + usize::from(sent[0] >> 4 == 13);
+        let token = &sent[at..at + usize::from(sent[0] & 0x0f)];
+        let length = (answered.len() as u8) << 4 | token.len() as u8;
+        client.receive(Instant::ORIGIN, &[&[length, 0x45], token, answered].concat());
+        let (_, events) = drain(&mut client);
+        match is_taken {
+            true => assert!(matches!(events[..], [Event::Answer { request, .. }] if request == ask), "{events:?}"),
+            false => assert!(matches!(events[..], [Event::Failed { request, .. }] if request == ask), "{events:?}"),
+        }
+    }
+}

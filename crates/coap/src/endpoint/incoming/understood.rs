@@ -3,7 +3,7 @@
 use core::{fmt::Debug, hash::Hash};
 
 use crate::endpoint::Endpoint;
-use crate::message::{Message, Properties, is_for_responses, number};
+use crate::message::{Message, is_callers, is_for_responses, number};
 use crate::parts;
 
 impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
@@ -29,9 +29,4 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let is_asked = |number| is_callers(number) && request.option(number).is_some();
         message.options().refused(|number| is_for_responses(number) || is_asked(number)).is_none()
     }
-}
-
-/// Whether an option is neither of this endpoint nor of a stack above, so that it is for the caller to make use of.
-pub(in crate::endpoint) fn is_callers(number: u16) -> bool {
-    number == number::OSCORE || Properties::of(number).is_none()
 }

@@ -8,9 +8,10 @@ use crate::endpoint::{
     finding::Key,
     naming::Mark,
     slots::{Linked, Links, List, Slots},
-    understood::is_callers,
 };
-use crate::message::{Code, HEADER, Kind, Message, MessageId, NoResponse, OptionHeader, Token, TokenLength};
+use crate::message::{
+    Code, HEADER, Kind, Message, MessageId, NoResponse, OptionHeader, Token, TokenLength, is_callers,
+};
 use crate::parts;
 
 /// Peers that may have more exchanges than this under way are searched through a hash table instead of one by one.
