@@ -8,11 +8,8 @@ use std::{
 
 use tokio::sync::{Notify, mpsc};
 
-use super::asking::refuse_rest;
-use crate::{
-    Error,
-    client::{Command, Commands},
-};
+use super::connection_task::CommandSource;
+use crate::client::{Command, Commands};
 
 /// Connections that peers have begun at a port, by peer.
 #[derive(Debug, Default)]
@@ -82,44 +79,14 @@ impl Drop for Registration {
     }
 }
 
-/// What is asked in a connection.
-#[derive(Debug)]
-pub(super) enum CommandSource {
-    /// Of one that a peer began, by who found it.
-    Accepted(Registration, Option<mpsc::UnboundedReceiver<Command>>),
-    /// Of one that was begun here, by who wanted it.
-    Begun(mpsc::UnboundedReceiver<Command>),
-}
-
-impl CommandSource {
-    /// The next one; none if nobody can ask any more.
-    pub(super) async fn recv(&mut self) -> Option<Command> {
-        match self {
-            Self::Begun(orders) => orders.recv().await,
-            Self::Accepted(registration, orders) => loop {
-                if let Some(orders) = orders {
-                    return orders.recv().await;
-                }
-                registration.channel.requested.notified().await;
-                *orders = registration.take();
-            },
-        }
-    }
-
-    /// Ends those that were not taken, and the place of the connection.
-    pub(super) async fn refuse(self, why: &Error) {
-        let orders = match self {
-            Self::Begun(orders) => Some(orders),
-            Self::Accepted(registration, orders) => orders.or_else(|| registration.take()),
-        };
-        if let Some(orders) = orders {
-            refuse_rest(orders, why).await;
-        }
-    }
-}
-
 impl Registration {
-    fn take(&self) -> Option<mpsc::UnboundedReceiver<Command>> {
+    /// Waits until somebody wants to ask in the connection: where it comes from what they ask.
+    pub(super) async fn requested(&self) -> Option<mpsc::UnboundedReceiver<Command>> {
+        self.channel.requested.notified().await;
+        self.take()
+    }
+
+    pub(super) fn take(&self) -> Option<mpsc::UnboundedReceiver<Command>> {
         self.channel.ends.lock().unwrap_or_else(PoisonError::into_inner).1.take()
     }
 }

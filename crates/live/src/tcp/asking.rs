@@ -141,6 +141,11 @@ impl Asking {
         }
     }
 
+    /// Who is at the other end.
+    pub(super) const fn peer(&self) -> SocketAddr {
+        self.whom.peer
+    }
+
     /// Whether no answer is awaited, and nothing observed.
     pub(super) fn is_idle(&self) -> bool {
         self.requests.is_empty() && self.held.is_empty() && self.rooms.is_empty()
@@ -272,7 +277,6 @@ impl Asking {
     }
 
     /// This side wants the connection to end: what was asked is awaited still, and nothing more is.
-    #[cfg(feature = "server")]
     pub(super) fn close(&mut self) {
         self.is_closing = true;
         self.end_held(&Error::Closed);

@@ -1,4 +1,4 @@
-//! A client's connection.
+//! What a client's connection is.
 
 use std::sync::{Arc, atomic::AtomicBool};
 
@@ -9,7 +9,8 @@ use millpond_coap::{
 use tokio::sync::mpsc;
 
 use super::{
-    asking::{Asking, Whom, refuse_rest},
+    asking::{Asking, Whom},
+    connection_task::{CommandSource, ConnectionTask},
     link::{Link, Stream},
 };
 use crate::{client::Command, clock::Clock, security::Other};
@@ -31,88 +32,21 @@ pub(crate) fn options(needs_settings: bool, token_length: u16) -> Options {
     }
 }
 
-/// Owns a connection.
-pub(super) struct Task<S> {
-    clock: Clock,
-    link: Link<S>,
-    asking: Asking,
-}
-
-impl<S: Stream> Task<S> {
-    pub(super) fn new(whom: Whom, stream: S, is_released: Arc<AtomicBool>, connection: Connection) -> Self {
-        // The limits on bodies are those of each request.
-        let limits = Limits { client_requests: MOST_REQUESTS, bytes: usize::MAX, ..Config::STREAM.limits };
-        let stack = CoapStack::over_stream(connection, Config { limits, ..Config::STREAM });
-        let clock = Clock::start();
-        let asking = Asking::new(whom, clock, MOST_REQUESTS as usize, is_released);
-        Self { clock, link: Link::new(stream, stack, Other::Server), asking }
-    }
-
-    /// Carries out what was ordered while the connection was made, and then what comes. Ends with the last sender. Whether the
-    /// connection was lost before.
-    pub(super) async fn run(mut self, early: Vec<Command>, mut orders: mpsc::UnboundedReceiver<Command>) -> bool {
-        let clock = self.clock;
-        for order in early {
-            self.asking.command(&mut self.link, order);
-            self.drain();
-        }
-        while self.link.closing.is_none() && !self.asking.is_gone {
-            let next = self.link.next.map(|next| clock.at(next));
-            let at = next.into_iter().chain(self.asking.due(&self.link)).min();
-            let sleep = async {
-                match at {
-                    Some(at) => tokio::time::sleep_until(at).await,
-                    None => std::future::pending().await,
-                }
-            };
-            tokio::select! {
-                order = orders.recv() => match order {
-                    Some(Command::Shutdown(reply)) => {
-                        self.release().await;
-                        drop(reply);
-                        return false;
-                    }
-                    Some(order) => self.asking.command(&mut self.link, order),
-                    None => {
-                        self.release().await;
-                        return false;
-                    }
-                },
-                () = self.link.turn(|| clock.now()) => {}
-                () = sleep => self.asking.doubt(&mut self.link),
-            }
-            self.drain();
-        }
-        let lost = self.asking.lost(&mut self.link);
-        self.asking.end(&self.link, &lost);
-        // What was asked while it ended.
-        refuse_rest(orders, &self.asking.unsent(&lost)).await;
-        self.link.close().await;
-        true
-    }
-
-    /// Nobody asks any more.
-    async fn release(mut self) {
-        self.asking.cancel_all(&mut self.link);
-        let _ = self.link.stack.release(self.clock.now(), None, None);
-        self.drain();
-        self.link.close().await;
-    }
-
-    fn drain(&mut self) {
-        let Self { clock, link, asking } = self;
-        let heard_at = link.heard;
-        loop {
-            link.drain(clock.now(), |heard| {
-                asking.heard(heard, heard_at);
-                None::<()>
-            });
-            asking.settle(link);
-            if !asking.launch(link) {
-                break;
-            }
-        }
-    }
+/// The task of a connection in which a client asks.
+pub(super) fn task<S: Stream>(
+    stream: S,
+    whom: Whom,
+    connection: Connection,
+    orders: mpsc::UnboundedReceiver<Command>,
+    is_released: Arc<AtomicBool>,
+) -> ConnectionTask<S> {
+    // The limits on bodies are those of each request.
+    let limits = Limits { client_requests: MOST_REQUESTS, bytes: usize::MAX, ..Config::STREAM.limits };
+    let stack = CoapStack::over_stream(connection, Config { limits, ..Config::STREAM });
+    let clock = Clock::start();
+    let asking = Asking::new(whom, clock, MOST_REQUESTS as usize, is_released);
+    let link = Link::new(stream, stack, Other::Server);
+    ConnectionTask::new(clock, link, asking, CommandSource::Begun(orders), None)
 }
 
 #[cfg(test)]
@@ -143,14 +77,8 @@ mod tests {
             (outcome, started.elapsed())
         };
         let task = async {
-            Task::new(
-                Whom { peer: to, transport: Transport::Tcp, identity: None },
-                near,
-                Arc::default(),
-                Connection::new(options(true, 4)),
-            )
-            .run(Vec::new(), orders)
-            .await;
+            let whom = Whom { peer: to, transport: Transport::Tcp, identity: None };
+            task(near, whom, Connection::new(options(true, 4)), orders, Arc::default()).run(Vec::new()).await;
             // Its end is told by the outcome.
             std::future::pending().await
         };
@@ -206,8 +134,8 @@ mod tests {
         let is_released = Arc::<AtomicBool>::default();
         let to = "192.0.2.1:5683".parse().unwrap();
         let whom = Whom { peer: to, transport: Transport::Tcp, identity: None };
-        let task =
-            Task::new(whom, near, Arc::clone(&is_released), Connection::new(options(true, 4))).run(Vec::new(), orders);
+        let connection = Connection::new(options(true, 4));
+        let task = task(near, whom, connection, orders, Arc::clone(&is_released)).run(Vec::new());
         let outcome = async {
             // It is answered by nobody, and keeps the connection open.
             let (first, _waits) = oneshot::channel();

@@ -19,7 +19,7 @@ use tokio::{
 
 use super::{
     asking::{Whom, refuse_all, refuse_rest},
-    client::Task,
+    client,
     link::Stream,
     secure::{self, ClientConfig},
 };
@@ -162,8 +162,8 @@ async fn run<S: Stream>(
             let begun = Begun { stream, whom, early, orders, is_released };
             match role {
                 Role::Client => {
-                    let task = Task::new(begun.whom, begun.stream, begun.is_released, *connection);
-                    if task.run(begun.early, begun.orders).await {
+                    let Begun { stream, whom, early, orders, is_released } = begun;
+                    if client::task(stream, whom, *connection, orders, is_released).run(early).await.is_lost {
                         attempts.lost(Instant::now(), to, chance());
                     }
                 }

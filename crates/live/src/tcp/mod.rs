@@ -7,6 +7,7 @@ mod client;
 mod connecting;
 #[cfg(feature = "server")]
 mod connection_source;
+mod connection_task;
 #[cfg(feature = "server")]
 mod connections;
 #[cfg(feature = "server")]
@@ -16,6 +17,8 @@ mod link;
 mod secure;
 #[cfg(feature = "server")]
 mod server;
+#[cfg_attr(not(feature = "server"), path = "no_server.rs")]
+mod serving;
 
 pub(crate) use client::options;
 pub(crate) use connecting::{ConnectTarget, connect};

@@ -1,18 +1,15 @@
 //! A server's connections.
 
-mod serving;
-
 use std::{
     io,
     net::SocketAddr,
     sync::{
         Arc,
-        atomic::{AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
 };
 
-use serving::{Ended, serve};
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::{mpsc, oneshot, watch},
@@ -22,20 +19,27 @@ use tokio::{
 
 use super::{
     ConnectionSource,
-    accepted::{AcceptedConnections, CommandSource},
-    asking::Whom,
+    accepted::AcceptedConnections,
+    asking::{Whom, refuse_all},
     connecting::{Begun, ConnectRequest, Role, socket_at},
+    connection_task::{CommandSource, Ended},
     connections::{ConnectionPermit, Connections},
     handshakes::{Handshakes, PATIENCE},
     link::Stream,
     secure::{self, TlsAcceptor},
+    serving,
 };
 use crate::{
     Error, Happened, Stats, Transport,
+    client::Command,
     clock::Clock,
     error::is_out_of_files,
+    secrets,
     security::Protecting,
-    server::{AccessHook, AccessOutcome, AccessRecord, Admission, DispatcherLimits, Policing, Router},
+    server::{
+        AccessHook, AccessOutcome, AccessRecord, AddressRule, Admission, DispatcherLimits, Policing, Reachability,
+        Router,
+    },
     socket::{GRACE, Order},
     trace::Hook,
     udp::canonical,
@@ -247,20 +251,20 @@ fn wait_for(mut unheard: JoinSet<()>, connections: &mut JoinSet<JoinSet<()>>) {
 
 /// What all connections of a port are told.
 #[derive(Clone, Copy, Debug, Default)]
-struct ServerChanges {
+pub(super) struct ServerChanges {
     /// How often the policy has changed.
     policies: u64,
     /// The server ends.
-    is_ending: bool,
+    pub(super) is_ending: bool,
 }
 
 /// What all connections of a listener have counted.
 #[derive(Debug, Default)]
-struct Counted {
-    requests: AtomicU64,
-    sent: AtomicU64,
-    overloaded: AtomicU64,
-    observers: AtomicUsize,
+pub(super) struct Counted {
+    pub(super) requests: AtomicU64,
+    pub(super) sent: AtomicU64,
+    pub(super) overloaded: AtomicU64,
+    pub(super) observers: AtomicUsize,
 }
 
 impl Counted {
@@ -279,17 +283,42 @@ impl Counted {
 
 /// What a connection has of its server.
 pub(super) struct ConnectionContext {
-    shared: Arc<Shared>,
-    permit: ConnectionPermit,
-    changes: watch::Receiver<ServerChanges>,
-    counted: Arc<Counted>,
+    pub(super) shared: Arc<Shared>,
+    pub(super) permit: ConnectionPermit,
+    pub(super) changes: watch::Receiver<ServerChanges>,
+    pub(super) counted: Arc<Counted>,
 }
 
 impl ConnectionContext {
     /// A connection that a peer has begun, from its settings to its end.
     async fn serve(self, stream: impl Stream, whom: Whom, accepted: &Arc<AcceptedConnections>) -> Ended {
         let orders = accepted.enter(whom.peer);
-        serve(stream, whom, self, orders, Vec::new(), Arc::default()).await
+        self.run(stream, whom, orders, Vec::new(), Arc::default()).await
+    }
+
+    /// One that was begun here. Gives back what goes on without it.
+    pub(super) async fn serve_begun(self, begun: Begun<impl Stream>) -> JoinSet<()> {
+        let Begun { stream, whom, early, orders, is_released } = begun;
+        self.run(stream, whom, CommandSource::Begun(orders), early, is_released).await.unheard
+    }
+
+    async fn run(
+        self,
+        stream: impl Stream,
+        whom: Whom,
+        orders: CommandSource,
+        early: Vec<Command>,
+        is_released: Arc<AtomicBool>,
+    ) -> Ended {
+        let random = Reachability::new(AddressRule::Never).and_then(|one| Ok((one, secrets::identities()?)));
+        match random {
+            Ok(random) => serving::task(stream, whom, self, random, orders, is_released).run(early).await,
+            Err(error) => {
+                refuse_all(early, &error);
+                orders.refuse(&error).await;
+                Ended::insecure(error.to_string())
+            }
+        }
     }
 
     /// One under TLS, from its handshake to its end.
@@ -316,11 +345,5 @@ impl ConnectionContext {
             }
             Err(why) => Ended::insecure(why),
         }
-    }
-
-    /// One that was begun here. Gives back what goes on without it.
-    pub(super) async fn serve_begun(self, begun: Begun<impl Stream>) -> JoinSet<()> {
-        let Begun { stream, whom, early, orders, is_released } = begun;
-        serve(stream, whom, self, CommandSource::Begun(orders), early, is_released).await.unheard
     }
 }
