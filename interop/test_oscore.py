@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from relay import CLIENT_TO_SERVER, Relay
-from sides import HERE, TOOLS, Aiocoap, Answer, Missing, Ours, free_port, wait_for_pong
+from sides import HERE, TOOLS, Aiocoap, Answer, Libcoap, Missing, Ours, free_port, wait_for_pong
 
 CASES = 2_000
 
@@ -311,28 +311,55 @@ def test_our_client_asks_libcoaps_server_under_a_context(ours: Ours, libcoap: Pa
 
 
 @contextlib.contextmanager
-def aiocoap_proxy(python: str, upstream: int) -> Iterator[int]:
-    """The proxy of aiocoap before a server: it knows no OSCORE, and cuts what is longer than 1024 bytes."""
-    port = free_port()
-    rules = ["--reverse", "--unconditional", f"127.0.0.1:{upstream}"]
-    program = [python, "-m", "aiocoap.cli.proxy", "--bind", f"127.0.0.1:{port}", *rules]
+def proxy(program: list[str], port: int) -> Iterator[None]:
+    """One that knows no OSCORE."""
     with subprocess.Popen(program, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as running:
         try:
             wait_for_pong(port)
-            yield port
+            yield
         finally:
             running.kill()
+
+
+def bodies_go_both_ways(ours: Ours, where: str, files: Path, *flags: str) -> None:
+    """Ours asks ours, with something in between."""
+    assert ours.ask("get", f"{where}/hello", *flags).payload == b"Hello from Millpond.\n"
+    assert ours.ask("put", f"{where}/kept", *flags, payload=LARGE).code == "2.01"
+    assert (files / "kept").read_bytes() == LARGE
+    assert ours.ask("get", f"{where}/kept", *flags).payload == LARGE
 
 
 @pytest.mark.parametrize("size", ["512", "1024"])
 def test_bodies_go_both_ways_through_aiocoaps_proxy(
     ours: Ours, python: str, contexts: Contexts, tmp_path: Path, size: str
 ) -> None:
+    """It cuts what is longer than 1024 bytes."""
     (files := tmp_path / "files").mkdir()
-    flags = ("--oscore", str(contexts.client), "--block-size", size)
-    with our_server(ours, contexts.server, files) as server, aiocoap_proxy(python, server) as port:
+    port = free_port()
+    bind = ["--bind", f"127.0.0.1:{port}"]
+    with our_server(ours, contexts.server, files) as server:
+        rules = ["--reverse", "--unconditional", f"127.0.0.1:{server}"]
+        with proxy([python, "-m", "aiocoap.cli.proxy", *bind, *rules], port):
+            flags = ("--oscore", str(contexts.client), "--block-size", size)
+            bodies_go_both_ways(ours, f"coap://127.0.0.1:{port}", files, *flags)
+
+
+@pytest.mark.parametrize("size", ["512", "1024"])
+def test_bodies_and_observations_go_through_libcoaps_proxy(
+    ours: Ours, contexts: Contexts, tmp_path: Path, size: str
+) -> None:
+    """A forward proxy, which is told by whom what is asked for."""
+    try:
+        program = [Libcoap.program("server"), "-A", "127.0.0.1", "-P", ",proxy"]
+    except Missing as missing:
+        pytest.skip(str(missing))
+    (files := tmp_path / "files").mkdir()
+    port = free_port()
+    with our_server(ours, contexts.server, files) as server, proxy([*program, "-p", str(port)], port):
+        asked = {"Proxy-Scheme": "coap", "Uri-Host": "127.0.0.1", "Uri-Port": str(server)}
+        options = [flag for name, value in asked.items() for flag in ("-O", f"{name}={value}")]
+        flags = ("--oscore", str(contexts.client), "--block-size", size, *options)
         where = f"coap://127.0.0.1:{port}"
-        assert ours.ask("get", f"{where}/hello", *flags).payload == b"Hello from Millpond.\n"
-        assert ours.ask("put", f"{where}/kept", *flags, payload=LARGE).code == "2.01"
-        assert (files / "kept").read_bytes() == LARGE
-        assert ours.ask("get", f"{where}/kept", *flags).payload == LARGE
+        bodies_go_both_ways(ours, where, files, *flags)
+        observed = ours.run("observe", *flags, "--count", "4", f"{where}/count")
+        assert is_counting(observed.stdout.decode().split()), observed
