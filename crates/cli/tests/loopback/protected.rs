@@ -75,35 +75,39 @@ fn what_is_observed_under_a_context_is_told_of_until_nobody_wants_it_any_more() 
 
 #[test]
 fn a_gateway_forwards_what_it_cannot_read() {
-    let (directory, [client, server]) = pair("protected-gateway");
-    let files = fresh_directory("protected-gateway-files");
-    let serving = Server::start(&["--oscore", &server, "--write", files.to_str().expect("UTF-8")]);
-    let rules = file(&directory, "gateway.toml");
-    let to = serving.at("/{*rest}");
-    std::fs::write(
-        &rules,
-        format!("[listen]\ncoap = [\"127.0.0.1:0\"]\n[[rule]]\npath = \"/{{*rest}}\"\nto = \"{to}\"\n"),
-    )
-    .expect("written");
-    let mut gateway = command(&["gateway", "--quiet", &rules]).spawn().expect("the program is built");
-    let mut line = String::new();
-    BufReader::new(gateway.stdout.take().expect("it is piped")).read_line(&mut line).expect("it says where it listens");
-    let at = line.trim_end().strip_prefix("listening on ").expect("a URI");
-    // What protects a block of 1024 bytes is added to it, and then the gateway cuts it.
-    for (size, body) in [("512", "0123456789".repeat(500)), ("1024", "9876543210".repeat(2_000))] {
-        let sent = file(&directory, "body");
-        std::fs::write(&sent, &body).expect("written");
-        let put = ["put", "--block-size", size, "--oscore", &client, &format!("{at}/kept"), &format!("@{sent}")];
-        let put = millpond(&put);
-        assert_eq!((put.code, put.err.as_str()), (Some(0), ""));
-        assert_eq!(std::fs::read_to_string(files.join("kept")).expect("it was put"), body);
-        let got = millpond(&["get", "--block-size", size, "--oscore", &client, &format!("{at}/kept")]);
-        assert_eq!(got.well(), body);
+    for scheme in ["coap", "coap+tcp"] {
+        let (directory, [client, server]) = pair(&format!("protected-gateway-{scheme}"));
+        let files = fresh_directory(&format!("protected-gateway-{scheme}-files"));
+        let flags = ["--oscore", &server, "--tcp", "--write", files.to_str().expect("UTF-8")];
+        let mut serving = Server::start(&flags);
+        let to = if scheme == "coap" { serving.at("") } else { serving.listening(scheme) };
+        let rules = file(&directory, "gateway.toml");
+        std::fs::write(
+            &rules,
+            format!("[listen]\ncoap = [\"127.0.0.1:0\"]\n[[rule]]\npath = \"/{{*rest}}\"\nto = \"{to}/{{*rest}}\"\n"),
+        )
+        .expect("written");
+        let mut gateway = command(&["gateway", "--quiet", &rules]).spawn().expect("the program is built");
+        let mut line = String::new();
+        let out = gateway.stdout.take().expect("it is piped");
+        BufReader::new(out).read_line(&mut line).expect("it says where it listens");
+        let at = line.trim_end().strip_prefix("listening on ").expect("a URI");
+        // What protects a block of 1024 bytes is added to it, and then the gateway cuts it.
+        for (size, body) in [("512", "0123456789".repeat(500)), ("1024", "9876543210".repeat(2_000))] {
+            let sent = file(&directory, "body");
+            std::fs::write(&sent, &body).expect("written");
+            let put = ["put", "--block-size", size, "--oscore", &client, &format!("{at}/kept"), &format!("@{sent}")];
+            let put = millpond(&put);
+            assert_eq!((put.code, put.err.as_str()), (Some(0), ""));
+            assert_eq!(std::fs::read_to_string(files.join("kept")).expect("it was put"), body);
+            let got = millpond(&["get", "--block-size", size, "--oscore", &client, &format!("{at}/kept")]);
+            assert_eq!(got.well(), body);
+        }
+        let observed = millpond(&["observe", "--oscore", &client, "--count", "3", &format!("{at}/count")]);
+        assert_eq!(observed.well().lines().count(), 3);
+        gateway.kill().expect("it is there");
+        gateway.wait().expect("it ends");
     }
-    let observed = millpond(&["observe", "--oscore", &client, "--count", "3", &format!("{at}/count")]);
-    assert_eq!(observed.well().lines().count(), 3);
-    gateway.kill().expect("it is there");
-    gateway.wait().expect("it ends");
 }
 
 #[test]
