@@ -16,7 +16,7 @@ _KNOWN = "live/src/server/reachability.rs"
 _STREAMS = "live/src/server/dispatcher/streams.rs"
 _SERVED = "live/src/server/metrics.rs"
 _PORTS = "live/src/socket/socket_factory.rs"
-_TCP = "live/src/tcp/server/serving.rs"
+_TCP = "live/src/tcp/serving.rs"
 
 #: Under which name pages refer to each, the file that sets it, and what it is called there.
 LIMITS = {
