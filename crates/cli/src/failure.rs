@@ -105,7 +105,7 @@ fn flag(setting: &'static str) -> &'static str {
         "ack_timeout" => "--ack-timeout",
         "block_size" => "--block-size",
         "join" => "--join",
-        "memory_file" => "--memory",
+        "path_cache_file" => "--memory",
         "state_file" => "--state",
         "multicast_interface" => "--interface",
         "workers" => "--workers",

@@ -146,7 +146,7 @@ pub(crate) async fn client(flags: &Request, uri: &Uri) -> Result<Client, Failure
         builder = builder.trace(|event| trace::print(event, false));
     }
     if let Some(path) = &flags.memory {
-        builder = builder.memory_file(path);
+        builder = builder.path_cache_file(path);
     }
     if let Some(path) = &flags.oscore {
         let plain = Client::builder().security(flags.credentials.read()?);

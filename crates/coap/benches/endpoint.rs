@@ -15,7 +15,7 @@ use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use millpond_coap::message::{Code, Kind, number};
-use millpond_coap::{Config, Duplicates, Endpoint, Event, Identities, Outgoing, Output, RequestId};
+use millpond_coap::{Config, Duplicates, Endpoint, Event, IdGenerator, Outgoing, Output, RequestId};
 use millpond_control::{ChanceSeed, Instant, Preset, Span};
 
 const REQUEST: Outgoing<'static> = Outgoing::confirmable(Code::GET, &[(number::URI_PATH, b"hello")]);
@@ -30,10 +30,10 @@ struct Loop {
 }
 
 impl Loop {
-    fn new(clients: u32, preset: Preset, identities: Identities, change: impl Fn(&mut Config)) -> Self {
+    fn new(clients: u32, preset: Preset, id_generator: IdGenerator, change: impl Fn(&mut Config)) -> Self {
         let mut config = Config { token_length: 0, ..Config::default() };
         change(&mut config);
-        let server = Endpoint::new(config, preset.build(), ChanceSeed::new(1), clients, identities).unwrap();
+        let server = Endpoint::new(config, preset.build(), ChanceSeed::new(1), clients, id_generator).unwrap();
         let clients = (0..clients).map(|node| server.sibling(node)).collect();
         Self { clients, server, now: Instant::ORIGIN, wire: Vec::new() }
     }
@@ -76,7 +76,7 @@ fn drain(endpoint: &mut Endpoint<u32>, now: Instant, wire: &mut Vec<u8>) -> Opti
 fn exchange(c: &mut Criterion) {
     let mut group = c.benchmark_group("exchange");
     group.throughput(Throughput::Elements(1));
-    let counted = Identities::counted();
+    let counted = IdGenerator::counted();
     let afresh = |config: &mut Config| config.duplicates = Duplicates::Afresh;
     let budget = |config: &mut Config| config.limits.duplicate_bytes = 1 << 20;
     let mut case = |name: &str, mut round: Loop, request: Outgoing<'_>| {
@@ -89,7 +89,7 @@ fn exchange(c: &mut Criterion) {
         budget(config);
         config.token_length = 4;
     };
-    case("stored, secret identities", Loop::new(1, Preset::RFC7252, Identities::secret([7; 16]), secret), REQUEST);
+    case("stored, secret identifiers", Loop::new(1, Preset::RFC7252, IdGenerator::secret([7; 16]), secret), REQUEST);
     case("stored, fasor", Loop::new(1, Preset::FASOR, counted, budget), REQUEST);
     case("stored, fasor-token", Loop::new(1, Preset::FASOR_TOKEN, counted, budget), REQUEST);
     case("stored, fasor-count", Loop::new(1, Preset::FASOR_COUNT, counted, budget), REQUEST);
@@ -106,7 +106,7 @@ fn clients(c: &mut Criterion) {
     let mut group = c.benchmark_group("clients");
     group.throughput(Throughput::Elements(1));
     for clients in [1, 400, 10_000] {
-        let mut round = Loop::new(clients, Preset::RFC7252, Identities::counted(), |config| {
+        let mut round = Loop::new(clients, Preset::RFC7252, IdGenerator::counted(), |config| {
             config.limits.duplicate_bytes = 4 << 20;
         });
         let mut next = 0;
@@ -131,7 +131,7 @@ fn unanswered(c: &mut Criterion) {
         ("copies, fasor-token", Preset::FASOR_TOKEN),
         ("copies, fasor-count", Preset::FASOR_COUNT),
     ] {
-        let mut client = Loop::new(1, preset, Identities::counted(), |_| {}).clients.remove(0);
+        let mut client = Loop::new(1, preset, IdGenerator::counted(), |_| {}).clients.remove(0);
         let mut now = Instant::ORIGIN;
         group.bench_function(name, |b| {
             b.iter(|| {

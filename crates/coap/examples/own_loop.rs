@@ -11,7 +11,7 @@ use std::{
 };
 
 use millpond_coap::{
-    Endpoint, Identities, Output,
+    Endpoint, IdGenerator, Output,
     message::{Code, number},
     transfer::{Answer, ClientRequest, CoapStack, Config, Event},
 };
@@ -55,8 +55,8 @@ impl Node {
         getrandom::fill(&mut key)?;
         getrandom::fill(&mut seed)?;
         let chance = ChanceSeed::new(u64::from_le_bytes(seed));
-        let (config, identities) = (millpond_coap::Config::default(), Identities::secret(key));
-        let endpoint = Endpoint::new(config, Preset::CALM.build(), chance, 0, identities)?;
+        let (config, id_generator) = (millpond_coap::Config::default(), IdGenerator::secret(key));
+        let endpoint = Endpoint::new(config, Preset::CALM.build(), chance, 0, id_generator)?;
         let stack = CoapStack::new(endpoint, Config::default(), chance)?;
         Ok(Self { socket: UdpSocket::bind(address)?, stack, began: time::Instant::now() })
     }

@@ -10,7 +10,7 @@ use std::{
 };
 
 use millpond_coap::{
-    Endpoint, Identities, Output,
+    Endpoint, IdGenerator, Output,
     message::{Code, number},
     transfer::{ClientRequest, CoapStack, Config, Event},
 };
@@ -34,8 +34,8 @@ fn ask_all(servers: &[SocketAddr], path: &str) -> Result<Vec<(SocketAddr, String
     getrandom::fill(&mut key)?;
     getrandom::fill(&mut seed)?;
     let chance = ChanceSeed::new(u64::from_le_bytes(seed));
-    let (config, identities) = (millpond_coap::Config::default(), Identities::secret(key));
-    let endpoint = Endpoint::new(config, Preset::CALM.build(), chance, 0, identities)?;
+    let (config, id_generator) = (millpond_coap::Config::default(), IdGenerator::secret(key));
+    let endpoint = Endpoint::new(config, Preset::CALM.build(), chance, 0, id_generator)?;
     let mut stack = CoapStack::new(endpoint, Config::default(), chance)?;
 
     let mut socket = UdpSocket::bind("0.0.0.0:0".parse()?)?;

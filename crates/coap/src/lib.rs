@@ -72,13 +72,13 @@ mod body;
 pub mod endpoint;
 pub mod layer;
 mod long_tokens;
-mod memory;
 pub mod message;
 mod newest;
 #[cfg(feature = "oscore")]
 pub mod oscore;
 mod output;
 mod parts;
+mod path_cache;
 mod protection;
 pub mod proxy;
 pub mod quota;
@@ -87,12 +87,12 @@ pub mod transfer;
 
 pub use endpoint::{
     CalmGate, Cause, Config, ConfigError, Counters, DEFAULT_LEISURE, Duplicates, Endpoint, EndpointOutput, Event,
-    ExchangeId, Failure, Identities, Ignored, Lifetimes, Limits, NamingOption, NamingOptions, Outgoing, Patience,
-    Refused, Repeats, RequestId, Transmission, Transmit, leisure,
+    ExchangeId, Failure, IdGenerator, Ignored, Lifetimes, Limits, NamingOption, NamingOptions, Outgoing, Refused,
+    Repeats, RequestId, RetransmitOptions, Transmission, Transmit, leisure,
 };
-pub use memory::{Backoff, Memory, MemoryError};
 pub use newest::Newest;
 pub use output::{Output, SleepReason};
+pub use path_cache::{Backoff, PathCache, PathCacheError};
 pub use protection::{ProtectError, ResponseFault};
 
 /// The first program of the README compiles.

@@ -15,7 +15,7 @@ use millpond_coap::block::{Block, BlockSize, slice};
 use millpond_coap::message::{Code, Fault, Kind, Message, MessageId, Token, WriteError, Writer, number};
 use millpond_coap::stream::{Connection, Options as Settings};
 use millpond_coap::transfer::{self, Answer, CoapStack};
-use millpond_coap::{Config, Endpoint, Event, Identities, Outgoing, Output, RequestId};
+use millpond_coap::{Config, Endpoint, Event, IdGenerator, Outgoing, Output, RequestId};
 use millpond_control::{ChanceSeed, Instant, Preset};
 
 fn at(micros: u64) -> Instant {
@@ -25,7 +25,7 @@ fn at(micros: u64) -> Instant {
 fn endpoint<A: Copy + Eq + Hash + Debug>(change: impl FnOnce(&mut Config)) -> Endpoint<A> {
     let mut config = Config::default();
     change(&mut config);
-    Endpoint::new(config, Preset::RFC7252.build(), ChanceSeed::new(1), 0, Identities::counted()).unwrap()
+    Endpoint::new(config, Preset::RFC7252.build(), ChanceSeed::new(1), 0, IdGenerator::counted()).unwrap()
 }
 
 /// What an endpoint sends, and the requests that it hands up.

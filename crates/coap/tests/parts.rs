@@ -4,7 +4,7 @@
 #![allow(clippy::indexing_slicing, clippy::unwrap_used, clippy::panic, reason = "a test may fail loudly")]
 
 use millpond_coap::{
-    Config, ConfigError, Endpoint, Event, Identities, Ignored, Outgoing, Output, Refused,
+    Config, ConfigError, Endpoint, Event, IdGenerator, Ignored, Outgoing, Output, Refused,
     block::{BlockSize, robust::BurstParameters},
     message::{Code, number},
     transfer::{self, ClientRequest, CoapStack},
@@ -16,7 +16,7 @@ const SERVER: u8 = 1;
 
 fn endpoint() -> Endpoint<u8> {
     let (controller, chance) = (Preset::RFC7252.build(), ChanceSeed::new(1));
-    Endpoint::new(Config::SMALL, controller, chance, 0, Identities::counted()).unwrap()
+    Endpoint::new(Config::SMALL, controller, chance, 0, IdGenerator::counted()).unwrap()
 }
 
 fn stack() -> CoapStack<Endpoint<u8>> {
@@ -97,7 +97,7 @@ fn a_configuration_names_the_part_that_it_needs() {
         let mut config = Config::SMALL;
         change(&mut config);
         let (controller, chance) = (Preset::RFC7252.build(), ChanceSeed::new(1));
-        Endpoint::<u8>::new(config, controller, chance, 0, Identities::counted()).err()
+        Endpoint::<u8>::new(config, controller, chance, 0, IdGenerator::counted()).err()
     };
     let left_out = |feature| ConfigError::LeftOut { feature };
     let tables = parts!("many-peers").map(left_out);
@@ -116,7 +116,7 @@ fn a_configuration_names_the_part_that_it_needs() {
 fn a_controller_has_the_options_that_it_wishes() {
     let wishes = |preset: Preset| {
         let (controller, chance) = (preset.build(), ChanceSeed::new(1));
-        Endpoint::<u8>::new(Config::SMALL, controller, chance, 0, Identities::counted()).err()
+        Endpoint::<u8>::new(Config::SMALL, controller, chance, 0, IdGenerator::counted()).err()
     };
     assert_eq!(wishes(Preset::FASOR_TOKEN), None);
     assert_eq!(wishes(Preset::FASOR_COUNT), parts!("copy-options").map(|feature| ConfigError::LeftOut { feature }));

@@ -4,18 +4,18 @@ use crate::{
     backoff::shorter,
     controller::{Admit, Class, Cx},
     layout::laid_out,
-    time::{Instant, Kept, Span},
+    time::{Instant, PackedInstant, Span},
 };
 
 /// From when on the next such message may leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Pacing(Kept);
+pub struct Pacing(PackedInstant);
 
 laid_out!(Pacing { 0 });
 
 impl Pacing {
     /// None has left.
-    pub const UNUSED: Self = Self(Kept::new(Instant::ORIGIN));
+    pub const UNUSED: Self = Self(PackedInstant::new(Instant::ORIGIN));
 
     /// Every eighth of these messages is made confirmable, so that any 16 in a row hold two
     /// (draft-ietf-core-cocoa-03 §5).
@@ -30,7 +30,7 @@ impl Pacing {
 
     /// One left: the next waits for this timeout.
     pub fn sent(&mut self, timeout: Span, now: Instant) {
-        self.0 = Kept::new(now.after(timeout));
+        self.0 = PackedInstant::new(now.after(timeout));
     }
 
     /// The same for one of `len` bytes; a byte a second is always allowed (draft-ietf-core-cocoa-03 §5).

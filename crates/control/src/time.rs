@@ -57,14 +57,14 @@ impl fmt::Debug for Instant {
 
 /// A point in time as a peer keeps it: in two words, so that no state is padded to a multiple of eight bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Kept {
+pub(crate) struct PackedInstant {
     low: u32,
     high: u32,
 }
 
-laid_out!(Kept { low, high });
+laid_out!(PackedInstant { low, high });
 
-impl Kept {
+impl PackedInstant {
     pub(crate) const fn new(at: Instant) -> Self {
         Self { low: at.0 as u32, high: (at.0 >> 32) as u32 }
     }
@@ -74,7 +74,7 @@ impl Kept {
     }
 }
 
-impl fmt::Debug for Kept {
+impl fmt::Debug for PackedInstant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.at().fmt(f)
     }
@@ -268,9 +268,9 @@ mod tests {
     #[test]
     fn what_is_kept_is_the_same_point() {
         for at in [0, 1, u64::from(u32::MAX), 1 << 32, 0x0123_4567_89AB_CDEF, u64::MAX].map(Instant::from_micros) {
-            assert_eq!(Kept::new(at).at(), at);
+            assert_eq!(PackedInstant::new(at).at(), at);
         }
-        assert_eq!((size_of::<Kept>(), align_of::<Kept>()), (8, 4));
+        assert_eq!((size_of::<PackedInstant>(), align_of::<PackedInstant>()), (8, 4));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use core::{
 use embassy_futures::select::{Either, select};
 use embedded_nal_async::UnconnectedUdp;
 use millpond_coap::{
-    Config, Endpoint, Event, ExchangeId, Limits, Outgoing, Output, Patience, Refused,
+    Config, Endpoint, Event, ExchangeId, Limits, Outgoing, Output, Refused, RetransmitOptions,
     block::{Assemblies, AssemblyLimits, BlockSize, Verdict},
     message::{Code, Kind, Message, Writer, number},
     transfer::{AROUND_IPV4, AROUND_IPV6, Limit, NOTIFICATION, Read},
@@ -70,11 +70,11 @@ impl<'b, U: UnconnectedUdp, C: Clock> Node<'b, U, C> {
         if length < least {
             return Err(SetupError::Buffer { length, least });
         }
-        let Setup { config, controller, chance, identities, block, longest_upload, observers } = setup;
+        let Setup { config, controller, chance, id_generator, block, longest_upload, observers } = setup;
         let longest = u16::try_from(length.saturating_sub(1)).unwrap_or(u16::MAX);
         let Limits { datagram, received, .. } = config.limits;
         let limits = Limits { datagram: datagram.min(longest), received: received.min(longest), ..config.limits };
-        let endpoint = Endpoint::new(Config { limits, ..config }, controller, chance, 0, identities)?;
+        let endpoint = Endpoint::new(Config { limits, ..config }, controller, chance, 0, id_generator)?;
         let fits = longest_payload(&limits);
         let block = block.min(BlockSize::at_most(fits)).min(BlockSize::B1024);
         let of_bodies = AssemblyLimits { body: longest_upload, bodies: 2, size: block, ..AssemblyLimits::default() };
@@ -335,8 +335,8 @@ impl<'b, U: UnconnectedUdp, C: Clock> Node<'b, U, C> {
         let endpoint = &mut self.endpoint;
         let sent = answer.message(Kind::Confirmable, payload, |message| {
             let max_retransmit = limit.map(|limit| limit.again(message.length_with(token)));
-            let patience = Patience { max_retransmit, ..message.patience };
-            endpoint.send_additional(now, peer, token, &Outgoing { patience, ..*message })
+            let retransmit = RetransmitOptions { max_retransmit, ..message.retransmit };
+            endpoint.send_additional(now, peer, token, &Outgoing { retransmit, ..*message })
         });
         match sent {
             Ok(exchange) if !is_last => {

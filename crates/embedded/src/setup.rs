@@ -1,4 +1,4 @@
-use millpond_coap::{Config, Identities, block::BlockSize};
+use millpond_coap::{Config, IdGenerator, block::BlockSize};
 #[cfg(any(feature = "calm", feature = "rfc7252"))]
 use millpond_control::Preset;
 use millpond_control::{ChanceSeed, PeerController};
@@ -13,7 +13,7 @@ pub struct Setup {
     /// Of all that is drawn; differs from device to device, and need not be secret.
     pub chance: ChanceSeed,
     /// Makes message IDs and tokens, which nobody may guess.
-    pub identities: Identities,
+    pub id_generator: IdGenerator,
     /// The largest blocks sent and asked for. Smaller ones are taken where the buffer has no room for these.
     pub block: BlockSize,
     /// Bytes of the longest body of a request that a [`Resource`](crate::Resource) is handed.
@@ -31,7 +31,7 @@ impl Setup {
             config: Config::SMALL,
             controller: controller.into(),
             chance: ChanceSeed::new(seed),
-            identities: Identities::secret(key),
+            id_generator: IdGenerator::secret(key),
             block: BlockSize::B512,
             longest_upload: 2_048,
             observers: 4,

@@ -8,7 +8,8 @@ use std::{
 };
 
 use millpond_live::{
-    Cache, CacheKey, Client, Clock, Code, Error, Interest, Kept, Observable, Request, RequestBuilder, Response, number,
+    Cache, CacheKey, Cached, Client, Clock, Code, Error, Interest, Observable, Request, RequestBuilder, Response,
+    number,
     proxy::{Flights, NoRoom},
 };
 use tokio::{
@@ -210,8 +211,8 @@ impl Engine {
     pub(crate) fn fresh(&self, asked: &Asked) -> Option<Response> {
         let kept = asked.is_shared.then(|| locked(&self.cache).get(self.clock.now(), &asked.key));
         match kept.flatten()? {
-            Kept::Fresh(response) => Some(response),
-            Kept::Stale(..) => None,
+            Cached::Fresh(response) => Some(response),
+            Cached::Stale(..) => None,
         }
     }
 
@@ -223,8 +224,8 @@ impl Engine {
         }
         let kept = locked(&self.cache).get(self.clock.now(), &asked.key);
         let stale = match kept {
-            Some(Kept::Fresh(response)) => return (response, Source::Cache),
-            Some(Kept::Stale(response, since)) => Some((response, since)),
+            Some(Cached::Fresh(response)) => return (response, Source::Cache),
+            Some(Cached::Stale(response, since)) => Some((response, since)),
             None => None,
         };
         Box::pin(self.answer_together(asked, stale)).await

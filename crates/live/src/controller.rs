@@ -175,7 +175,7 @@ fn distance(one: &str, other: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use millpond_coap::{Config, Endpoint, Event, Identities, Outgoing, Output, message::Code};
+    use millpond_coap::{Config, Endpoint, Event, IdGenerator, Outgoing, Output, message::Code};
     use millpond_control::{ChanceSeed, Controller, Instant};
 
     use super::*;
@@ -219,7 +219,7 @@ mod tests {
         let (mut least, mut most) = (u64::MAX, 0);
         for seed in 0..4_096 {
             let (controller, chance) = (ControllerChoice::default().controller, ChanceSeed::new(seed));
-            let mut client = Endpoint::new(Config::default(), controller, chance, 0, Identities::counted()).unwrap();
+            let mut client = Endpoint::new(Config::default(), controller, chance, 0, IdGenerator::counted()).unwrap();
             let mut now = Instant::ORIGIN;
             client.request(now, 0_u8, &Outgoing::confirmable(Code::GET, &[])).unwrap();
             loop {

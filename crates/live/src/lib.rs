@@ -71,7 +71,7 @@ pub use bytes::Bytes;
 pub use cause::Cause;
 pub(crate) use cause::Why;
 pub use client::{
-    Cache, CacheKey, Client, ClientBuilder, GroupAnswers, GroupRequest, Interruption, IntoPeer, IntoUri, Kept,
+    Cache, CacheKey, Cached, Client, ClientBuilder, GroupAnswers, GroupRequest, Interruption, IntoPeer, IntoUri,
     Observation, Observed, Outcome, Progress, Reconnect, RequestBuilder, cache_key, cache_key_of,
 };
 pub use clock::Clock;
@@ -88,7 +88,7 @@ pub use millpond_coap::message::{Code, Kind, MessageId, NoResponse, Token, is_un
 pub use millpond_coap::proxy;
 /// Who may hold how much of what is not enough for everybody, by network.
 pub use millpond_coap::quota;
-pub use millpond_coap::{Backoff, Duplicates, Memory, MemoryError, Repeats, leisure};
+pub use millpond_coap::{Backoff, Duplicates, PathCache, PathCacheError, Repeats, leisure};
 /// The controllers themselves: presets, their parameters, and the calls that a custom one answers.
 pub use millpond_control as control;
 /// No wait of a preset is shorter than this unless another [least wait](ClientBuilder::least_wait) is chosen.

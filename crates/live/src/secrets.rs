@@ -1,6 +1,6 @@
 //! What must not be guessed, from the operating system.
 
-use millpond_coap::Identities;
+use millpond_coap::IdGenerator;
 use millpond_control::ChanceSeed;
 
 use crate::{Cause, Error};
@@ -16,8 +16,8 @@ pub(crate) fn bytes<const N: usize>() -> Result<[u8; N], Error> {
 }
 
 /// Where message IDs and tokens come from.
-pub(crate) fn identities() -> Result<Identities, Error> {
-    Ok(Identities::secret(bytes()?))
+pub(crate) fn id_generator() -> Result<IdGenerator, Error> {
+    Ok(IdGenerator::secret(bytes()?))
 }
 
 /// Where controllers get their chance from.

@@ -2,7 +2,7 @@
 //! with an application that says when something arrives, as a client's does.
 
 use millpond_coap::{
-    Cause, Event, ExchangeId, Failure, Outgoing, Patience,
+    Cause, Event, ExchangeId, Failure, Outgoing, RetransmitOptions,
     message::{Code, Kind, Token, Uint, number},
 };
 use millpond_control::{Instant, Sample, Span};
@@ -252,8 +252,9 @@ impl World<'_> {
         let Some(caller) = self.nodes.server.callers.get_mut(flow) else { return Ok(()) };
         let profile = &self.groups.profiles[caller.group as usize];
         let Some((ask, bytes)) = profile.ask(&due, draws) else { return Ok(()) };
-        let patience = Patience { max_retransmit: Some(profile.clients.max_retransmit), ..Patience::DEFAULT };
-        let message = ask.request(bytes).with_patience(patience);
+        let retransmit =
+            RetransmitOptions { max_retransmit: Some(profile.clients.max_retransmit), ..RetransmitOptions::DEFAULT };
+        let message = ask.request(bytes).with_retransmit(retransmit);
         let endpoint = self.nodes.server.below.endpoint_mut();
         let id = match (profile.traffic, caller.observer) {
             (Traffic::Notifications, Some((token, first))) => {

@@ -1,7 +1,7 @@
 //! The clients of all groups: their endpoints, what they ask for, and the order of their numbers.
 
 use millpond_coap::{
-    Config, Endpoint, Identities, Limits, Outgoing, Transmission,
+    Config, Endpoint, IdGenerator, Limits, Outgoing, Transmission,
     message::{Code, Kind, number},
 };
 use millpond_control::{ChanceSeed, Controller, PeerController, Preset, Purpose};
@@ -116,7 +116,7 @@ pub(crate) fn client_endpoint(
     datagram: u16,
     seed: ChanceSeed,
 ) -> Result<Endpoint<u32>, RunError> {
-    endpoint(clients, controller, datagram, seed, Identities::counted())
+    endpoint(clients, controller, datagram, seed, IdGenerator::counted())
 }
 
 /// The same after a restart at which clients forgot which message IDs they had used: they begin elsewhere, each of them
@@ -133,7 +133,7 @@ pub(crate) fn restarted_endpoint(
     for (place, byte) in key.iter_mut().zip(word(0).into_iter().chain(word(1))) {
         *place = byte;
     }
-    endpoint(clients, controller, datagram, seed, Identities::secret(key))
+    endpoint(clients, controller, datagram, seed, IdGenerator::secret(key))
 }
 
 fn endpoint(
@@ -141,7 +141,7 @@ fn endpoint(
     controller: PeerController,
     datagram: u16,
     seed: ChanceSeed,
-    identities: Identities,
+    id_generator: IdGenerator,
 ) -> Result<Endpoint<u32>, RunError> {
     let config = Config {
         transmission: transmission(clients),
@@ -157,7 +157,7 @@ fn endpoint(
         tells_late: clients.transfer != Transfer::Whole,
         ..Config::default()
     };
-    Endpoint::new(config, controller, seed, 0, identities)
+    Endpoint::new(config, controller, seed, 0, id_generator)
         .map_err(|error| RunError::Endpoint("a client", error.to_string()))
 }
 

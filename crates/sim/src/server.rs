@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use millpond_coap::{
-    Config, Duplicates, Endpoint, Identities, Lifetimes, Limits, NamingOption, NamingOptions, Outgoing, Refused,
+    Config, Duplicates, Endpoint, IdGenerator, Lifetimes, Limits, NamingOption, NamingOptions, Outgoing, Refused,
     RequestId, Transmission,
     block::BlockSize,
     message::{Code, Kind, Token, number},
@@ -140,7 +140,7 @@ impl Server {
             },
             ..Config::default()
         };
-        let endpoint = Endpoint::new(config, controller, seed, clients, Identities::counted()).map_err(refused)?;
+        let endpoint = Endpoint::new(config, controller, seed, clients, IdGenerator::counted()).map_err(refused)?;
         let below = Below::new(endpoint, scenario, seed)?;
         let format = described.content_format.to_be_bytes();
         let zeros = format.iter().take_while(|byte| **byte == 0).count();

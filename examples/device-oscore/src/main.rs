@@ -13,7 +13,7 @@ use embedded_alloc::LlffHeap;
 #[cfg(feature = "oscore")]
 use millpond_coap::oscore::{Context, Parameters, Start};
 use millpond_coap::{
-    Config, Endpoint, Event, Identities, Outgoing, Output,
+    Config, Endpoint, Event, IdGenerator, Outgoing, Output,
     message::{Code, number},
 };
 use millpond_control::{ChanceSeed, Preset};
@@ -45,7 +45,7 @@ fn main() -> ! {
     // SAFETY: once, before anything is allocated.
     unsafe { HEAP.init(MEMORY.as_mut_ptr() as usize, HEAP_BYTES) }
     let chance = ChanceSeed::new(u64::from(device::random()));
-    let made = Endpoint::new(Config::SMALL, Preset::CALM.build(), chance, 0, Identities::secret(device::secret()));
+    let made = Endpoint::new(Config::SMALL, Preset::CALM.build(), chance, 0, IdGenerator::secret(device::secret()));
     #[cfg(feature = "oscore")]
     let made = made.ok().and_then(|endpoint| {
         let context = Context::derive(&GIVEN, Start::Stored(device::stored_bound())).ok()?;

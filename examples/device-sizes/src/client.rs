@@ -1,7 +1,7 @@
 //! Confirmable requests to one server whose payloads fit one message.
 
 use millpond_coap::{
-    Config, Endpoint, Event, Identities, Outgoing, Output,
+    Config, Endpoint, Event, IdGenerator, Outgoing, Output,
     message::{Code, number},
 };
 use millpond_control::{ChanceSeed, Instant, Preset};
@@ -16,7 +16,7 @@ const PATH: [(u16, &[u8]); 1] = [(number::URI_PATH, b"reading")];
 pub(crate) fn run(device: &mut impl Device) {
     let secret = device.secret();
     let (controller, chance) = (Preset::CALM.build(), ChanceSeed::new(u64::from(secret[0])));
-    let made = Endpoint::new(Config::SMALL, controller, chance, 0, Identities::secret(secret));
+    let made = Endpoint::new(Config::SMALL, controller, chance, 0, IdGenerator::secret(secret));
     let Ok(mut endpoint) = made else { return };
     let mut datagram = [0; DATAGRAM];
     loop {

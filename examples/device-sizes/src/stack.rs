@@ -4,7 +4,7 @@
 #[cfg(feature = "client-server")]
 use millpond_coap::transfer::Answer;
 use millpond_coap::{
-    Config, Endpoint, Identities, Output,
+    Config, Endpoint, IdGenerator, Output,
     message::{Code, number},
     transfer::{self, ClientRequest, Event, CoapStack},
 };
@@ -20,7 +20,7 @@ const PATH: [(u16, &[u8]); 1] = [(number::URI_PATH, b"reading")];
 pub(crate) fn run(device: &mut impl Device) {
     let secret = device.secret();
     let (controller, chance) = (Preset::CALM.build(), ChanceSeed::new(u64::from(secret[0])));
-    let made = Endpoint::new(Config::SMALL, controller, chance, 0, Identities::secret(secret));
+    let made = Endpoint::new(Config::SMALL, controller, chance, 0, IdGenerator::secret(secret));
     let Ok(endpoint) = made else { return };
     let Ok(mut stack) = CoapStack::new(endpoint, transfer::Config::SMALL, chance) else { return };
     let mut datagram = [0; DATAGRAM];

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use millpond_coap::{CalmGate, Identities, Repeats};
+use millpond_coap::{CalmGate, IdGenerator, Repeats};
 use millpond_control::Instant;
 use millpond_emulate::{Gate, GateRow, network};
 
@@ -21,7 +21,7 @@ pub(super) fn gate(clients: usize) -> Result<Box<dyn Gate>, Failure> {
     getrandom::fill(&mut key)
         .map_err(|error| Failure::Failed(format!("the operating system gives no random bytes: {error}")))?;
     // A network is taken for the path to those in it.
-    Ok(Box::new(Calm(CalmGate::new(network, Identities::secret(key), LEAST.max(clients.saturating_mul(EACH))))))
+    Ok(Box::new(Calm(CalmGate::new(network, IdGenerator::secret(key), LEAST.max(clients.saturating_mul(EACH))))))
 }
 
 struct Calm(CalmGate<SocketAddr>);

@@ -5,7 +5,7 @@ use core::{fmt, hash::Hash};
 use millpond_control::{Again, CalmPath, CalmPeer, Instant};
 
 use super::{
-    Identities, Repeats,
+    IdGenerator, Repeats,
     ping::{Ping, voter},
     recent::Recent,
 };
@@ -41,7 +41,7 @@ pub struct CalmGate<A> {
     peers: Recent<A, Newest>,
     paths: Recent<u64, CalmPath>,
     path_of: fn(&A) -> u64,
-    identities: Identities,
+    id_generator: IdGenerator,
     /// Bytes that either table may take.
     most: usize,
     /// A ping that is to leave.
@@ -60,12 +60,12 @@ impl<A: Copy + Eq + Hash> CalmGate<A> {
     /// One that knows nobody. Peers share paths as `path_of` says; each of its two tables takes at most `most` bytes, and
     /// what was used least recently makes room.
     #[must_use]
-    pub fn new(path_of: fn(&A) -> u64, identities: Identities, most: usize) -> Self {
+    pub fn new(path_of: fn(&A) -> u64, id_generator: IdGenerator, most: usize) -> Self {
         Self {
             peers: Recent::new(),
             paths: Recent::new(),
             path_of,
-            identities,
+            id_generator,
             most,
             ping: None,
             repeats: Repeats::default(),
@@ -91,22 +91,22 @@ impl<A: Copy + Eq + Hash> CalmGate<A> {
             self.unreadable = self.unreadable.saturating_add(1);
             return true;
         };
-        let (identities, most) = (self.identities, self.most);
+        let (id_generator, most) = (self.id_generator, self.most);
         if matches!(message.kind, Kind::Reset | Kind::Acknowledgement) && message.code.is_empty() {
             return !self.rejected(now, from, message.id);
         }
         if message.kind != Kind::Confirmable || !message.code.is_request() {
             return true;
         }
-        let print = identities.hash(&without_token(datagram));
-        let path = self.paths.of((self.path_of)(&from), |path| identities.hash(path), most);
-        let peer = self.peers.of(from, |from| identities.hash(from), most);
+        let print = id_generator.hash(&without_token(datagram));
+        let path = self.paths.of((self.path_of)(&from), |path| id_generator.hash(path), most);
+        let peer = self.peers.of(from, |from| id_generator.hash(from), most);
         let (Some(path), Some(peer)) = (path, peer) else { return true };
         if peer.id != message.id || peer.print != Some(print) {
             *peer = Newest { id: message.id, print: Some(print), answered: false, ..*peer };
             peer.state.asked();
             self.ping =
-                path.pings(&mut peer.state, now).then(|| (from, peer.pinged.leaves(&from, message.id, &identities)));
+                path.pings(&mut peer.state, now).then(|| (from, peer.pinged.leaves(&from, message.id, &id_generator)));
             return true;
         }
         if !peer.answered {
@@ -116,19 +116,19 @@ impl<A: Copy + Eq + Hash> CalmGate<A> {
         }
         let again = path.asked_again(&mut peer.state, now);
         self.ping =
-            path.pings(&mut peer.state, now).then(|| (from, peer.pinged.leaves(&from, message.id, &identities)));
+            path.pings(&mut peer.state, now).then(|| (from, peer.pinged.leaves(&from, message.id, &id_generator)));
         self.repeats.count(again);
         again.answers()
     }
 
     /// A message was rejected or acknowledged in the name of a peer: says whether that was a ping of ours.
     fn rejected(&mut self, now: Instant, from: A, id: MessageId) -> bool {
-        let (path, hash) = ((self.path_of)(&from), self.identities.hash(&from));
+        let (path, hash) = ((self.path_of)(&from), self.id_generator.hash(&from));
         let Some(peer) = self.peers.get(&from, hash) else { return false };
         if !peer.pinged.is_rejected(id) {
             return false;
         }
-        if let Some(path) = self.paths.get(&path, self.identities.hash(&path)) {
+        if let Some(path) = self.paths.get(&path, self.id_generator.hash(&path)) {
             path.rejected(&mut peer.state, voter(hash), now);
         }
         true
@@ -147,7 +147,7 @@ impl<A: Copy + Eq + Hash> CalmGate<A> {
         if message.kind != Kind::Acknowledgement || !message.code.is_response() {
             return;
         }
-        let Some(peer) = self.peers.get(&to, self.identities.hash(&to)) else { return };
+        let Some(peer) = self.peers.get(&to, self.id_generator.hash(&to)) else { return };
         if peer.id == message.id && !peer.answered {
             peer.state.answered(now);
             peer.answered = true;

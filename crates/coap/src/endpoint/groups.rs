@@ -14,7 +14,7 @@ use super::{
     delayed_responses::{DelayedResponse, DelayedResponses},
     duplicates::{Key, Reply},
     exchanges::Role,
-    identities::Pair,
+    id_generator::Pair,
     message_ids::later,
     requests::{Request, ResponseMode},
     send::write,
@@ -196,7 +196,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let groups = self.extra.as_deref_mut().and_then(|extra| extra.groups.as_deref_mut())?;
         let source = Pair { node: self.counts.node, peer: u32::MAX };
         for _ in 0..TRIES {
-            let token = self.setup.identities.token(source, groups.made, length);
+            let token = self.setup.id_generator.token(source, groups.made, length);
             groups.made = groups.made.wrapping_add(1);
             if !groups.has_like(token) && !self.exchanges.any_like(token) {
                 return Some(token);
@@ -230,7 +230,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     pub(super) fn group_answer_came(&mut self, now: Instant, from: A, message: &Message<'_>, datagram: &[u8]) -> bool {
         let growth = size_of::<A>().saturating_mul(2);
         let has_room = self.has_room(growth);
-        let identities = &self.setup.identities;
+        let id_generator = &self.setup.id_generator;
         let Some(groups) = self.extra.as_deref_mut().and_then(|extra| extra.groups.as_deref_mut()) else {
             return false;
         };
@@ -241,7 +241,8 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let (name, group, left) = (request.name, request.group, request.left.unwrap_or(now));
         let is_full = request.answered.len() >= MOST_ANSWERS || !has_room;
         let is_first = request.answered.is_empty();
-        match request.answered.entry(identities.hash(&from), |other| *other == from, |other| identities.hash(other)) {
+        match request.answered.entry(id_generator.hash(&from), |other| *other == from, |other| id_generator.hash(other))
+        {
             Entry::Occupied(_) => self.counts.one_more(Count::Duplicate),
             Entry::Vacant(_) if is_full => {
                 self.ignore(from, Ignored::NoRoom);
@@ -259,7 +260,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         } else {
             (Reply::Silence, self.non_lifetime())
         };
-        let key = Key::new(from, message.id, &self.setup.identities);
+        let key = Key::new(from, message.id, &self.setup.id_generator);
         self.remember_handled(now, &key, reply, lifetime);
         if is_first {
             self.group_answers(now, group, later(left, u64::from(DEFAULT_LEISURE.as_micros())));
@@ -269,7 +270,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
 
     /// Somebody of a group has answered: the next request to it need not wait for longer than this.
     fn group_answers(&mut self, now: Instant, group: A, at_the_latest: Instant) {
-        let Some(number) = self.peers.find(group, &self.setup.identities) else { return };
+        let Some(number) = self.peers.find(group, &self.setup.id_generator) else { return };
         if let Some(until) = self.extra.as_deref_mut().and_then(|extra| extra.probes.get_mut(&number)) {
             *until = at_the_latest.min(*until);
             self.pump(number, now);
@@ -346,7 +347,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let source = self.source_of(to);
         let delayed = DelayedResponse { due: request.due.max(now), to, source, request: id, message };
         let setup = Arc::clone(&self.setup);
-        self.extra_mut().groups_mut().responses.add(delayed, &setup.identities);
+        self.extra_mut().groups_mut().responses.add(delayed, &setup.id_generator);
         Ok(())
     }
 
@@ -354,7 +355,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     #[inline(never)]
     pub(super) fn leave_after_leisure(&mut self, now: Instant) {
         let Some(groups) = self.extra.as_deref_mut().and_then(|extra| extra.groups.as_deref_mut()) else { return };
-        let Some(DelayedResponse { to, request, message, .. }) = groups.responses.pop(&self.setup.identities) else {
+        let Some(DelayedResponse { to, request, message, .. }) = groups.responses.pop(&self.setup.id_generator) else {
             return;
         };
         let Ok(message) = Message::parse(&message).sure("message of ours") else { return };

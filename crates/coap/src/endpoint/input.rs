@@ -22,7 +22,7 @@ pub struct Outgoing<'a> {
     /// under way to its peer. Not looked at in responses, which carry their request's.
     pub token: Option<Token>,
     /// How long copies of it are sent, if it leaves as a confirmable message.
-    pub patience: Patience,
+    pub retransmit: RetransmitOptions,
 }
 
 /// What one message wants otherwise than its endpoint's [`Transmission`] and its peer's controller have it.
@@ -32,7 +32,7 @@ pub struct Outgoing<'a> {
 /// the controller says, because how fast is safe is not a matter of one message (RFC 8085 §3.1.1). NSTART and
 /// PROBING_RATE are the peer's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
-pub struct Patience {
+pub struct RetransmitOptions {
     /// MAX_RETRANSMIT (RFC 7252 §4.8): copies after the first, at most 250; `None` for the endpoint's. A response with fewer than
     /// that counts as delivered if it is acknowledged before one with all of them would have been given up.
     pub max_retransmit: Option<u8>,
@@ -41,7 +41,7 @@ pub struct Patience {
     pub ack_timeout: Span,
 }
 
-impl Patience {
+impl RetransmitOptions {
     /// As endpoint and controller have it.
     pub const DEFAULT: Self = Self { max_retransmit: None, ack_timeout: Span::ZERO };
 }
@@ -50,7 +50,14 @@ impl<'a> Outgoing<'a> {
     /// A confirmable message without payload.
     #[must_use]
     pub const fn confirmable(code: Code, options: &'a [(u16, &'a [u8])]) -> Self {
-        Self { kind: Kind::Confirmable, code, options, payload: &[], token: None, patience: Patience::DEFAULT }
+        Self {
+            kind: Kind::Confirmable,
+            code,
+            options,
+            payload: &[],
+            token: None,
+            retransmit: RetransmitOptions::DEFAULT,
+        }
     }
 
     /// A non-confirmable message without payload.
@@ -79,10 +86,10 @@ impl<'a> Outgoing<'a> {
         HEADER.saturating_add(token.encoded_len()).saturating_add(options).saturating_add(payload)
     }
 
-    /// The same message with this patience.
+    /// The same message, retransmitted so.
     #[must_use]
-    pub const fn with_patience(self, patience: Patience) -> Self {
-        Self { patience, ..self }
+    pub const fn with_retransmit(self, retransmit: RetransmitOptions) -> Self {
+        Self { retransmit, ..self }
     }
 }
 
@@ -124,7 +131,7 @@ pub enum Refused {
     #[error("code {0} does not make a request or response of this")]
     Code(Code),
     /// More retransmissions than can be counted.
-    #[error("patience.max_retransmit is {asked}; use at most {}", Transmission::MOST_RETRANSMISSIONS)]
+    #[error("retransmit.max_retransmit is {asked}; use at most {}", Transmission::MOST_RETRANSMISSIONS)]
     TooManyCopies {
         /// What was asked for.
         asked: u8,

@@ -16,7 +16,7 @@ use crate::quota::Source;
 impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// Where something stands in a hash table of the owner of this endpoint.
     pub(crate) fn hash(&self, key: &impl Hash) -> u64 {
-        self.setup.identities.hash(key)
+        self.setup.id_generator.hash(key)
     }
 
     /// The network that a peer is in, as far as it was [said](Self::with_paths); else each is one by itself.
@@ -42,14 +42,14 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// the latter.
     #[must_use]
     pub fn is_validated(&self, peer: A) -> bool {
-        let number = self.peers.find(peer, &self.setup.identities);
+        let number = self.peers.find(peer, &self.setup.id_generator);
         number.and_then(|number| self.peers.get(number)).is_some_and(|peer| !peer.is_unvalidated())
     }
 
     /// What a peer's controller knows; `None` if the peer is not known.
     #[must_use]
     pub fn view(&self, peer: A) -> Option<View> {
-        let number = self.peers.find(peer, &self.setup.identities)?;
+        let number = self.peers.find(peer, &self.setup.id_generator)?;
         self.peers.path(number).map(|path| path.controller.view())
     }
 
@@ -58,7 +58,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// the copy is never told an end.
     #[must_use]
     pub fn controller(&self, peer: A) -> Option<PeerController> {
-        let number = self.peers.find(peer, &self.setup.identities)?;
+        let number = self.peers.find(peer, &self.setup.id_generator)?;
         self.peers.path(number).map(Path::controller_copy)
     }
 
@@ -66,7 +66,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// [`recall`](Self::recall). `None` if the peer is not known, nothing was measured yet, or the controller keeps none.
     #[must_use]
     pub fn base_rtt(&self, peer: A) -> Option<Span> {
-        let number = self.peers.find(peer, &self.setup.identities)?;
+        let number = self.peers.find(peer, &self.setup.id_generator)?;
         self.peers.path(number).and_then(|path| path.controller.base_rtt())
     }
 
@@ -74,7 +74,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// concerned: up to 65 536 (RFC 7252 §4.4).
     #[must_use]
     pub fn message_ids_left(&self, now: Instant, peer: A) -> u32 {
-        let number = self.peers.find(peer, &self.setup.identities);
+        let number = self.peers.find(peer, &self.setup.id_generator);
         let peer = number.and_then(|number| self.peers.get(number));
         peer.map_or(1 << 16, |peer| peer.ids.left(now.max(self.now), self.exchange_lifetime()))
     }

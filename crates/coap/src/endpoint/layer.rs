@@ -171,7 +171,7 @@ impl<A: Copy + Eq + Hash + Debug> MessageLayer for Endpoint<A> {
     }
 
     fn has_place_for(&self, now: Instant, peer: A) -> bool {
-        self.peers.find(peer, &self.setup.identities).is_some()
+        self.peers.find(peer, &self.setup.id_generator).is_some()
             || self.peers.len() < self.setup.config.limits.peers
             || self.peers.forgettable(now, self.exchange_lifetime()).is_ok()
     }

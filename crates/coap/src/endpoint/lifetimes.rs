@@ -1,7 +1,7 @@
 use millpond_control::{Controller, Span};
 
 use super::{
-    Patience, Transmission,
+    RetransmitOptions, Transmission,
     overdue::{least_last_wait, longest_last_wait},
 };
 
@@ -28,14 +28,18 @@ impl Lifetimes {
     /// With the longest waits that this controller can arm, beginning from the longest first one.
     #[must_use]
     pub fn of(controller: &impl Controller, transmission: &Transmission) -> Self {
-        Self::with_patience(controller, transmission, Patience::DEFAULT)
+        Self::with_retransmit(controller, transmission, RetransmitOptions::DEFAULT)
     }
 
-    /// The same for a message with this patience.
+    /// The same for a message that is retransmitted so.
     #[must_use]
-    pub fn with_patience(controller: &impl Controller, transmission: &Transmission, patience: Patience) -> Self {
-        let most = patience.max_retransmit.unwrap_or(transmission.max_retransmit);
-        let (mut previous, mut least) = (Span::ZERO, patience.ack_timeout);
+    pub fn with_retransmit(
+        controller: &impl Controller,
+        transmission: &Transmission,
+        retransmit: RetransmitOptions,
+    ) -> Self {
+        let most = retransmit.max_retransmit.unwrap_or(transmission.max_retransmit);
+        let (mut previous, mut least) = (Span::ZERO, retransmit.ack_timeout);
         let last_wait = longest_last_wait(least_last_wait(controller.wishes().last_wait, most));
         let waits = (0..=most).map(|copy| {
             previous = controller.longest_wait(copy, previous);

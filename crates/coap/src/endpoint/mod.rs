@@ -9,13 +9,13 @@
 //!
 //! ```
 //! use millpond_coap::message::{Code, number};
-//! use millpond_coap::{Config, Endpoint, Event, Identities, Outgoing, Output, RequestId};
+//! use millpond_coap::{Config, Endpoint, Event, IdGenerator, Outgoing, Output, RequestId};
 //! use millpond_control::{ChanceSeed, Instant, Preset};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let make = |node| {
 //!     let (controller, chance) = (Preset::RFC7252.build(), ChanceSeed::new(1));
-//!     Endpoint::new(Config::default(), controller, chance, node, Identities::counted())
+//!     Endpoint::new(Config::default(), controller, chance, node, IdGenerator::counted())
 //! };
 //! let (mut client, mut server) = (make(0)?, make(1)?);
 //! let mut now = Instant::ORIGIN;
@@ -75,7 +75,7 @@
 //!   NON_LIFETIME after a non-confirmable request, and longer where PROBING_RATE asks for it.
 //! * **The last wait** of a request may be longer than its controller's, if that wishes so and as long as nothing else is to
 //!   leave for the peer ([`Event::Overdue`]).
-//! * **Patience** of single messages ([`Patience`]): more copies or fewer, and longer waits, never shorter ones.
+//! * **RetransmitOptions** of single messages ([`RetransmitOptions`]): more copies or fewer, and longer waits, never shorter ones.
 //! * **Message IDs** (§4.4) count up per peer. None is used again within EXCHANGE_LIFETIME: a message waits until one is
 //!   free. That is why a peer is never forgotten within that time.
 //! * **Lifetimes** (§4.8.2) are derived from the longest waits that the controllers can arm ([`Lifetimes`]), not from
@@ -96,7 +96,7 @@ mod config;
 mod counters;
 mod gate;
 mod groups;
-mod identities;
+mod id_generator;
 mod incoming;
 mod input;
 mod known;
@@ -124,9 +124,9 @@ pub use config::{Config, ConfigError, Duplicates, Limits, NamingOption, NamingOp
 pub use counters::{Counters, Failures, Kinds, Reasons};
 pub use gate::CalmGate;
 pub use groups::{DEFAULT_LEISURE, leisure};
-pub use identities::Identities;
+pub use id_generator::IdGenerator;
 pub use incoming::calm::Repeats;
-pub use input::{ExchangeId, Outgoing, Patience, Refused, RequestId};
+pub use input::{ExchangeId, Outgoing, Refused, RequestId, RetransmitOptions};
 pub use lifetimes::Lifetimes;
 
 pub use crate::output::{Cause, EndpointOutput, Event, Failure, Ignored, SleepReason, Transmit};
@@ -179,7 +179,7 @@ struct Setup<A> {
     /// Those of the slowest controller used so far, the prototype among them.
     lifetimes: Lifetimes,
     chance: ChanceSeed,
-    identities: Identities,
+    id_generator: IdGenerator,
     /// The path that a peer is on, if it was said.
     path_of: Option<fn(&A) -> u64>,
     /// Which peers share a controller.
@@ -188,7 +188,7 @@ struct Setup<A> {
 
 impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// An endpoint that knows nobody. Every new peer gets a copy of `controller`; `chance` and `node` address the words
-    /// of chance that controllers are given; `identities` makes message IDs and tokens.
+    /// of chance that controllers are given; `id_generator` makes message IDs and tokens.
     ///
     /// # Errors
     /// What cannot work, with its place in `config` and its fix.
@@ -197,7 +197,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         controller: impl Into<PeerController>,
         chance: ChanceSeed,
         node: u32,
-        identities: Identities,
+        id_generator: IdGenerator,
     ) -> Result<Self, ConfigError> {
         config.check()?;
         let prototype = controller.into();
@@ -205,7 +205,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             return Err(ConfigError::LeftOut { feature: "copy-options" });
         }
         let lifetimes = Lifetimes::of(&prototype, &config.transmission);
-        let setup = Setup { config, prototype, lifetimes, chance, identities, path_of: None, shared_by: None };
+        let setup = Setup { config, prototype, lifetimes, chance, id_generator, path_of: None, shared_by: None };
         Ok(Self::with(Arc::new(setup), node))
     }
 

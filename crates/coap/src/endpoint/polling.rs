@@ -133,7 +133,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Config, Event, Failure, Identities, Outgoing};
+    use super::super::{Config, Event, Failure, IdGenerator, Outgoing};
     use super::*;
     use crate::message::Code;
     use alloc::vec::Vec;
@@ -141,7 +141,7 @@ mod tests {
 
     fn endpoint() -> Endpoint<u8> {
         let (controller, chance) = (Preset::RFC7252.build(), ChanceSeed::new(1));
-        Endpoint::new(Config::default(), controller, chance, 0, Identities::counted()).unwrap()
+        Endpoint::new(Config::default(), controller, chance, 0, IdGenerator::counted()).unwrap()
     }
 
     #[test]
@@ -182,7 +182,7 @@ mod tests {
     fn what_comes_late_is_counted_where_it_is_not_told() {
         let config = Config { tells_late: false, ..Config::default() };
         let (controller, chance) = (Preset::RFC7252.build(), ChanceSeed::new(1));
-        let mut endpoint = Endpoint::new(config, controller, chance, 0, Identities::counted()).unwrap();
+        let mut endpoint = Endpoint::new(config, controller, chance, 0, IdGenerator::counted()).unwrap();
         // Responses in an acknowledgement and without one; nothing else goes missing with them.
         endpoint.receive(Instant::ORIGIN, 0_u8, &[0x60, 0x45, 0, 0]);
         assert_eq!(endpoint.quiet_until(Instant::ORIGIN), Some(Instant::NEVER));

@@ -98,10 +98,10 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
 
     /// The subscription with this token.
     fn renewed(&self, to: A, token: Token) -> Option<ExchangeId> {
-        let identities = &self.setup.identities;
-        let number = self.peers.find(to, identities)?;
+        let id_generator = &self.setup.id_generator;
+        let number = self.peers.find(to, id_generator)?;
         let open = &self.peers.get(number)?.open;
-        let slot = self.exchanges.subscription_with(number, open, token, identities)?;
+        let slot = self.exchanges.subscription_with(number, open, token, id_generator)?;
         Some(self.exchanges.name(slot))
     }
 

@@ -96,7 +96,7 @@ struct Entry<A> {
 
 /// What is kept for a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Kept<A> {
+pub enum Cached<A> {
     /// The answer, with the Max-Age that is left of it.
     Fresh(A),
     /// One that was good, and may still be, and for how long it is not fresh any more.
@@ -129,14 +129,14 @@ impl<A: Answer> Cache<A> {
     }
 
     /// What is kept for a request.
-    pub fn get(&mut self, now: Instant, key: &CacheKey) -> Option<Kept<A>> {
+    pub fn get(&mut self, now: Instant, key: &CacheKey) -> Option<Cached<A>> {
         let entry = self.entries.get_mut(key)?;
         self.uses = self.uses.saturating_add(1);
         entry.used = self.uses;
         let left = micros(entry.fresh_until, now) / MICROS;
         Some(match u32::try_from(left).unwrap_or(u32::MAX) {
-            0 => Kept::Stale(entry.answer.clone(), Duration::from_micros(micros(now, entry.fresh_until))),
-            left => Kept::Fresh(entry.answer.aged(left)),
+            0 => Cached::Stale(entry.answer.clone(), Duration::from_micros(micros(now, entry.fresh_until))),
+            left => Cached::Fresh(entry.answer.aged(left)),
         })
     }
 
@@ -304,25 +304,25 @@ mod tests {
     fn what_is_fresh_is_given_with_the_age_that_is_left_and_what_is_stale_is_asked_about() {
         let (mut cache, key, answer) = (Cache::new(10_000), key("h/a"), Told::with(30, "1"));
         cache.take(START, &key, None, answer.clone());
-        assert_eq!(cache.get(after(10), &key), Some(Kept::Fresh(answer.aged(20))));
+        assert_eq!(cache.get(after(10), &key), Some(Cached::Fresh(answer.aged(20))));
         assert_eq!(cache.age(after(10), &key), Some(Duration::from_secs(10)));
-        assert_eq!(cache.get(after(30), &key), Some(Kept::Stale(answer.clone(), Duration::ZERO)));
+        assert_eq!(cache.get(after(30), &key), Some(Cached::Stale(answer.clone(), Duration::ZERO)));
         let valid = Told { code: Code::VALID, ..Told::with(5, "1") };
         assert_eq!(cache.take(after(31), &key, Some(&answer), valid), answer.aged(5));
-        assert_eq!(cache.get(after(35), &key), Some(Kept::Fresh(answer.aged(1))));
-        assert_eq!(cache.get(after(40), &key), Some(Kept::Stale(answer.aged(5), Duration::from_secs(4))));
+        assert_eq!(cache.get(after(35), &key), Some(Cached::Fresh(answer.aged(1))));
+        assert_eq!(cache.get(after(40), &key), Some(Cached::Stale(answer.aged(5), Duration::from_secs(4))));
     }
 
     #[test]
     fn an_answer_of_max_age_0_is_of_use_only_if_it_can_be_asked_about() {
         let mut cache = Cache::new(10_000);
         cache.take(START, &key("h/a"), None, CONTENT);
-        assert!(matches!(cache.get(after(59), &key("h/a")), Some(Kept::Fresh(_))));
-        assert!(matches!(cache.get(after(60), &key("h/a")), Some(Kept::Stale(..))));
+        assert!(matches!(cache.get(after(59), &key("h/a")), Some(Cached::Fresh(_))));
+        assert!(matches!(cache.get(after(60), &key("h/a")), Some(Cached::Stale(..))));
         cache.take(START, &key("h/b"), None, CONTENT.aged(0));
         assert_eq!(cache.get(START, &key("h/b")), None);
         cache.take(START, &key("h/b"), None, Told::with(0, "2"));
-        assert!(matches!(cache.get(START, &key("h/b")), Some(Kept::Stale(..))));
+        assert!(matches!(cache.get(START, &key("h/b")), Some(Cached::Stale(..))));
     }
 
     #[test]

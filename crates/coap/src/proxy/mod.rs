@@ -6,6 +6,6 @@ mod cache;
 mod flights;
 mod queue;
 
-pub use cache::{Answer, Cache, CacheKey, Kept};
+pub use cache::{Answer, Cache, CacheKey, Cached};
 pub use flights::Flights;
 pub use queue::{NoRoom, Queue};

@@ -2,7 +2,7 @@ use core::hash::Hash;
 
 use hashbrown::{HashTable, hash_table::Entry};
 
-use crate::endpoint::Identities;
+use crate::endpoint::IdGenerator;
 
 /// How many there are of each of something, by a keyed hash.
 #[derive(Debug)]
@@ -14,8 +14,8 @@ impl<K: Copy + Eq + Hash> Tally<K> {
     }
 
     /// How many there are of this one.
-    pub(crate) fn of(&self, key: K, identities: &Identities) -> u16 {
-        self.0.find(identities.hash(&key), |of| of.0 == key).map_or(0, |of| of.1)
+    pub(crate) fn of(&self, key: K, id_generator: &IdGenerator) -> u16 {
+        self.0.find(id_generator.hash(&key), |of| of.0 == key).map_or(0, |of| of.1)
     }
 
     /// The most that there are of any of those that are meant.
@@ -28,15 +28,15 @@ impl<K: Copy + Eq + Hash> Tally<K> {
         self.0.iter().filter(|of| is_meant(&of.0)).max_by_key(|of| of.1).map(|of| of.0)
     }
 
-    pub(crate) fn add(&mut self, key: K, identities: &Identities) {
-        match self.0.entry(identities.hash(&key), |of| of.0 == key, |of| identities.hash(&of.0)) {
+    pub(crate) fn add(&mut self, key: K, id_generator: &IdGenerator) {
+        match self.0.entry(id_generator.hash(&key), |of| of.0 == key, |of| id_generator.hash(&of.0)) {
             Entry::Occupied(mut of) => of.get_mut().1 = of.get().1.saturating_add(1),
             Entry::Vacant(place) => drop(place.insert((key, 1))),
         }
     }
 
-    pub(crate) fn remove(&mut self, key: K, identities: &Identities) {
-        if let Ok(mut of) = self.0.find_entry(identities.hash(&key), |of| of.0 == key) {
+    pub(crate) fn remove(&mut self, key: K, id_generator: &IdGenerator) {
+        if let Ok(mut of) = self.0.find_entry(id_generator.hash(&key), |of| of.0 == key) {
             of.get_mut().1 = of.get().1.saturating_sub(1);
             if of.get().1 == 0 {
                 of.remove();
@@ -56,14 +56,14 @@ mod tests {
 
     #[test]
     fn of_each_it_is_known_how_many_there_are_and_of_which_there_are_most() {
-        let (mut tally, identities) = (Tally::new(), Identities::counted());
-        [3, 5, 3, 8, 3, 8].into_iter().for_each(|key| tally.add(key, &identities));
-        assert_eq!([3, 5, 8, 9].map(|key| tally.of(key, &identities)), [3, 1, 2, 0]);
+        let (mut tally, id_generator) = (Tally::new(), IdGenerator::counted());
+        [3, 5, 3, 8, 3, 8].into_iter().for_each(|key| tally.add(key, &id_generator));
+        assert_eq!([3, 5, 8, 9].map(|key| tally.of(key, &id_generator)), [3, 1, 2, 0]);
         assert_eq!(
             (tally.most(|_| true), tally.largest(|key| *key > 3), tally.most(|key| *key > 8)),
             (Some(3), Some(8), None)
         );
-        [3, 3, 3, 9].into_iter().for_each(|key| tally.remove(key, &identities));
-        assert_eq!((tally.most(|_| true), tally.of(3, &identities)), (Some(2), 0));
+        [3, 3, 3, 9].into_iter().for_each(|key| tally.remove(key, &id_generator));
+        assert_eq!((tally.most(|_| true), tally.of(3, &id_generator)), (Some(2), 0));
     }
 }

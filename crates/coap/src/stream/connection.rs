@@ -6,7 +6,7 @@ use core::ops::Range;
 use millpond_control::{Instant, Span};
 
 use crate::{
-    ExchangeId, Failure, Identities, Outgoing, RequestId,
+    ExchangeId, Failure, IdGenerator, Outgoing, RequestId,
     long_tokens::padded,
     message::{NoResponse, Token, WriteError, number},
     output::OutputKind,
@@ -131,7 +131,7 @@ pub struct Connection {
     notices: VecDeque<OutputKind>,
     /// Where in what was read the frame is that the last output is about.
     frame: Range<usize>,
-    identities: Identities,
+    id_generator: IdGenerator,
     /// By which its messages are protected.
     protection: Option<Box<dyn Protection<()>>>,
 }
@@ -181,7 +181,7 @@ impl Connection {
             ended: false,
             notices: VecDeque::new(),
             frame: 0..0,
-            identities: Identities::counted(),
+            id_generator: IdGenerator::counted(),
             protection: None,
             options,
         };
@@ -194,10 +194,10 @@ impl Connection {
     }
 
     /// The same with a secret: behind a proxy many clients share one connection, and who can guess how a server tells their
-    /// requests apart may get what is another's. A live server takes [`Identities::secret`].
+    /// requests apart may get what is another's. A live server takes [`IdGenerator::secret`].
     #[must_use]
-    pub fn with_identities(self, identities: Identities) -> Self {
-        Self { identities, ..self }
+    pub fn with_id_generator(self, id_generator: IdGenerator) -> Self {
+        Self { id_generator, ..self }
     }
 
     /// What the other side said it can do.

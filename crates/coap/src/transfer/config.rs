@@ -172,13 +172,14 @@ pub enum ConfigError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Endpoint, Identities, transfer::CoapStack};
+    use crate::{Endpoint, IdGenerator, transfer::CoapStack};
     use millpond_control::{ChanceSeed, Preset};
 
     #[test]
     fn a_small_stack_fits_a_small_endpoint() {
         let (controller, chance) = (Preset::RFC7252.build(), ChanceSeed::new(1));
-        let endpoint = Endpoint::<u8>::new(crate::Config::SMALL, controller, chance, 0, Identities::counted()).unwrap();
+        let endpoint =
+            Endpoint::<u8>::new(crate::Config::SMALL, controller, chance, 0, IdGenerator::counted()).unwrap();
         assert!(CoapStack::new(endpoint, Config::SMALL, chance).is_ok());
     }
 }

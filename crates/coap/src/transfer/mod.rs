@@ -7,13 +7,13 @@
 //! ```
 //! use millpond_coap::message::{Code, number};
 //! use millpond_coap::transfer::{Answer, ClientRequest, Config, Event, CoapStack};
-//! use millpond_coap::{Endpoint, Identities, Output};
+//! use millpond_coap::{Endpoint, IdGenerator, Output};
 //! use millpond_control::{ChanceSeed, Instant, Preset};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let make = |node| -> Result<CoapStack<Endpoint<&str>>, Box<dyn std::error::Error>> {
 //!     let (controller, chance) = (Preset::RFC7252.build(), ChanceSeed::new(1));
-//!     let endpoint = Endpoint::new(Default::default(), controller, chance, node, Identities::counted())?;
+//!     let endpoint = Endpoint::new(Default::default(), controller, chance, node, IdGenerator::counted())?;
 //!     Ok(CoapStack::new(endpoint, Config::default(), chance)?)
 //! };
 //! let (mut client, mut server) = (make(0)?, make(1)?);
@@ -135,7 +135,7 @@
 //!   inside, of each observer the newest; what came is answered before the next is looked at. Any input
 //!   may come at any time, bytes once the events before them were taken.
 //! * **Nothing is repeated** by a stream, so the last block of a body again, without those before it, is answered with 4.08. Of
-//!   a request its kind, its patience and its wish for bursts are not looked at, nor of an answer its kind.
+//!   a request its kind, its own retransmission and its wish for bursts are not looked at, nor of an answer its kind.
 
 mod answer;
 mod block_cache;

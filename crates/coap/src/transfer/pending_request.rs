@@ -10,7 +10,7 @@ use super::{
 use crate::block::{
     Answer, Block, BlockSize, Download, DownloadError, Next, Part, Upload, UploadError, UploadNext, robust::BurstId,
 };
-use crate::endpoint::{ExchangeId, Outgoing, Patience};
+use crate::endpoint::{ExchangeId, Outgoing, RetransmitOptions};
 use crate::layer::Room;
 use crate::message::{Code, Kind, Message, NoResponse, OptionList, Token, Uint, number};
 use crate::newest::Newest;
@@ -65,7 +65,7 @@ pub(super) struct PendingRequest<A> {
     pub(super) was_notified: bool,
     pub(super) deadline: Option<Instant>,
     /// Of each of its messages.
-    patience: Patience,
+    retransmit: RetransmitOptions,
     /// Not every response to it is wanted (RFC 7967).
     pub(super) limits_responses: bool,
     /// It is under way in bursts.
@@ -164,7 +164,7 @@ impl<A> PendingRequest<A> {
             watch: None,
             was_notified: false,
             deadline: request.deadline,
-            patience: request.patience,
+            retransmit: request.retransmit,
             limits_responses,
             burst: None,
             gathers: None,
@@ -245,7 +245,7 @@ impl<A> PendingRequest<A> {
         aim: Aim,
         send: impl FnOnce(&Outgoing<'_>) -> Result<T, E>,
     ) -> Result<Result<T, E>, RequestFailure> {
-        let Self { kind, code, options, body, upload, is_short, wanted, patience, single, echo, .. } = self;
+        let Self { kind, code, options, body, upload, is_short, wanted, retransmit, single, echo, .. } = self;
         let is_next = matches!(aim, Aim::Next | Aim::Register);
         let piece = match upload {
             Some(upload) if parts::BLOCK && is_next => Some(upload.piece(body)?),
@@ -292,7 +292,8 @@ impl<A> PendingRequest<A> {
             Aim::Renew(token) | Aim::Deregister(token) => Some(token),
             Aim::Next | Aim::Register => self.token,
         };
-        let sent = send(&Outgoing { kind: *kind, code: *code, options: &merged, payload, token, patience: *patience });
+        let sent =
+            send(&Outgoing { kind: *kind, code: *code, options: &merged, payload, token, retransmit: *retransmit });
         if is_next && sent.is_ok() {
             self.token = None;
         }
@@ -306,7 +307,7 @@ impl<A> PendingRequest<A> {
         options: &'m [(u16, &'m [u8])],
         payload: &'m [u8],
     ) -> Outgoing<'m> {
-        Outgoing { kind: self.kind, code, options, payload, token: None, patience: self.patience }
+        Outgoing { kind: self.kind, code, options, payload, token: None, retransmit: self.retransmit }
     }
 
     /// The next response begins a body anew.

@@ -3,7 +3,7 @@ use core::{fmt, num::NonZeroU32};
 use millpond_control::Instant;
 
 use crate::block::{Block, BlockSize, DownloadError, UploadError, robust::BurstFailure};
-use crate::endpoint::{self, Failure, Patience};
+use crate::endpoint::{self, Failure, RetransmitOptions};
 use crate::layer::Room;
 use crate::message::{Code, Kind, Token};
 use crate::protection::ResponseFault;
@@ -38,10 +38,10 @@ pub struct ClientRequest<'a> {
     /// responses and of which nothing else is awaited is unanswered then, and does not fail.
     pub deadline: Option<Instant>,
     /// How long copies of each of its messages are sent.
-    pub patience: Patience,
+    pub retransmit: RetransmitOptions,
     /// Bodies of more than one block travel in bursts, by Q-Block1 and Q-Block2 (RFC 9177), to and from a peer that knows
     /// these; from any other block by block. Whether it does is asked once, by a confirmable request. `kind`, `token` and
-    /// `patience` are for what goes block by block, and so are all observations.
+    /// `retransmit` are for what goes block by block, and so are all observations.
     pub q_block: bool,
     /// All blocks of its response are asked for with the token of the first, for servers that know a transfer by its token.
     /// RFC 7959 leaves the choice; one token each is what keeps an answer that is late from being taken for the next one's.
@@ -91,7 +91,7 @@ impl<'a> ClientRequest<'a> {
             longest: 1 << 20,
             token: None,
             deadline: None,
-            patience: Patience::DEFAULT,
+            retransmit: RetransmitOptions::DEFAULT,
             one_token: false,
             piece: None,
             q_block: false,

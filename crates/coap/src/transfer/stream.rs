@@ -10,7 +10,7 @@ use crate::{
 };
 
 impl CoapStack<Connection> {
-    /// A stack that owns this connection, which is to have [a secret](Connection::with_identities) if it serves. Of the
+    /// A stack that owns this connection, which is to have [a secret](Connection::with_id_generator) if it serves. Of the
     /// configuration `block`, what is said about the pace of notifications and of renewals, and bursts are not looked at.
     #[must_use]
     pub fn over_stream(connection: Connection, config: Config) -> Self {

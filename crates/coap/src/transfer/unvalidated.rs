@@ -16,7 +16,7 @@ use super::{
     server::Pending,
 };
 use crate::block::{Block, BlockSize, PastEnd};
-use crate::endpoint::{ExchangeId, Outgoing, Patience, RequestId};
+use crate::endpoint::{ExchangeId, Outgoing, RequestId, RetransmitOptions};
 use crate::layer::MessageLayer;
 use crate::message::{Code, HEADER, number};
 
@@ -273,8 +273,8 @@ impl<L: MessageLayer> CoapStack<L> {
         let length = message.length_with(pending.token);
         self.sent = Sent::of(message, limit.after(length));
         let most = (!self.layer.is_validated(pending.from)).then(|| limit.again(length));
-        let patience = Patience { max_retransmit: most, ..message.patience };
-        let sent = self.layer.respond(now, id, &Outgoing { patience, ..*message });
+        let retransmit = RetransmitOptions { max_retransmit: most, ..message.retransmit };
+        let sent = self.layer.respond(now, id, &Outgoing { retransmit, ..*message });
         self.was_answered(now, id, sent)
     }
 
@@ -337,8 +337,8 @@ impl<L: MessageLayer> CoapStack<L> {
         let layer = &mut self.layer;
         let sent = representation.message(pending.block2, pending, observe, |message| {
             let most = Some(limit.again(message.length_with(pending.token))).filter(|_| !is_known);
-            let patience = Patience { max_retransmit: most, ..message.patience };
-            layer.notify(now, pending.from, pending.token, &Outgoing { patience, ..*message })
+            let retransmit = RetransmitOptions { max_retransmit: most, ..message.retransmit };
+            layer.notify(now, pending.from, pending.token, &Outgoing { retransmit, ..*message })
         });
         Some((representation, sent.ok()?))
     }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use millpond_coap::{Memory, message::Message};
+use millpond_coap::{PathCache, message::Message};
 
 /// Seeds of messages committed by hand, and of memories. They say in their name whether they are such.
 const SEEDS: usize = 50;
@@ -41,7 +41,7 @@ fn the_fuzz_corpus_keeps_every_promise() {
 fn the_fuzz_corpus_of_memories_keeps_every_promise() {
     let seeds = replay("memory", "memory-", |bytes| {
         super::memory::check(bytes);
-        Memory::from_bytes(bytes).is_ok()
+        PathCache::from_bytes(bytes).is_ok()
     });
     assert!(seeds >= MEMORIES, "only {seeds} of at least {MEMORIES} seeds are there");
 }

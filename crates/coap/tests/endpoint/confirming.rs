@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex};
 
 use millpond_coap::message::{Code, Kind, Message, Token};
-use millpond_coap::{Cause, Config, Endpoint, Event, Identities, Outgoing, Output, RequestId};
+use millpond_coap::{Cause, Config, Endpoint, Event, IdGenerator, Outgoing, Output, RequestId};
 use millpond_control::{
     Admit, ChanceSeed, Class, Controller, Cx, Exchange, Instant, Naming, PeerController, Reason, Sample, Span, View,
     Wait, Wishes,
@@ -83,7 +83,7 @@ fn endpoint(controller: &Listening, change: impl FnOnce(&mut Config)) -> Endpoin
     config.limits.exchanges_per_peer = 100;
     change(&mut config);
     let controller = PeerController::own(controller.clone());
-    Endpoint::new(config, controller, ChanceSeed::new(1), 0, Identities::counted()).unwrap()
+    Endpoint::new(config, controller, ChanceSeed::new(1), 0, IdGenerator::counted()).unwrap()
 }
 
 /// Datagrams with their kinds.

@@ -1,7 +1,7 @@
 //! How the endpoint treats the controllers of its peers.
 
 use millpond_coap::message::{Code, Token};
-use millpond_coap::{Cause, Config, Endpoint, Event, Identities, Outgoing, Output, SleepReason, Transmission};
+use millpond_coap::{Cause, Config, Endpoint, Event, IdGenerator, Outgoing, Output, SleepReason, Transmission};
 use millpond_control::{AnyController, ChanceSeed, Instant, Preset, Reason, SettingValue, Span, Wait};
 
 use crate::pair::{HELLO, Pair, SECOND, Side, get, steady};
@@ -10,7 +10,7 @@ use crate::pair::{HELLO, Pair, SECOND, Side, get, steady};
 fn client(controller: AnyController) -> Endpoint<u8> {
     let mut config = Config::default();
     config.transmission.nstart = 4;
-    Endpoint::new(config, controller, ChanceSeed::new(1), 0, Identities::counted()).unwrap()
+    Endpoint::new(config, controller, ChanceSeed::new(1), 0, IdGenerator::counted()).unwrap()
 }
 
 fn cocoa() -> AnyController {
@@ -97,7 +97,8 @@ fn a_base_round_trip_outlives_the_endpoint() {
 #[test]
 fn a_base_round_trip_is_recalled_only_where_there_is_room_for_its_peer() {
     let config = Config { limits: millpond_coap::Limits { peers: 1, ..Config::default().limits }, ..Config::default() };
-    let mut client = Endpoint::new(config, Preset::CALM.build(), ChanceSeed::new(1), 0, Identities::counted()).unwrap();
+    let mut client =
+        Endpoint::new(config, Preset::CALM.build(), ChanceSeed::new(1), 0, IdGenerator::counted()).unwrap();
     client.recall(Instant::ORIGIN, 1_u8, Span::from_millis(240)).unwrap();
     ask(&mut client, 0, 1);
     assert!(client.recall(Instant::ORIGIN, 2, Span::from_millis(240)).is_err());
@@ -144,7 +145,7 @@ fn a_notification_held_back_leaves_an_idle_peer() {
     let limits = millpond_coap::Limits { peers: 1, ..config.limits };
     let transmission = Transmission { probing_rate: u32::MAX, ..config.transmission };
     let config = Config { limits, transmission, ..config };
-    let mut server = Endpoint::new(config, cocoa(), ChanceSeed::new(1), 0, Identities::counted()).unwrap();
+    let mut server = Endpoint::new(config, cocoa(), ChanceSeed::new(1), 0, IdGenerator::counted()).unwrap();
     for sleep in [None, Some((2 * SECOND, SleepReason::Admission))] {
         let notification = Outgoing::non_confirmable(Code::CONTENT, &[]);
         server.send_additional(Instant::ORIGIN, 1_u8, Token::EMPTY, &notification).unwrap();

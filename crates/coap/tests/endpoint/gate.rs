@@ -1,6 +1,6 @@
 //! A gateway that keeps copies from a server that knows nothing of it: what goes on, and what unvalidated peers can do.
 
-use millpond_coap::{CalmGate, Identities, Repeats};
+use millpond_coap::{CalmGate, IdGenerator, Repeats};
 use millpond_control::Instant;
 
 use crate::pair::SECOND;
@@ -11,7 +11,7 @@ fn network(peer: &u32) -> u64 {
 }
 
 fn gate() -> CalmGate<u32> {
-    CalmGate::new(network, Identities::counted(), 1 << 20)
+    CalmGate::new(network, IdGenerator::counted(), 1 << 20)
 }
 
 fn at(micros: u64) -> Instant {
@@ -178,7 +178,7 @@ fn a_forged_request_under_the_next_id_keeps_nothing_back() {
 
 #[test]
 fn a_flood_of_networks_makes_it_forget_and_hand_on_and_takes_no_more_memory() {
-    let mut gate = CalmGate::new(network, Identities::counted(), 16_384);
+    let mut gate = CalmGate::new(network, IdGenerator::counted(), 16_384);
     let (now, id) = in_a_queue(&mut gate, 1);
     for peer in 0..100_000_u32 {
         assert!(gate.request(at(now + 1), 1_000 + 1_000 * peer, &request(1, 1)));

@@ -1,6 +1,6 @@
 //! When copies leave and when nobody hopes any more (RFC 7252 §4.2).
 
-use millpond_coap::{Cause, Config, Endpoint, Event, Failure, Identities, Output};
+use millpond_coap::{Cause, Config, Endpoint, Event, Failure, IdGenerator, Output};
 use millpond_control::{AnyController, ChanceSeed, Instant, Preset, Purpose, Reason, SettingValue, Span};
 
 use crate::pair::{Pair, Side, get, steady};
@@ -10,7 +10,7 @@ use crate::pair::{Pair, Side, get, steady};
 fn unanswered(controller: AnyController, max_retransmit: u8, seed: u64) -> (Vec<u64>, Vec<Reason>, u64) {
     let mut config = Config::default();
     config.transmission.max_retransmit = max_retransmit;
-    let mut client = Endpoint::new(config, controller, ChanceSeed::new(seed), 9, Identities::counted()).unwrap();
+    let mut client = Endpoint::new(config, controller, ChanceSeed::new(seed), 9, IdGenerator::counted()).unwrap();
     let mut now = Instant::ORIGIN;
     let id = client.request(now, 0_u8, &get()).unwrap();
     let (mut copies, mut reasons, mut armed) = (Vec::new(), Vec::new(), Instant::ORIGIN);

@@ -2,7 +2,7 @@
 //! for their last copy.
 
 use millpond_coap::message::{Kind, Message};
-use millpond_coap::{ExchangeId, Patience};
+use millpond_coap::{ExchangeId, RetransmitOptions};
 
 use crate::pair::{Pair, SECOND, Side, notification};
 
@@ -19,8 +19,8 @@ fn observed() -> Pair {
 /// A notification leaves, and is repeated so often.
 fn say(pair: &mut Pair, copies: u8) -> ExchangeId {
     let token = Message::parse(&pair.datagrams[0]).unwrap().token;
-    let patience = Patience { max_retransmit: Some(copies), ..Patience::DEFAULT };
-    let message = notification(Kind::Confirmable).with_patience(patience);
+    let retransmit = RetransmitOptions { max_retransmit: Some(copies), ..RetransmitOptions::DEFAULT };
+    let message = notification(Kind::Confirmable).with_retransmit(retransmit);
     let id = pair.server.send_additional(pair.now(), Side::Client, token, &message).unwrap();
     pair.drain(Side::Server);
     id
@@ -116,11 +116,11 @@ fn one_message_to_a_peer_is_kept_so() {
 fn a_notification_takes_the_place_of_another_response() {
     let mut pair = Pair::usual();
     pair.think = None;
-    let patience = Patience { max_retransmit: Some(0), ..Patience::DEFAULT };
+    let retransmit = RetransmitOptions { max_retransmit: Some(0), ..RetransmitOptions::DEFAULT };
     pair.subscribe(&crate::pair::get()).unwrap();
     pair.run_until(SECOND);
     pair.lose.extend(2..50);
-    let answer = crate::pair::content(Kind::Confirmable).with_patience(patience);
+    let answer = crate::pair::content(Kind::Confirmable).with_retransmit(retransmit);
     pair.server.respond(pair.now(), pair.handed.unwrap(), &answer).unwrap();
     pair.drain(Side::Server);
     say(&mut pair, 0);

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use millpond_coap::message::{Code, Kind, Message, Token};
-use millpond_coap::{Config, Endpoint, Identities, Outgoing, Output};
+use millpond_coap::{Config, Endpoint, IdGenerator, Outgoing, Output};
 use millpond_control::{ChanceSeed, Instant, Naming, PeerController, Wishes};
 
 use crate::pair::{HELLO, SECOND, get, steady};
@@ -11,13 +11,13 @@ use crate::session::Wishing;
 
 /// A client whose copies are distinguished by their tokens, with ten requests to a peer at a time; found one by one, or by
 /// hash.
-fn client(token_length: u16, by_hash: bool, identities: Identities) -> Endpoint<u8> {
+fn client(token_length: u16, by_hash: bool, id_generator: IdGenerator) -> Endpoint<u8> {
     let mut config = Config { token_length, ..Config::default() };
     config.transmission.nstart = 10;
     config.limits.exchanges_per_peer = if by_hash { 17 } else { 16 };
     let wishes = Wishes { naming: Naming::Token, ..Wishes::NONE };
     let controller = PeerController::own(Wishing { inner: steady(), wishes });
-    Endpoint::new(config, controller, ChanceSeed::new(1), 0, identities).unwrap()
+    Endpoint::new(config, controller, ChanceSeed::new(1), 0, id_generator).unwrap()
 }
 
 /// Drains; message ID and token of each copy that left.
@@ -47,7 +47,7 @@ fn given(token: &[u8]) -> Outgoing<'static> {
 /// In both ways of finding an exchange.
 fn both(token_length: u16, check: impl Fn(Endpoint<u8>)) {
     for by_hash in [false, true] {
-        check(client(token_length, by_hash, Identities::counted()));
+        check(client(token_length, by_hash, IdGenerator::counted()));
     }
 }
 
@@ -151,9 +151,9 @@ fn without_made_tokens_a_request_waits_as_well() {
 /// Requests that are sent once among them, whose tokens would be a byte longer if they could.
 #[test]
 fn no_token_comes_twice_whatever_its_length() {
-    for identities in [Identities::counted(), Identities::secret([5; 16])] {
+    for id_generator in [IdGenerator::counted(), IdGenerator::secret([5; 16])] {
         for token_length in [2, 4, 7, 8] {
-            let mut client = client(token_length, true, identities);
+            let mut client = client(token_length, true, id_generator);
             let mut seen = BTreeSet::new();
             let mut now = 0;
             for round in 0..3_000_u32 {

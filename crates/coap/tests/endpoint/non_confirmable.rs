@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use millpond_coap::message::{Code, Kind, Token, number};
-use millpond_coap::{Config, Endpoint, Event, Identities, Outgoing, Output, Refused, RequestId};
+use millpond_coap::{Config, Endpoint, Event, IdGenerator, Outgoing, Output, Refused, RequestId};
 use millpond_control::{
     Admit, AnyController, ChanceSeed, Class, Controller, Cx, Exchange, Fate, Feedback, Instant, PeerController,
     PlainMessage, Preset, Sample, Span, View, Wait, Wishes,
@@ -118,7 +118,7 @@ fn probing_rate_holds_for_requests_that_are_cancelled() {
 fn a_request_without_an_answer_ends_after_the_lifetime_of_the_rfc_with_every_preset() {
     for preset in Preset::all() {
         let mut client: Endpoint<u8> =
-            Endpoint::new(Config::default(), preset.build(), ChanceSeed::new(1), 0, Identities::counted()).unwrap();
+            Endpoint::new(Config::default(), preset.build(), ChanceSeed::new(1), 0, IdGenerator::counted()).unwrap();
         client.request(Instant::ORIGIN, 1, &ASK.with_payload(&[0; 1_000])).unwrap();
         drain(&mut client, 0);
         client.poll(Instant::from_micros(145 * SECOND));
@@ -210,7 +210,7 @@ fn asking(request: &Outgoing<'_>) -> (Endpoint<u8>, Noting) {
     let noting = Noting { inner: steady(), told: Arc::default(), bytes: Arc::default() };
     let controller = PeerController::own(noting.clone());
     let mut client =
-        Endpoint::new(Config::default(), controller, ChanceSeed::new(1), 0, Identities::counted()).unwrap();
+        Endpoint::new(Config::default(), controller, ChanceSeed::new(1), 0, IdGenerator::counted()).unwrap();
     client.request(Instant::ORIGIN, 1, request).unwrap();
     drain(&mut client, 0);
     (client, noting)
@@ -295,7 +295,7 @@ fn non_confirmable_requests_are_numbered_on_their_path() {
     let mut config = Config::default();
     config.transmission.nstart = 8;
     let controller = PeerController::own(noting.clone());
-    let mut client = Endpoint::new(config, controller, ChanceSeed::new(1), 0, Identities::counted()).unwrap();
+    let mut client = Endpoint::new(config, controller, ChanceSeed::new(1), 0, IdGenerator::counted()).unwrap();
     for (now, to, request) in [(0, 2, ASK), (1, 1, ASK), (2, 1, get()), (3, 1, ASK), (4, 1, ASK)] {
         client.request(Instant::from_micros(now), to, &request).unwrap();
         drain(&mut client, now);
@@ -361,7 +361,7 @@ fn each_non_confirmable_request_is_answered_at_once() {
     for governs_requests in [false, true] {
         let controller = PeerController::own(Closed(steady(), governs_requests));
         let mut server =
-            Endpoint::new(Config::default(), controller, ChanceSeed::new(1), 0, Identities::counted()).unwrap();
+            Endpoint::new(Config::default(), controller, ChanceSeed::new(1), 0, IdGenerator::counted()).unwrap();
         for number in 0..10_u8 {
             server.receive(Instant::ORIGIN, 1, &[0x51, 0x01, 0, number, number, 0xb5, b'h', b'e', b'l', b'l', b'o']);
             answer_all(&mut server, Instant::ORIGIN);
@@ -376,7 +376,7 @@ fn each_non_confirmable_request_is_answered_at_once() {
 fn one_request_a_second_is_answered_each_second_by_every_preset() {
     for preset in Preset::all() {
         let mut server: Endpoint<u8> =
-            Endpoint::new(Config::default(), preset.build(), ChanceSeed::new(1), 0, Identities::counted()).unwrap();
+            Endpoint::new(Config::default(), preset.build(), ChanceSeed::new(1), 0, IdGenerator::counted()).unwrap();
         for number in 0..40_u8 {
             let now = Instant::from_micros(u64::from(number) * SECOND);
             server.receive(now, 1, &[0x51, 0x02, 0, number, number, 0xb5, b'h', b'e', b'l', b'l', b'o']);
@@ -391,7 +391,7 @@ fn one_request_a_second_is_answered_each_second_by_every_preset() {
 #[test]
 fn an_answer_without_a_message_id_does_not_wait_for_one() {
     let mut server: Endpoint<u8> =
-        Endpoint::new(Config::default(), steady(), ChanceSeed::new(1), 0, Identities::counted()).unwrap();
+        Endpoint::new(Config::default(), steady(), ChanceSeed::new(1), 0, IdGenerator::counted()).unwrap();
     let ask = |server: &mut Endpoint<u8>, id: u16| {
         let [high, low] = id.to_be_bytes();
         server.receive(Instant::ORIGIN, 1, &[0x50, 0x01, high, low]);
@@ -414,7 +414,7 @@ fn an_answer_without_a_message_id_does_not_wait_for_one() {
 #[test]
 fn notifications_stay_paced_among_answers() {
     let mut server: Endpoint<u8> =
-        Endpoint::new(Config::default(), Preset::CALM.build(), ChanceSeed::new(1), 0, Identities::counted()).unwrap();
+        Endpoint::new(Config::default(), Preset::CALM.build(), ChanceSeed::new(1), 0, IdGenerator::counted()).unwrap();
     let notify = |server: &mut Endpoint<u8>, now| {
         let notification = Outgoing::non_confirmable(Code::CONTENT, &[(number::OBSERVE, b"\x01")]);
         server.send_additional(now, 1, Token::new(b"t").unwrap(), &notification).unwrap();

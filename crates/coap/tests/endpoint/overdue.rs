@@ -1,7 +1,9 @@
 //! An answer to the last copy that is awaited for longer than the wait after it, as the controller wishes.
 
 use millpond_coap::message::Kind;
-use millpond_coap::{Config, Endpoint, Event, Identities, Lifetimes, Output, Patience, SleepReason, Transmission};
+use millpond_coap::{
+    Config, Endpoint, Event, IdGenerator, Lifetimes, Output, RetransmitOptions, SleepReason, Transmission,
+};
 use millpond_control::{ChanceSeed, Controller, Instant, PeerController, Span, Wishes};
 
 use crate::pair::{Pair, SECOND, Side, get, steady};
@@ -94,7 +96,7 @@ fn it_ends_within_what_is_wished_and_half_more() {
 fn ends_with(seed: u64) -> u64 {
     let controller = PeerController::own(Wishing { inner: steady(), wishes: WISHES });
     let chance = ChanceSeed::new(seed);
-    let mut client = Endpoint::new(Config::default(), controller, chance, 0, Identities::counted()).unwrap();
+    let mut client = Endpoint::new(Config::default(), controller, chance, 0, IdGenerator::counted()).unwrap();
     let mut now = Instant::ORIGIN;
     client.request(now, 0_u8, &get()).unwrap();
     let mut is_overdue = false;
@@ -141,8 +143,8 @@ fn it_makes_way_where_there_is_but_one_place_or_one_token() {
 fn who_wants_fewer_copies_knows_sooner() {
     for (copies, last, least) in [(0, 0, 3_750_000), (1, 2_500_000, 7_500_000), (2, 7_500_000, 15_000_000)] {
         let mut pair = pair(|_, _| {}, 3);
-        let patience = Patience { max_retransmit: Some(copies), ..Patience::DEFAULT };
-        pair.ask(&get().with_patience(patience)).unwrap();
+        let retransmit = RetransmitOptions { max_retransmit: Some(copies), ..RetransmitOptions::DEFAULT };
+        pair.ask(&get().with_retransmit(retransmit)).unwrap();
         pair.run();
         let log = pair.take_log();
         assert!(log.last().unwrap().ends_with("C fails: GaveUp"), "{log:?}");
@@ -186,7 +188,7 @@ fn only_requests_are_ever_overdue() {
 #[test]
 fn peers_that_share_a_path_are_given_up_as_ever() {
     let controller = PeerController::own(Wishing { inner: steady(), wishes: WISHES });
-    let mut client = Endpoint::new(Config::default(), controller, ChanceSeed::new(1), 0, Identities::counted())
+    let mut client = Endpoint::new(Config::default(), controller, ChanceSeed::new(1), 0, IdGenerator::counted())
         .unwrap()
         .sharing_paths(|_: &u8| 0);
     let mut now = Instant::ORIGIN;

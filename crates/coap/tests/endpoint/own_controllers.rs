@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use millpond_coap::{Config, Endpoint, Event, Identities, Lifetimes, Output, Refused, Transmission};
+use millpond_coap::{Config, Endpoint, Event, IdGenerator, Lifetimes, Output, Refused, Transmission};
 use millpond_control::{
     AnyController, ChanceSeed, Controller, Cx, Exchange, Instant, PeerController, Preset, Reason, Sample, Span, View,
     Wait, Wishes,
@@ -53,7 +53,7 @@ impl Controller for Own {
 fn client(controller: impl Into<PeerController>, change: impl FnOnce(&mut Config)) -> Endpoint<u8> {
     let mut config = Config::default();
     change(&mut config);
-    Endpoint::new(config, controller, ChanceSeed::new(1), 0, Identities::counted()).unwrap()
+    Endpoint::new(config, controller, ChanceSeed::new(1), 0, IdGenerator::counted()).unwrap()
 }
 
 fn drain(client: &mut Endpoint<u8>, now: u64) -> Vec<Vec<u8>> {

@@ -5,7 +5,7 @@ use std::fmt::Display;
 
 use millpond_coap::message::{Code, Kind, Message, number};
 use millpond_coap::{
-    Cause, Config, Endpoint, Event, ExchangeId, Identities, Outgoing, Output, Refused, RequestId, Transmit,
+    Cause, Config, Endpoint, Event, ExchangeId, IdGenerator, Outgoing, Output, Refused, RequestId, Transmit,
 };
 use millpond_control::{
     AnyController, ChanceSeed, Evidence, Instant, Named, Naming, PeerController, Preset, Sample, SettingValue, Span,
@@ -75,7 +75,7 @@ pub(crate) fn endpoint<A: Copy + Eq + std::hash::Hash + std::fmt::Debug>(
 ) -> Endpoint<A> {
     let mut config = Config::default();
     change(&mut config);
-    Endpoint::new(config, steady(), ChanceSeed::new(1), node, Identities::counted()).unwrap()
+    Endpoint::new(config, steady(), ChanceSeed::new(1), node, IdGenerator::counted()).unwrap()
 }
 
 /// PROBING_RATE holds nothing back.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use millpond_coap::message::Code;
-use millpond_coap::{Config, Endpoint, Event, ExchangeId, Identities, Outgoing, Output, RequestId};
+use millpond_coap::{Config, Endpoint, Event, ExchangeId, IdGenerator, Outgoing, Output, RequestId};
 use millpond_control::{
     ChanceSeed, Controller, Cx, End, Exchange, Instant, PeerController, Reason, Sample, Span, View, Wait, Wishes,
 };
@@ -54,7 +54,7 @@ fn sharing(nstart: u16, change: impl FnOnce(&mut Config)) -> Endpoint<u8> {
     let mut config = Config { ack_delay: Span::ZERO, ..Config::default() };
     change(&mut config);
     let controller = PeerController::own(Counting { told: 0, nstart });
-    Endpoint::new(config, controller, ChanceSeed::new(1), 0, Identities::counted())
+    Endpoint::new(config, controller, ChanceSeed::new(1), 0, IdGenerator::counted())
         .unwrap()
         .sharing_paths(|peer| u64::from(*peer / 10))
 }
@@ -127,7 +127,7 @@ fn one_controller_hears_of_all_on_its_path_and_of_nobody_else() {
 #[test]
 fn without_a_word_every_peer_has_a_path_of_its_own() {
     let controller = PeerController::own(Counting { told: 0, nstart: 0 });
-    let mut endpoint = Endpoint::new(Config::default(), controller, ChanceSeed::new(1), 0, Identities::counted())
+    let mut endpoint = Endpoint::new(Config::default(), controller, ChanceSeed::new(1), 0, IdGenerator::counted())
         .unwrap()
         .with_paths(|_| 0);
     assert_eq!((ask(&mut endpoint, 0, 1), ask(&mut endpoint, 0, 2)), (vec![1], vec![2]));
@@ -297,7 +297,7 @@ fn the_controller_given_to_a_peer_that_comes_onto_a_path_does_not_take_the_place
 /// An endpoint in which nobody shares a path by its address.
 fn apart() -> Endpoint<u8> {
     let controller = PeerController::own(Counting { told: 0, nstart: 0 });
-    Endpoint::new(Config::default(), controller, ChanceSeed::new(1), 0, Identities::secret([7; 16])).unwrap()
+    Endpoint::new(Config::default(), controller, ChanceSeed::new(1), 0, IdGenerator::secret([7; 16])).unwrap()
 }
 
 #[test]

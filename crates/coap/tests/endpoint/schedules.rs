@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use millpond_coap::message::{Kind, Message};
-use millpond_coap::{Cause, Config, Duplicates, Endpoint, Event, Identities, Output, RequestId};
+use millpond_coap::{Cause, Config, Duplicates, Endpoint, Event, IdGenerator, Output, RequestId};
 use millpond_control::{ChanceSeed, Evidence, Instant, Named, Naming, PeerController, Sample, Span, Wishes};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -83,7 +83,7 @@ fn play(schedule: &Schedule) -> Vec<Outcome> {
     let config = Config { duplicates: schedule.duplicates, token_length: schedule.token_length, ..Config::default() };
     let wishes = Wishes { naming: schedule.naming, ..Wishes::NONE };
     let make = |node, controller: PeerController| {
-        Endpoint::new(config, controller, ChanceSeed::new(1), node, Identities::counted()).unwrap()
+        Endpoint::new(config, controller, ChanceSeed::new(1), node, IdGenerator::counted()).unwrap()
     };
     let mut world = World {
         schedule,

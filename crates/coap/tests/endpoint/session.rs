@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use millpond_coap::message::{Code, Kind, Message, Token, number};
 use millpond_coap::{
-    Cause, Config, Duplicates, Endpoint, Event, ExchangeId, Identities, Lifetimes, Outgoing, Output, Refused, Transmit,
+    Cause, Config, Duplicates, Endpoint, Event, ExchangeId, IdGenerator, Lifetimes, Outgoing, Output, Refused, Transmit,
 };
 use millpond_control::{ChanceSeed, Instant, Named, Naming, PeerController, Preset, Span, Wishes};
 
@@ -92,9 +92,9 @@ impl Session {
         config.limits.bytes = 24 << 10;
         config.limits.datagram = 200;
         config.longest_token = [8, 20][usize::from(shape >> 1 & 1)];
-        let identities = [Identities::counted(), Identities::secret([7; 16])][usize::from(shape & 1)];
+        let id_generator = [IdGenerator::counted(), IdGenerator::secret([7; 16])][usize::from(shape & 1)];
         let controller = preset(usize::from(sizes)).build();
-        let make = |node| Endpoint::new(config, controller, ChanceSeed::new(3), node, identities).unwrap();
+        let make = |node| Endpoint::new(config, controller, ChanceSeed::new(3), node, id_generator).unwrap();
         let actor = |node| Actor {
             endpoint: make(node),
             asked: Vec::new(),

@@ -3,7 +3,7 @@
 use millpond_coap::message::{Code, Message, number};
 use millpond_coap::oscore::ResponseFault;
 use millpond_coap::transfer::{Answer, ClientRequest, CoapStack, Config as StackConfig, Event, RequestFailure};
-use millpond_coap::{CalmGate, Config, Duplicates, Endpoint, Event as Told, Identities, Output};
+use millpond_coap::{CalmGate, Config, Duplicates, Endpoint, Event as Told, IdGenerator, Output};
 use millpond_control::{ChanceSeed, Instant, Named, Preset, Sample, Span};
 
 use super::messages::CLIENT;
@@ -13,7 +13,7 @@ const SECOND: u32 = 1_000_000;
 
 fn made(preset: Preset, duplicates: Duplicates, node: u32) -> Endpoint<u8> {
     let config = Config { duplicates, ..Config::default() };
-    Endpoint::new(config, preset.build(), ChanceSeed::new(1), node, Identities::counted()).unwrap()
+    Endpoint::new(config, preset.build(), ChanceSeed::new(1), node, IdGenerator::counted()).unwrap()
 }
 
 fn stack(endpoint: Endpoint<u8>) -> One {
@@ -181,7 +181,7 @@ fn a_relay_that_is_calm_knows_copies_whose_tokens_name_them() {
     path.lost = vec![0];
     path.ask(1);
     let [first, second] = &path.left[0][..] else { panic!("two copies") };
-    let mut gate = CalmGate::new(|_: &u8| 0, Identities::counted(), 1 << 20);
+    let mut gate = CalmGate::new(|_: &u8| 0, IdGenerator::counted(), 1 << 20);
     // Three peers show by pings that the queue takes ten seconds.
     let pings = [1, 2, 3].map(|peer| {
         assert!(gate.request(Instant::ORIGIN, peer, &[0x40, 1, 0, 0]));

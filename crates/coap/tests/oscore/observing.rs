@@ -3,7 +3,7 @@
 use millpond_coap::message::{Code, Kind, Message, MessageId, Token, Writer, number};
 use millpond_coap::oscore::{Context, OscoreOption, Parameters, PartialIv, Start};
 use millpond_coap::transfer::{Answer, ClientRequest, ClientRequestId, Event, Gone, KeptObserver, ObserverId};
-use millpond_coap::{Config, Endpoint, Identities, Output, RequestId, Transmission};
+use millpond_coap::{Config, Endpoint, IdGenerator, Output, RequestId, Transmission};
 use millpond_control::{ChanceSeed, Instant, Preset};
 
 use super::messages::CLIENT;
@@ -22,7 +22,7 @@ const SHORT_LIVED: [(u16, &[u8]); 1] = [(number::MAX_AGE, &[20])];
 fn quick(node: u32) -> Endpoint<u8> {
     let transmission = Transmission { probing_rate: 1_000_000, ..Transmission::default() };
     let (controller, chance) = (Preset::RFC7252.build(), ChanceSeed::new(1));
-    Endpoint::new(Config { transmission, ..Config::default() }, controller, chance, node, Identities::counted())
+    Endpoint::new(Config { transmission, ..Config::default() }, controller, chance, node, IdGenerator::counted())
         .unwrap()
 }
 

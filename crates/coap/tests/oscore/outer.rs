@@ -10,7 +10,7 @@ use millpond_coap::transfer::{
     AROUND_IPV4, AddressValidation, Answer, ClientRequest, ClientRequestId, CoapStack, Config, ECHO_LENGTH, Event,
     Limit, Limits, ObserverId, RequestFailure, Validation,
 };
-use millpond_coap::{Endpoint, Identities, Output, RequestId, Transmission};
+use millpond_coap::{Endpoint, IdGenerator, Output, RequestId, Transmission};
 use millpond_control::{ChanceSeed, Instant, Preset};
 
 use super::messages::CLIENT;
@@ -28,7 +28,7 @@ fn endpoint(node: u32) -> Endpoint<u8> {
     let transmission = Transmission { probing_rate: 1_000_000, ..Transmission::default() };
     let config = millpond_coap::Config { transmission, ..Default::default() };
     let (controller, chance) = (Preset::RFC7252.build(), ChanceSeed::new(1));
-    Endpoint::new(config, controller, chance, node, Identities::counted()).unwrap()
+    Endpoint::new(config, controller, chance, node, IdGenerator::counted()).unwrap()
 }
 
 fn stack(endpoint: Endpoint<u8>, config: Config) -> One {
@@ -384,7 +384,7 @@ fn the_last_block_again_is_not_refused_while_the_application_has_it() {
 fn the_last_block_again_is_refused_once_its_request_has_given_way() {
     let limits = millpond_coap::Limits { requests: 2, ..Default::default() };
     let config = millpond_coap::Config { limits, ..Default::default() };
-    let crowded = Endpoint::new(config, Preset::RFC7252.build(), ChanceSeed::new(1), 3, Identities::counted());
+    let crowded = Endpoint::new(config, Preset::RFC7252.build(), ChanceSeed::new(1), 3, IdGenerator::counted());
     let mut server = stack(crowded.unwrap().protected_by(stored(&CLIENT.mirrored(), 0)), Config::default());
     let sent = request(&mut client(), &[7; 100]);
     let another = request(&mut stack(endpoint(0).protected_by(stored(&CLIENT, 100)), Config::default()), b"another");

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use millpond_coap::message::{Code, Message, Token, number};
 use millpond_coap::oscore::{Context, Parameters, ProtectError, Protector, ResponseFault, Start, Which};
 use millpond_coap::transfer::{Answer, ClientRequest, CoapStack, Config, Event, RequestFailure};
-use millpond_coap::{Endpoint, Identities, Outgoing, Output, Refused};
+use millpond_coap::{Endpoint, IdGenerator, Outgoing, Output, Refused};
 use millpond_control::{ChanceSeed, Instant, Preset};
 
 use super::messages::{CLIENT, pair};
@@ -33,7 +33,7 @@ pub(super) type One = CoapStack<Endpoint<u8>>;
 
 fn endpoint(node: u32) -> Endpoint<u8> {
     let (controller, chance) = (Preset::RFC7252.build(), ChanceSeed::new(1));
-    Endpoint::new(Default::default(), controller, chance, node, Identities::counted()).unwrap()
+    Endpoint::new(Default::default(), controller, chance, node, IdGenerator::counted()).unwrap()
 }
 
 pub(super) fn stack(endpoint: Endpoint<u8>) -> One {

@@ -8,7 +8,7 @@ use crate::block::BlockSize;
 use crate::block::robust::{BurstClient, BurstFailure, BurstId, BurstOptions, BurstServer, End, Next, Whole};
 use crate::message::{Code, Kind, Message, number};
 use crate::transfer::{Answer, ClientRequest};
-use crate::{Config, Endpoint, Event, Identities, Outgoing, Output};
+use crate::{Config, Endpoint, Event, IdGenerator, Outgoing, Output};
 use millpond_control::{ChanceSeed, Instant, Preset, Purpose, Span};
 
 pub(crate) const CLIENT: u8 = 0;
@@ -175,7 +175,7 @@ impl World {
     /// The same with endpoints like this.
     pub(crate) fn of(options: BurstOptions, preset: Preset, config: Config) -> Self {
         let chance = ChanceSeed::new(5);
-        let make = |node| Endpoint::new(config, preset.build(), chance, node, Identities::counted()).unwrap();
+        let make = |node| Endpoint::new(config, preset.build(), chance, node, IdGenerator::counted()).unwrap();
         Self {
             now: Instant::ORIGIN,
             client: BurstClient::new(options, chance, 0),

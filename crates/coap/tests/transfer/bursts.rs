@@ -5,7 +5,7 @@ use millpond_coap::block::BlockSize;
 use millpond_coap::block::robust::BurstParameters;
 use millpond_coap::message::{Code, Kind, Message, MessageId, Token, Writer, number};
 use millpond_coap::transfer::{Answer, ClientRequest, CoapStack, Config, RequestFailure};
-use millpond_coap::{Endpoint, Identities};
+use millpond_coap::{Endpoint, IdGenerator};
 use millpond_control::{ChanceSeed, Instant, Preset};
 use proptest::prelude::*;
 
@@ -165,7 +165,7 @@ fn a_set_leaves_at_once_where_the_controller_is_not_asked() {
         pair.stacks = [CLIENT, SERVER].map(|node| {
             let endpoint = millpond_coap::Config { admits_pieces, ..Default::default() };
             let (controller, chance) = (Preset::COCOA_03.build(), ChanceSeed::new(1));
-            let endpoint = Endpoint::new(endpoint, controller, chance, node.into(), Identities::counted()).unwrap();
+            let endpoint = Endpoint::new(endpoint, controller, chance, node.into(), IdGenerator::counted()).unwrap();
             let config = Config { q_block: Some(BurstParameters::RFC9177), block: BlockSize::B64, ..Config::DEFAULT };
             CoapStack::new(endpoint, config, chance).unwrap()
         });

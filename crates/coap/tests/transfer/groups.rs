@@ -6,7 +6,7 @@ use millpond_coap::Output;
 use millpond_coap::block::BlockSize;
 use millpond_coap::message::{Code, Kind, Message, number};
 use millpond_coap::transfer::{Answer, ClientRequest, CoapStack, Config, Event, Refused, RequestFailure};
-use millpond_coap::{Endpoint, Identities};
+use millpond_coap::{Endpoint, IdGenerator};
 use millpond_control::{ChanceSeed, Instant, Span};
 
 use crate::pair::{SECOND, body, steady};
@@ -44,7 +44,7 @@ impl Link {
     fn new(lengths: &[usize]) -> Self {
         // First message IDs as a real client has them: that of a request to a member is not that of one to its group.
         let stack = |node| {
-            let secret = Identities::secret(*b"sixteen of bytes");
+            let secret = IdGenerator::secret(*b"sixteen of bytes");
             let endpoint = Endpoint::new(Default::default(), steady(), ChanceSeed::new(1), node, secret).unwrap();
             CoapStack::new(endpoint, Config::default(), ChanceSeed::new(1)).unwrap()
         };
@@ -196,7 +196,7 @@ fn the_end_waits_for_what_is_still_being_fetched_and_not_for_ever() {
 #[test]
 fn thousands_of_forged_answers_are_not_fetched_for_ever_and_not_all_at_once() {
     let mut client = {
-        let secret = Identities::secret(*b"sixteen of bytes");
+        let secret = IdGenerator::secret(*b"sixteen of bytes");
         let endpoint = Endpoint::new(Default::default(), steady(), ChanceSeed::new(1), 0, secret).unwrap();
         CoapStack::new(endpoint, Config::default(), ChanceSeed::new(1)).unwrap()
     };
@@ -240,7 +240,7 @@ fn thousands_of_forged_answers_are_not_fetched_for_ever_and_not_all_at_once() {
 fn long_answers_of_a_group_without_their_ends_leave_room_for_other_asks() {
     const OTHER: u16 = 9_999;
     let mut client = {
-        let secret = Identities::secret(*b"sixteen of bytes");
+        let secret = IdGenerator::secret(*b"sixteen of bytes");
         let endpoint = Endpoint::new(Default::default(), steady(), ChanceSeed::new(1), 0, secret).unwrap();
         CoapStack::new(endpoint, Config::default(), ChanceSeed::new(1)).unwrap()
     };

@@ -3,7 +3,7 @@
 use millpond_coap::block::{BlockSize, robust::BurstParameters};
 use millpond_coap::message::{Code, Message};
 use millpond_coap::transfer::{Answer, ClientRequest, CoapStack, Config, ConfigError, Refused};
-use millpond_coap::{Endpoint, Identities};
+use millpond_coap::{Endpoint, IdGenerator};
 use millpond_control::{ChanceSeed, Span};
 
 use crate::pair::{CLIENT, Pair, SECOND, SERVER, body, get, put, steady};
@@ -188,7 +188,7 @@ fn what_cannot_work_is_refused() {
     let make = |datagram, change: fn(&mut Config)| {
         let mut settings = millpond_coap::Config::default();
         settings.limits.datagram = datagram;
-        let endpoint = Endpoint::<u8>::new(settings, steady(), ChanceSeed::new(1), 0, Identities::counted()).unwrap();
+        let endpoint = Endpoint::<u8>::new(settings, steady(), ChanceSeed::new(1), 0, IdGenerator::counted()).unwrap();
         let mut config = Config::default();
         change(&mut config);
         CoapStack::new(endpoint, config, ChanceSeed::new(1)).err()

@@ -8,7 +8,7 @@ use millpond_coap::message::{Code, Kind, Message, number};
 use millpond_coap::transfer::{
     Answer, ClientRequest, ClientRequestId, CoapStack, Config, Event, Gone, ObserverId, RequestFailure, SharedBody,
 };
-use millpond_coap::{Endpoint, Identities, RequestId};
+use millpond_coap::{Endpoint, IdGenerator, RequestId};
 use millpond_control::{AnyController, ChanceSeed, Instant, Preset, SettingValue, Span};
 
 pub(crate) const SECOND: u64 = 1_000_000;
@@ -28,16 +28,16 @@ pub(crate) fn steady() -> AnyController {
 }
 
 pub(crate) fn stack(node: u32, endpoint: millpond_coap::Config, config: Config) -> CoapStack<Endpoint<u8>> {
-    known_by(node, endpoint, config, Identities::counted())
+    known_by(node, endpoint, config, IdGenerator::counted())
 }
 
 pub(crate) fn known_by(
     node: u32,
     endpoint: millpond_coap::Config,
     config: Config,
-    identities: Identities,
+    id_generator: IdGenerator,
 ) -> CoapStack<Endpoint<u8>> {
-    let endpoint = Endpoint::new(endpoint, steady(), ChanceSeed::new(1), node, identities).unwrap();
+    let endpoint = Endpoint::new(endpoint, steady(), ChanceSeed::new(1), node, id_generator).unwrap();
     // Unvalidated peers from 128 on are in a network of their own.
     let endpoint = endpoint.with_paths(|address| u64::from(address >> 7));
     CoapStack::new(endpoint, config, ChanceSeed::new(1)).unwrap()

@@ -1,6 +1,6 @@
 //! Observers over a restart of their server (RFC 7641 §3.4, §4.4).
 
-use millpond_coap::Identities;
+use millpond_coap::IdGenerator;
 use millpond_coap::message::{Code, Kind, Message, number};
 use millpond_coap::transfer::{
     AddressValidation, ClientRequest, ECHO_LENGTH, Gone, KeptObserver, Limit, ObserverId, Validation,
@@ -47,8 +47,8 @@ fn kept(pair: &mut Pair) -> Option<KeptObserver> {
 fn restart(pair: &mut Pair, kept: &KeptObserver, registration: &[u8]) -> Option<ObserverId> {
     let now = pair.now();
     // Its message IDs begin somewhere else.
-    let identities = Identities::secret([(pair.now / SECOND) as u8; 16]);
-    pair.stacks[1] = known_by(9, millpond_coap::Config::default(), Default::default(), identities);
+    let id_generator = IdGenerator::secret([(pair.now / SECOND) as u8; 16]);
+    pair.stacks[1] = known_by(9, millpond_coap::Config::default(), Default::default(), id_generator);
     let observer = pair.stacks[1].observes_again(now, CLIENT, kept, &Message::parse(registration).unwrap());
     pair.application.observers = observer.into_iter().collect();
     observer

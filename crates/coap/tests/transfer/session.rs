@@ -11,7 +11,7 @@ use millpond_coap::block::BlockSize;
 use millpond_coap::block::robust::BurstParameters;
 use millpond_coap::message::{Code, Kind, number};
 use millpond_coap::transfer::{Answer, ClientRequest, ClientRequestId, CoapStack, Config, Event, ObserverId};
-use millpond_coap::{Duplicates, Endpoint, Identities, RequestId};
+use millpond_coap::{Duplicates, Endpoint, IdGenerator, RequestId};
 use millpond_control::{ChanceSeed, Instant, Preset};
 
 /// Plays the session that these bytes describe.
@@ -95,7 +95,7 @@ impl Session {
         let controller = presets[usize::from(sizes >> 4) % presets.len()].build();
         let actor = |node| {
             let endpoint =
-                Endpoint::new(settings, controller, ChanceSeed::new(3), node, Identities::counted()).unwrap();
+                Endpoint::new(settings, controller, ChanceSeed::new(3), node, IdGenerator::counted()).unwrap();
             Actor {
                 stack: CoapStack::new(endpoint, config, ChanceSeed::new(4)).unwrap(),
                 open: BTreeSet::new(),

@@ -10,7 +10,7 @@ use millpond_coap::transfer::{
     ALWAYS, AddressValidation, Answer, ClientRequest, CoapStack, Config, ECHO_LENGTH, Event, FACTOR, Limit, ObserverId,
     Validation,
 };
-use millpond_coap::{Endpoint, Identities, RequestId};
+use millpond_coap::{Endpoint, IdGenerator, RequestId};
 use millpond_control::{ChanceSeed, Instant, Preset};
 
 use crate::pair::{Pair, SECOND, SERVER, Told, body, get};
@@ -53,7 +53,7 @@ impl Server {
     fn new(remembers: bool) -> Self {
         let chance = ChanceSeed::new(1);
         let endpoint = millpond_coap::Config { longest_token: 300, ..Default::default() };
-        let endpoint = Endpoint::new(endpoint, Preset::RFC7252.build(), chance, 0, Identities::counted()).unwrap();
+        let endpoint = Endpoint::new(endpoint, Preset::RFC7252.build(), chance, 0, IdGenerator::counted()).unwrap();
         let config = Config { q_block: Some(BurstParameters::RFC9177), ..Config::DEFAULT };
         let mut stack = CoapStack::new(endpoint, config, chance).unwrap();
         stack.validate_by(Known { remembers });

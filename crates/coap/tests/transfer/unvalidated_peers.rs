@@ -1,6 +1,6 @@
 //! What unvalidated peers begin keeps nobody from going on.
 
-use millpond_coap::Identities;
+use millpond_coap::IdGenerator;
 use millpond_coap::block::BlockSize;
 use millpond_coap::block::robust::BurstParameters;
 use millpond_coap::message::{Code, Message};
@@ -268,18 +268,18 @@ fn bodies_whose_names_were_made_to_collide_do_not_mix() {
         let value = number << 4 | u8::from(number == 0) << 3;
         [&[0x40, 3, 0, id][..], b"\xbd\x03", &path, b"\xd1\x03", &[value], b"\xff", &[client; 16]].concat()
     };
-    let bodies = |identities| {
+    let bodies = |id_generator| {
         let mut pair = Pair::new(|_, _, _| {});
-        pair.stacks[1] = known_by(1, Default::default(), Default::default(), identities);
+        pair.stacks[1] = known_by(1, Default::default(), Default::default(), id_generator);
         for (id, client, number) in [(1, 1, 0), (2, 2, 0), (3, 1, 1), (4, 2, 1)] {
             pair.inject(SERVER, &named(id, client, number));
         }
         let body = |told| if let Told::Asked { body, .. } = told { body } else { vec![] };
         pair.take_told(SERVER).into_iter().map(body).collect::<Vec<_>>()
     };
-    assert_eq!(bodies(Identities::secret([7; 16])), [vec![1; 32], vec![2; 32]]);
+    assert_eq!(bodies(IdGenerator::secret([7; 16])), [vec![1; 32], vec![2; 32]]);
     let mixed = [vec![2; 16], vec![1; 16]].concat();
-    assert_eq!(bodies(Identities::counted()), [mixed], "without a secret they do, else this shows nothing");
+    assert_eq!(bodies(IdGenerator::counted()), [mixed], "without a secret they do, else this shows nothing");
 }
 
 /// As a client that begins another session in the middle of its upload: the old body, of which more came, would outlive the new.

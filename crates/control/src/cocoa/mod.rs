@@ -19,7 +19,7 @@ use crate::{
     layout::laid_out,
     pacing::Pacing,
     setting::{Place, Setting, SettingConflict, choices},
-    time::{Instant, Kept, Span},
+    time::{Instant, PackedInstant, Span},
 };
 
 /// How one of the two estimators enters the timeout.
@@ -104,7 +104,7 @@ laid_out!(Parts {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cocoa {
     /// When the timeout last changed; silence counts from here.
-    updated: Kept,
+    updated: PackedInstant,
     pacing: Pacing,
     strong: Strong,
     weak: Weak,
@@ -148,7 +148,7 @@ impl Cocoa {
     #[must_use]
     pub const fn new(parts: Parts) -> Self {
         Self {
-            updated: Kept::new(Instant::ORIGIN),
+            updated: PackedInstant::new(Instant::ORIGIN),
             pacing: Pacing::UNUSED,
             strong: Strong::UNKNOWN,
             weak: Weak::UNKNOWN,
@@ -169,7 +169,7 @@ impl Controller for Cocoa {
     fn on_start(&mut self, exchange: &mut Exchange, _len: u16, cx: Cx) -> Wait {
         if self.is_measured() {
             let (rto, updated) = self.aged(cx.now);
-            (self.rto, self.updated) = (rto, Kept::new(updated));
+            (self.rto, self.updated) = (rto, PackedInstant::new(updated));
         }
         let carried = self.carried_over();
         let (first, estimate, reason) = match carried {
@@ -198,7 +198,7 @@ impl Controller for Cocoa {
         let before = self.rto();
         let updated = self.learn(exchange, sample);
         if updated {
-            self.updated = Kept::new(cx.now);
+            self.updated = PackedInstant::new(cx.now);
         }
         self.carry_over(exchange, sample, before, updated, cx.open);
     }

@@ -4,7 +4,7 @@ use std::{cell::RefCell, net::SocketAddr};
 
 use embedded_nal_async::UnconnectedUdp;
 use millpond_coap::{
-    Endpoint, Identities, Output,
+    Endpoint, IdGenerator, Output,
     message::{Code, number},
     transfer::{Answer, CoapStack, Config, Event, ObserverId},
 };
@@ -27,7 +27,7 @@ pub(crate) struct State {
 
 fn made() -> CoapStack<Endpoint<SocketAddr>> {
     let (controller, chance) = (Preset::RFC7252.build(), ChanceSeed::new(2));
-    let endpoint = Endpoint::new(Default::default(), controller, chance, 1, Identities::counted()).unwrap();
+    let endpoint = Endpoint::new(Default::default(), controller, chance, 1, IdGenerator::counted()).unwrap();
     CoapStack::new(endpoint, Config::DEFAULT, chance).unwrap()
 }
 

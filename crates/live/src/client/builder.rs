@@ -3,14 +3,14 @@
 use std::{collections::BTreeMap, fmt, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use millpond_coap::{
-    Config, Limits, Memory, Transmission,
+    Config, Limits, PathCache, Transmission,
     block::BlockSize,
     message::{MAX_DATAGRAM, Token},
 };
 use millpond_control::Span;
 use tokio::time::Instant;
 
-use super::{Attempts, Client, IntoUri, Reconnect, block_size, memory};
+use super::{Attempts, Client, IntoUri, Reconnect, block_size, path_cache};
 use crate::{
     ControllerChoice, Error, Interface, IntoAddress, PathKey, TraceEvent, Uri,
     clock::{seconds, span},
@@ -42,9 +42,9 @@ pub(crate) struct Settings {
     pub(crate) controllers: BTreeMap<SocketAddr, ControllerChoice>,
     pub(crate) chooser: Option<Chooser>,
     pub(crate) shared_paths: Option<PathKey>,
-    pub(crate) memory: Memory,
+    pub(crate) path_cache: PathCache,
     /// Where that is kept.
-    pub(crate) memory_file: Option<PathBuf>,
+    pub(crate) path_cache_file: Option<PathBuf>,
     pub(crate) transmission: Transmission,
     pub(crate) least_wait: Option<Span>,
     pub(crate) deadline: Option<Duration>,
@@ -123,8 +123,8 @@ impl Default for Settings {
             controllers: BTreeMap::new(),
             chooser: None,
             shared_paths: None,
-            memory: Memory::new(),
-            memory_file: None,
+            path_cache: PathCache::new(),
+            path_cache_file: None,
             transmission: Transmission::RFC7252,
             least_wait: None,
             deadline: None,
@@ -240,23 +240,23 @@ impl ClientBuilder {
         self
     }
 
-    /// Begins with what an earlier client [knew](Client::memory). The round trips of paths to its peers are taken into account by
+    /// Begins with what an earlier client [knew](Client::path_cache). The round trips of paths to its peers are taken into account by
     /// controllers that do: of the built-in ones by `calm`, which can distinguish a queue from a long way by it from the first answer on.
     /// What is wrong or old in it makes the client slower for a while, and not bolder (docs/calm.md). Where that client
     /// waited before it came back to a server, this one goes on: after what is left of the pause, at most 90 minutes, and with pauses
     /// that are as long as those would have been.
     #[must_use]
-    pub fn memory(mut self, memory: Memory) -> Self {
-        self.settings.memory = memory;
+    pub fn path_cache(mut self, cache: PathCache) -> Self {
+        self.settings.path_cache = cache;
         self
     }
 
-    /// Begins with the [memory](Self::memory) in this file, if it is there, and keeps it there for the next client: within a second of
+    /// Begins with the [cache](Self::path_cache) in this file, if it is there, and keeps it there for the next client: within a second of
     /// each attempt to come back that failed or succeeded, round trips every 10 minutes, and all of it in [`Client::shutdown`]. The file is
     /// whole whenever the power fails. One client at a time; it has addresses in it and no secrets.
     #[must_use]
-    pub fn memory_file(mut self, path: impl Into<PathBuf>) -> Self {
-        self.settings.memory_file = Some(path.into());
+    pub fn path_cache_file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.settings.path_cache_file = Some(path.into());
         self
     }
 
@@ -421,13 +421,13 @@ impl ClientBuilder {
         if let Some(key) = &settings.shared_paths {
             key.check()?;
         }
-        if let Some(memory) = match settings.memory_file.clone() {
-            Some(path) => memory::read(path).await?,
+        if let Some(cache) = match settings.path_cache_file.clone() {
+            Some(path) => path_cache::read(path).await?,
             None => None,
         } {
-            settings.memory = memory;
+            settings.path_cache = cache;
         }
-        settings.attempts.recall(&settings.memory, Instant::now(), seconds());
-        Ok(Client::start(settings)?.keep_memory())
+        settings.attempts.recall(&settings.path_cache, Instant::now(), seconds());
+        Ok(Client::start(settings)?.keep_path_cache())
     }
 }

@@ -11,7 +11,7 @@ use crate::{Host, Options, Response, Uri};
 /// Representations by their freshness (RFC 7252 §5.6).
 pub type Cache = proxy::Cache<Response>;
 /// What is kept for a request.
-pub type Kept = proxy::Kept<Response>;
+pub type Cached = proxy::Cached<Response>;
 pub use millpond_coap::proxy::CacheKey;
 
 /// What a request by this method with these options asks for, beside those of the URI.
@@ -108,7 +108,7 @@ mod tests {
         let answer = Response::content("x").with_etag("1").with_max_age(30);
         cache.take(start, &key, None, answer.clone());
         let later = Instant::from_micros(10_000_000);
-        assert_eq!(cache.get(later, &key), Some(Kept::Fresh(answer.clone().with_max_age(20))));
+        assert_eq!(cache.get(later, &key), Some(Cached::Fresh(answer.clone().with_max_age(20))));
         let valid = Response::new(Code::VALID).with_etag("1").with_max_age(5);
         assert_eq!(cache.take(later, &key, Some(&answer), valid), answer.with_max_age(5));
     }
@@ -136,7 +136,7 @@ mod tests {
             cache.take(start, &key(&format!("coap://h/{number}")), None, answer.clone());
         }
         let kept = (0..100).filter_map(|number| match cache.get(start, &key(&format!("coap://h/{number}"))) {
-            Some(Kept::Fresh(answer)) => Some(answer.weight()),
+            Some(Cached::Fresh(answer)) => Some(answer.weight()),
             _ => None,
         });
         let held: usize = kept.sum();

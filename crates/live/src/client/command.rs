@@ -4,7 +4,7 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use millpond_coap::{
-    Patience,
+    RetransmitOptions,
     block::BlockSize,
     message::{Code, Kind, Token},
 };
@@ -74,7 +74,7 @@ pub(crate) struct RequestSpec {
     pub(crate) name: Option<ServerName>,
     /// Who the other side of its session must have proved to be.
     pub(crate) identity: Option<Arc<PeerIdentity>>,
-    pub(crate) patience: Patience,
+    pub(crate) retransmit: RetransmitOptions,
     /// Long bodies travel in bursts, if the server knows them.
     pub(crate) q_block: bool,
     pub(crate) progress: Option<OnProgress>,
@@ -98,7 +98,7 @@ impl RequestSpec {
             longest: self.longest,
             token: self.token,
             one_token: self.one_token,
-            patience: self.patience,
+            retransmit: self.retransmit,
             piece: self.piece,
             q_block: self.q_block,
             ..ClientRequest::new(self.method, options)
@@ -161,7 +161,7 @@ pub(crate) fn request_for_test(peer: SocketAddr, reply: Reply) -> RequestSpec {
         one_token: false,
         name: None,
         identity: None,
-        patience: Patience::DEFAULT,
+        retransmit: RetransmitOptions::DEFAULT,
         q_block: false,
         progress: None,
         wants_total: false,

@@ -10,9 +10,9 @@ mod deadline;
 mod group_responses;
 mod groups;
 mod lasting;
-mod memory;
 mod names;
 mod observation;
+mod path_cache;
 mod peer;
 mod pending_requests;
 mod progress;
@@ -36,14 +36,14 @@ use millpond_coap::message::Code;
 use tokio::sync::{mpsc, oneshot};
 
 pub use builder::ClientBuilder;
-pub use cache::{Cache, CacheKey, Kept, cache_key, cache_key_of};
+pub use cache::{Cache, CacheKey, Cached, cache_key, cache_key_of};
 pub(crate) use group_responses::GroupSender;
 pub(crate) use groups::GroupRequestSpec;
 pub use groups::{GroupAnswers, GroupRequest};
-#[cfg(feature = "state")]
-pub(crate) use memory::learn;
-pub(crate) use memory::path;
 pub use observation::{Interruption, Observation, Observed};
+#[cfg(feature = "state")]
+pub(crate) use path_cache::learn;
+pub(crate) use path_cache::path;
 pub use peer::{IntoPeer, IntoUri};
 #[cfg(any(feature = "server", feature = "tcp"))]
 pub(crate) use pending_requests::options;
@@ -117,7 +117,7 @@ pub struct Client {
     pub(crate) cache: Option<Arc<std::sync::Mutex<Cache>>>,
     clock: Clock,
     /// Who keeps what it knows in a file.
-    keeper: Option<memory::Orders>,
+    keeper: Option<path_cache::Orders>,
 }
 
 /// Starts the task that owns a client's sockets.

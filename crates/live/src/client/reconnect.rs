@@ -7,12 +7,12 @@ use std::{
     time::Duration,
 };
 
-use millpond_coap::{Backoff, Memory};
+use millpond_coap::{Backoff, PathCache};
 #[cfg(feature = "tcp")]
 use tokio::time::sleep_until;
 use tokio::{sync::Notify, time::Instant};
 
-use super::memory::{path, peer_of};
+use super::path_cache::{path, peer_of};
 use crate::{Code, Error, Response, secrets};
 
 /// How a client comes back to a server after a session, a connection or a registration was lost or refused, over every
@@ -203,7 +203,7 @@ impl Attempts {
     }
 
     /// Begins with what an earlier client knew.
-    pub(super) fn recall(&self, memory: &Memory, now: Instant, seconds: u64) {
+    pub(super) fn recall(&self, memory: &PathCache, now: Instant, seconds: u64) {
         let mut known = self.lock();
         for (path, backoff) in memory.backoffs(seconds) {
             let Some(peer) = peer_of(path) else { continue };
@@ -213,7 +213,7 @@ impl Attempts {
     }
 
     /// Has all of this remembered.
-    pub(super) fn remember(&self, memory: &mut Memory, now: Instant, seconds: u64) {
+    pub(super) fn remember(&self, memory: &mut PathCache, now: Instant, seconds: u64) {
         let known = self.lock();
         memory.set_backoffs(known.peers.iter().map(|(peer, Peer { failures, since, next })| {
             let (pause, passed) = (next.duration_since(*since), now.saturating_duration_since(*since));
@@ -356,10 +356,10 @@ mod tests {
         for _ in 0..5 {
             before.failed(now, peer(1), 0);
         }
-        let mut memory = Memory::new();
+        let mut memory = PathCache::new();
         // 16 s were to be waited, of which 3 are over.
         before.remember(&mut memory, now + 3 * SECOND, 1_000_003);
-        let memory = Memory::from_bytes(&memory.to_bytes()).unwrap();
+        let memory = PathCache::from_bytes(&memory.to_bytes()).unwrap();
         for (clock, left) in [(1_000_006, 10), (1_000_016, 0), (1_086_400, 0), (0, 16)] {
             let after = Attempts::new(Reconnect::new());
             after.recall(&memory, now, clock);

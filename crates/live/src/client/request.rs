@@ -10,7 +10,7 @@ use std::{
 
 use bytes::Bytes;
 use millpond_coap::{
-    Patience,
+    RetransmitOptions,
     block::BlockSize,
     message::{Code, Kind, Token, number},
 };
@@ -18,7 +18,7 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use super::{
     Client, Commands,
-    cache::{CacheKey, Kept, cache_key},
+    cache::{CacheKey, Cached, cache_key},
     command::{Command, Reply, RequestNumber, RequestSpec},
     deadline::{Until, by, within},
     lasting::{Lasting, Registration},
@@ -55,7 +55,7 @@ pub struct RequestBuilder {
     pub(super) token: Option<Token>,
     one_token: bool,
     leaves_out_host: bool,
-    patience: Patience,
+    retransmit: RetransmitOptions,
     q_block: bool,
     identity: Option<Arc<PeerIdentity>>,
     pub(super) progress: Option<OnProgress>,
@@ -82,7 +82,7 @@ impl RequestBuilder {
             token: None,
             one_token: false,
             leaves_out_host: false,
-            patience: Patience::DEFAULT,
+            retransmit: RetransmitOptions::DEFAULT,
             identity: None,
             progress: None,
             limits_responses: false,
@@ -173,7 +173,7 @@ impl RequestBuilder {
     /// the client has otherwise is set by [`max_retransmit`](super::ClientBuilder::max_retransmit). For UDP: TCP repeats
     /// by itself.
     pub const fn max_retransmit(mut self, count: u8) -> Self {
-        self.patience.max_retransmit = Some(count);
+        self.retransmit.max_retransmit = Some(count);
         self
     }
 
@@ -184,7 +184,7 @@ impl RequestBuilder {
     /// To change the timer of all requests, either way, choose the controller
     /// [`with_ack_timeout`](crate::ControllerChoice::with_ack_timeout).
     pub fn ack_timeout(mut self, least: Duration) -> Self {
-        self.patience.ack_timeout = span(least);
+        self.retransmit.ack_timeout = span(least);
         self
     }
 
@@ -254,8 +254,8 @@ impl RequestBuilder {
     pub async fn send(mut self) -> Result<Response, Error> {
         let key = self.key();
         let kept = match key.as_ref().and_then(|key| self.kept(key)) {
-            Some(Kept::Fresh(answer)) => return Ok(answer),
-            Some(Kept::Stale(answer, _)) => Some(answer),
+            Some(Cached::Fresh(answer)) => return Ok(answer),
+            Some(Cached::Stale(answer, _)) => Some(answer),
             None => None,
         };
         if let Some(etag) = kept.as_ref().and_then(|kept| kept.options().get(number::ETAG)) {
@@ -276,7 +276,7 @@ impl RequestBuilder {
         (!is_validated).then(|| cache_key(self.method, uri, &self.options, payload))
     }
 
-    fn kept(&self, key: &CacheKey) -> Option<Kept> {
+    fn kept(&self, key: &CacheKey) -> Option<Cached> {
         let mut cache = self.client.cache.as_ref()?.lock().ok()?;
         cache.get(self.client.clock.now(), key)
     }
@@ -416,7 +416,7 @@ impl RequestBuilder {
 
     /// Over a stream nothing is repeated that could be repeated otherwise.
     fn check_patience(&self, transport: Transport) -> Result<(), Error> {
-        if !transport.is_datagram() && self.patience != Patience::DEFAULT {
+        if !transport.is_datagram() && self.retransmit != RetransmitOptions::DEFAULT {
             let reason = "max_retransmit and ack_timeout are for UDP, and TCP repeats by itself; leave them out";
             return Err(Error::refused(NotSent::Combination, reason));
         }
@@ -467,7 +467,7 @@ impl RequestBuilder {
             one_token: self.one_token,
             name: secure_name(uri.transport(), uri.host())?,
             identity: self.identity.clone(),
-            patience: self.patience,
+            retransmit: self.retransmit,
             q_block: self.q_block,
             // Of a block nothing is told but that it came.
             progress: self.progress.clone().filter(|_| piece.is_none()),

@@ -20,7 +20,7 @@ pub struct OscoreContexts(Arc<Mutex<All>>);
 
 #[derive(Debug, Default)]
 struct All {
-    kept: Vec<Kept>,
+    kept: Vec<StoredContext>,
     /// Who agrees upon further ones.
     #[cfg(feature = "edhoc")]
     acceptor: Option<super::edhoc::Acceptor>,
@@ -29,7 +29,7 @@ struct All {
 /// Stores the bound of the sequence numbers of a context.
 type Store = Box<dyn FnMut(u64) -> io::Result<()> + Send>;
 
-struct Kept {
+struct StoredContext {
     context: Context,
     store: Store,
     /// That was agreed upon with the peer at this place among the credentials.
@@ -37,13 +37,13 @@ struct Kept {
     with: Option<usize>,
 }
 
-impl fmt::Debug for Kept {
+impl fmt::Debug for StoredContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.context.fmt(f)
     }
 }
 
-impl Kept {
+impl StoredContext {
     /// The context, with sequence numbers that may be used. What cannot be stored is told by the context, which protects nothing then.
     fn ready(&mut self) -> &mut Context {
         if let Some(bound) = self.context.bound_to_store(GAP) {
@@ -81,7 +81,7 @@ impl OscoreContexts {
             let reason = "has two contexts with one recipient ID; give each client an ID of its own".into();
             return Err(Error::Setting { name: "oscore", reason });
         }
-        all.kept.push(Kept {
+        all.kept.push(StoredContext {
             context,
             store: Box::new(store),
             #[cfg(feature = "edhoc")]
@@ -119,7 +119,7 @@ impl Protector for OscoreContexts {
         acceptor.as_mut()?.answer((request, from), is_taken, |context, with| agreed = Some((context, with)), into)?;
         if let Some((context, with)) = agreed {
             kept.retain(|kept| kept.with != Some(with));
-            kept.push(Kept { context, store: Box::new(|_| Ok(())), with: Some(with) });
+            kept.push(StoredContext { context, store: Box::new(|_| Ok(())), with: Some(with) });
         }
         Some(())
     }

@@ -306,15 +306,15 @@ struct Lately {
 
 #[derive(Debug, Default)]
 struct Buckets {
-    full_at: HashMap<(usize, Whose), u64>,
+    full_at: HashMap<(usize, RateKey), u64>,
     /// Of each rule, for those for whom there is no room.
     others: HashMap<usize, u64>,
     swept_at: u64,
 }
 
-/// Whose bucket.
+/// Who shares a bucket.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Whose {
+enum RateKey {
     Identity(Bytes),
     Network(u64),
 }
@@ -372,9 +372,11 @@ impl Policing {
             return Ok(());
         };
         let whose = match (&rule.who.0, request.identity()) {
-            (Kind::Network(_), _) | (_, None) => Whose::Network(network_of(request.peer())),
-            (_, Some(PeerIdentity::PreSharedKey(identity))) => Whose::Identity(identity.clone()),
-            (_, Some(PeerIdentity::Certificate(chain))) => Whose::Identity(chain.first().cloned().unwrap_or_default()),
+            (Kind::Network(_), _) | (_, None) => RateKey::Network(network_of(request.peer())),
+            (_, Some(PeerIdentity::PreSharedKey(identity))) => RateKey::Identity(identity.clone()),
+            (_, Some(PeerIdentity::Certificate(chain))) => {
+                RateKey::Identity(chain.first().cloned().unwrap_or_default())
+            }
         };
         let mut lately = self.lately.lock().unwrap_or_else(PoisonError::into_inner);
         let buckets = match address_state {
@@ -408,7 +410,7 @@ impl Policing {
 }
 
 impl Buckets {
-    fn take(&mut self, now: u64, whose: (usize, Whose), rate: RateLimit) -> Result<(), u64> {
+    fn take(&mut self, now: u64, whose: (usize, RateKey), rate: RateLimit) -> Result<(), u64> {
         if let Some(full_at) = self.full_at.get_mut(&whose) {
             return rate.take(now, full_at);
         }

@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError, RwLock},
 };
 
-use millpond_coap::{Config, Endpoint, Limits, Memory, block::robust::BurstParameters};
+use millpond_coap::{Config, Endpoint, Limits, PathCache, block::robust::BurstParameters};
 use millpond_control::ChanceSeed;
 #[cfg(feature = "state")]
 use tokio::sync::Notify;
@@ -61,7 +61,7 @@ fn keys(other: Option<Other>, server: &ServerSecurity, client: &ClientSecurity) 
 /// What an earlier server has left, and who is told when that changes.
 #[derive(Default)]
 struct Outliving {
-    memory: Memory,
+    path_cache: PathCache,
     #[cfg(feature = "state")]
     keeper: Option<Arc<Notify>>,
     #[cfg(feature = "state")]
@@ -146,7 +146,7 @@ impl ServerBuilder {
                 security: Arc::new(RwLock::new(self.security.clone())),
                 panics: Arc::default(),
             },
-            settings: Arc::new(Settings { memory: outliving.memory.clone(), ..self.settings_of_clients()? }),
+            settings: Arc::new(Settings { path_cache: outliving.path_cache.clone(), ..self.settings_of_clients()? }),
             clients: Mutex::default(),
             #[cfg(feature = "tcp")]
             sources: Vec::new(),
@@ -195,7 +195,7 @@ impl ServerBuilder {
             return Err(Error::Setting { name: "state_file", reason });
         }
         let (state, observers) = State::open(path).await?;
-        Ok(Outliving { memory: state.memory(), keeper: Some(Arc::default()), observers, state: Some(state) })
+        Ok(Outliving { path_cache: state.path_cache(), keeper: Some(Arc::default()), observers, state: Some(state) })
     }
 
     /// Nothing is left.
@@ -396,8 +396,8 @@ impl ServerBuilder {
             limits: Limits { waiting_per_peer: 64, received, ..Limits::DEFAULT },
             ..Config::DEFAULT
         };
-        let (chance, identities) = (secrets::chance()?, secrets::identities()?);
-        let mut endpoint = Endpoint::new(config, self.controller.controller(), chance, 0, identities)
+        let (chance, id_generator) = (secrets::chance()?, secrets::id_generator()?);
+        let mut endpoint = Endpoint::new(config, self.controller.controller(), chance, 0, id_generator)
             .map_err(|error| Error::Setting { name: "transmission", reason: error.to_string() })?
             .with_paths(Address::path);
         if let Some(key) = &self.shared_paths {

@@ -13,7 +13,7 @@ use std::{
 };
 
 use millpond_coap::{
-    Memory,
+    PathCache,
     message::{Kind, Message, MessageId, Token, Writer},
     quota::{Shares, Source, Usage},
     transfer::KeptObserver,
@@ -169,7 +169,7 @@ fn chosen(mut all: Vec<Observing>) -> Entries {
 pub(super) struct State {
     /// None while it is written.
     store: Option<Store>,
-    memory: Memory,
+    memory: PathCache,
     /// What the database has.
     written: Entries,
     /// It was told that it cannot be written.
@@ -189,8 +189,8 @@ impl State {
         let (store, read) = store.with(read).await;
         let (memory, entries) = read.map_err(refused)?;
         let memory = match memory {
-            None => Memory::new(),
-            Some(bytes) => Memory::from_bytes(&bytes).map_err(|error| refused(format!("{shown}: {error}")))?,
+            None => PathCache::new(),
+            Some(bytes) => PathCache::from_bytes(&bytes).map_err(|error| refused(format!("{shown}: {error}")))?,
         };
         let all: Vec<_> = entries.iter().filter_map(|(key, value)| Observing::read(key, value)).collect();
         if all.len() < entries.len() {
@@ -204,7 +204,7 @@ impl State {
         Ok((state, taken))
     }
 
-    pub(super) fn memory(&self) -> Memory {
+    pub(super) fn path_cache(&self) -> PathCache {
         self.memory.clone()
     }
 

@@ -130,7 +130,7 @@ impl SocketTask {
     /// A peer that is met for the first time gets the controller that was chosen for it, and what is remembered of its path.
     pub(super) fn choose_controller(&mut self, now: Instant, at: usize, to: Address) {
         let settings = &self.settings;
-        if self.controllers.is_empty() && settings.chooser.is_none() && settings.memory.is_empty() {
+        if self.controllers.is_empty() && settings.chooser.is_none() && settings.path_cache.is_empty() {
             return;
         }
         if self.sockets.get(at).is_none_or(|socket| socket.stack.endpoint().view(to).is_some()) {
@@ -139,7 +139,7 @@ impl SocketTask {
         let peer = to.peer();
         let chosen = || settings.chooser.as_ref().and_then(|choose| choose(peer));
         let controller = self.controllers.get(&peer).cloned().or_else(chosen);
-        let base_rtt = settings.memory.base_rtt(&path(peer), seconds());
+        let base_rtt = settings.path_cache.base_rtt(&path(peer), seconds());
         // Without room for the peer what is sent to it is refused next.
         if let Some(choice) = controller {
             let controller = choice.build(self.settings.least_wait);

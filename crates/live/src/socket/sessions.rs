@@ -178,7 +178,7 @@ mod tests {
         time::Duration,
     };
 
-    use millpond_coap::{Config, Endpoint, Identities};
+    use millpond_coap::{Config, Endpoint, IdGenerator};
     use millpond_control::{ChanceSeed, Preset};
     use tokio::sync::{mpsc, oneshot};
 
@@ -203,7 +203,7 @@ mod tests {
         let keys = Keys::Server(ServerKeys::new(&ServerSecurity::new().pre_shared_keys(keys)).unwrap());
         let chance = ChanceSeed::new(1);
         let endpoint =
-            Endpoint::new(Config::DEFAULT, Preset::RFC7252.build(), chance, 0, Identities::counted()).unwrap();
+            Endpoint::new(Config::DEFAULT, Preset::RFC7252.build(), chance, 0, IdGenerator::counted()).unwrap();
         let stack = CoapStack::new(endpoint, Default::default(), chance).unwrap();
         let udp = BoundSocket::bind("127.0.0.1:0".parse().unwrap(), Role::Server).unwrap();
         let (task_events, received) = mpsc::unbounded_channel();

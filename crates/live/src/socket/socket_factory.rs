@@ -35,7 +35,7 @@ impl SocketFactory {
     pub(super) fn new(settings: &Settings, keys: Option<Keys>) -> Result<Self, Error> {
         let chance = secrets::chance()?;
         let controller = settings.controller.build(settings.least_wait);
-        let mut endpoint = Endpoint::new(settings.endpoint(), controller, chance, 0, secrets::identities()?)
+        let mut endpoint = Endpoint::new(settings.endpoint(), controller, chance, 0, secrets::id_generator()?)
             .map_err(|error| Error::Setting { name: "transmission", reason: error.to_string() })?;
         if let Some(key) = &settings.shared_paths {
             endpoint = key.sharing_paths(endpoint);

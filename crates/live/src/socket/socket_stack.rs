@@ -378,7 +378,7 @@ impl SocketStack {
 mod tests {
     use std::time::Duration;
 
-    use millpond_coap::Identities;
+    use millpond_coap::IdGenerator;
     use millpond_control::{ChanceSeed, Preset};
 
     use super::*;
@@ -389,7 +389,7 @@ mod tests {
     async fn complaints_about_what_this_lane_did_not_send_are_told_to_nobody() {
         let chance = ChanceSeed::new(1);
         let endpoint =
-            Endpoint::new(Default::default(), Preset::RFC7252.build(), chance, 0, Identities::counted()).unwrap();
+            Endpoint::new(Default::default(), Preset::RFC7252.build(), chance, 0, IdGenerator::counted()).unwrap();
         let stack = CoapStack::new(endpoint, Default::default(), chance).unwrap();
         let udp = BoundSocket::bind("127.0.0.1:0".parse().unwrap(), Role::Client).unwrap();
         let mut socket = SocketStack::new(0, udp, stack, None);

@@ -310,7 +310,7 @@ impl ConnectionContext {
         early: Vec<Command>,
         is_released: Arc<AtomicBool>,
     ) -> Ended {
-        let random = Reachability::new(AddressRule::Never).and_then(|one| Ok((one, secrets::identities()?)));
+        let random = Reachability::new(AddressRule::Never).and_then(|one| Ok((one, secrets::id_generator()?)));
         match random {
             Ok(random) => serving::task(stream, whom, self, random, orders, is_released).run(early).await,
             Err(error) => {

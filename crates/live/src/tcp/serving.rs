@@ -9,7 +9,7 @@ use std::{
 };
 
 use millpond_coap::{
-    Event as Trace, Identities,
+    Event as Trace, IdGenerator,
     message::Code,
     stream::{Connection, Options as Settings, Signal},
     transfer::{CoapStack, Config, Event, Limits},
@@ -51,7 +51,7 @@ pub(super) fn task<S: Stream>(
     stream: S,
     whom: Whom,
     context: ConnectionContext,
-    (reachability, identities): (Reachability, Identities),
+    (reachability, id_generator): (Reachability, IdGenerator),
     orders: CommandSource,
     is_released: Arc<AtomicBool>,
 ) -> ConnectionTask<S> {
@@ -59,7 +59,7 @@ pub(super) fn task<S: Stream>(
     let (sender, task_events) = mpsc::unbounded_channel();
     let router = Arc::clone(&shared.router);
     let settings = Settings { longest_token: shared.longest_token, ..Settings::default() };
-    let connection = shared.protecting.connection(Connection::new(settings).with_identities(identities));
+    let connection = shared.protecting.connection(Connection::new(settings).with_id_generator(id_generator));
     let limits = limits(shared.longest_body);
     let mut stack = CoapStack::over_stream(connection, Config { limits, ..Config::STREAM });
     if router.streams() {

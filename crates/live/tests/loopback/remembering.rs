@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use millpond_live::{Client, ControllerChoice, Happened, Memory, Preset, Reconnect};
+use millpond_live::{Client, ControllerChoice, Happened, PathCache, Preset, Reconnect};
 use tokio::net::UdpSocket;
 
 use crate::ANY;
@@ -33,13 +33,13 @@ async fn answering_after(delay: Arc<Mutex<Duration>>) -> SocketAddr {
 }
 
 /// Asks twice, one after the other: how long the second request was held back, and what is to be remembered.
-async fn two_requests(of: SocketAddr, memory: Memory) -> (Duration, Memory) {
+async fn two_requests(of: SocketAddr, memory: PathCache) -> (Duration, PathCache) {
     let happened = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&happened);
     let client = Client::builder()
         // No copy before 20 s: the first answer is a certain round trip.
         .controller(ControllerChoice::from(Preset::CALM).with_ack_timeout(Duration::from_secs(20)).unwrap())
-        .memory(memory)
+        .path_cache(memory)
         .trace(move |event| match event.what {
             Happened::Sent { .. } | Happened::RoundTrip { .. } => seen.lock().unwrap().push(event.at),
             _ => {}
@@ -52,7 +52,7 @@ async fn two_requests(of: SocketAddr, memory: Memory) -> (Duration, Memory) {
     }
     let happened = happened.lock().unwrap().clone();
     let [_, first_answer, second_request, _] = happened[..] else { panic!("{happened:?}") };
-    (second_request - first_answer, client.memory().await.unwrap())
+    (second_request - first_answer, client.path_cache().await.unwrap())
 }
 
 /// A path of a quarter of a second, and then one of 10 s: to a peer that knows nothing a long way, to a peer that remembers a queue.
@@ -60,18 +60,18 @@ async fn two_requests(of: SocketAddr, memory: Memory) -> (Duration, Memory) {
 async fn a_client_begins_with_what_an_earlier_one_measured() {
     let delay = Arc::new(Mutex::new(Duration::from_millis(250)));
     let server = answering_after(Arc::clone(&delay)).await;
-    let (held, memory) = two_requests(server, Memory::new()).await;
+    let (held, memory) = two_requests(server, PathCache::new()).await;
     assert!(held < Duration::from_millis(50), "{held:?}");
     assert_eq!(memory.len(), 1);
 
     *delay.lock().unwrap() = Duration::from_secs(10);
     // As if from a file.
-    let remembered = Memory::from_bytes(&memory.to_bytes()).unwrap();
+    let remembered = PathCache::from_bytes(&memory.to_bytes()).unwrap();
     let (held, after) = two_requests(server, remembered).await;
     // A round trip, drawn from half to one and a half of it.
     assert!((4_900..=15_200).contains(&held.as_millis()), "{held:?}");
     assert_eq!((after.len(), after == memory), (1, false), "it went on learning");
-    let (held, _) = two_requests(server, Memory::new()).await;
+    let (held, _) = two_requests(server, PathCache::new()).await;
     assert!(held < Duration::from_millis(50), "{held:?}");
 }
 
@@ -79,15 +79,15 @@ async fn a_client_begins_with_what_an_earlier_one_measured() {
 async fn what_was_remembered_of_others_stays() {
     let server = answering_after(Arc::new(Mutex::new(Duration::from_millis(250)))).await;
     let other = answering_after(Arc::new(Mutex::new(Duration::from_millis(250)))).await;
-    let (_, one) = two_requests(server, Memory::new()).await;
+    let (_, one) = two_requests(server, PathCache::new()).await;
     let (_, both) = two_requests(other, one.clone()).await;
     assert_eq!((one.len(), both.len()), (1, 2));
     // Only what was measured is learnt: nobody was asked here.
-    let idle = Client::builder().memory(both.clone()).build().await.unwrap();
-    assert_eq!(idle.memory().await.unwrap(), both);
+    let idle = Client::builder().path_cache(both.clone()).build().await.unwrap();
+    assert_eq!(idle.path_cache().await.unwrap(), both);
     let ignorant = Client::builder().controller(Preset::RFC7252).build().await.unwrap();
     ignorant.get(format!("coap://{server}/")).await.unwrap();
-    assert!(ignorant.memory().await.unwrap().is_empty(), "it keeps no base round trip");
+    assert!(ignorant.path_cache().await.unwrap().is_empty(), "it keeps no base round trip");
 }
 
 /// A directory of its own, and a file in it that is not there yet.
@@ -106,7 +106,7 @@ fn nobody() -> String {
 }
 
 async fn keeping(file: &std::path::Path) -> Client {
-    Client::builder().reconnect(Reconnect::new().pauses(HOUR, HOUR)).memory_file(file).build().await.unwrap()
+    Client::builder().reconnect(Reconnect::new().pauses(HOUR, HOUR)).path_cache_file(file).build().await.unwrap()
 }
 
 /// The power goes before the client can write down anything in its end.
@@ -132,11 +132,11 @@ async fn a_client_that_restarts_in_the_middle_of_a_pause_waits_for_its_end() {
 #[tokio::test(start_paused = true)]
 async fn round_trips_are_kept_in_the_file_and_begun_with() {
     let server = answering_after(Arc::new(Mutex::new(Duration::from_millis(250)))).await;
-    let kept = |file: &std::path::Path| Memory::from_bytes(&std::fs::read(file).unwrap()).unwrap();
+    let kept = |file: &std::path::Path| PathCache::from_bytes(&std::fs::read(file).unwrap()).unwrap();
     // By itself, and when the client ends in order.
     for (name, ends) in [("every", false), ("end", true)] {
         let file = file(name);
-        let client = Client::builder().controller(Preset::CALM).memory_file(&file).build().await.unwrap();
+        let client = Client::builder().controller(Preset::CALM).path_cache_file(&file).build().await.unwrap();
         client.get(format!("coap://{server}/")).await.unwrap();
         assert!(!file.exists(), "there was nothing to write yet");
         match ends {
@@ -144,16 +144,16 @@ async fn round_trips_are_kept_in_the_file_and_begun_with() {
             false => tokio::time::sleep(Duration::from_secs(601)).await,
         }
         assert_eq!(kept(&file).len(), 1);
-        let next = Client::builder().memory_file(&file).build().await.unwrap();
-        assert_eq!(next.memory().await.unwrap(), kept(&file));
+        let next = Client::builder().path_cache_file(&file).build().await.unwrap();
+        assert_eq!(next.path_cache().await.unwrap(), kept(&file));
     }
 }
 
 #[tokio::test]
 async fn a_file_with_something_else_in_it_is_refused_in_one_line_and_stays() {
     let file = file("malformed");
-    let refused = async || Client::builder().memory_file(&file).build().await.unwrap_err().to_string();
-    let told = format!("memory_file: {}: byte ", file.display());
+    let refused = async || Client::builder().path_cache_file(&file).build().await.unwrap_err().to_string();
+    let told = format!("path_cache_file: {}: byte ", file.display());
     for (bytes, place) in
         [(&b"{}"[..], "0 of"), (b"\x01\0\x01", "3 of"), (b"\x01\xff\xff", "1 of"), (&[1; 1 << 20], "17 of")]
     {
@@ -164,5 +164,5 @@ async fn a_file_with_something_else_in_it_is_refused_in_one_line_and_stays() {
     }
     std::fs::remove_file(&file).unwrap();
     std::fs::create_dir(&file).unwrap();
-    assert!(refused().await.starts_with(&format!("memory_file: {}: ", file.display())));
+    assert!(refused().await.starts_with(&format!("path_cache_file: {}: ", file.display())));
 }

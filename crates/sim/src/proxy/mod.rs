@@ -10,7 +10,7 @@ mod requests;
 use std::collections::{BTreeMap, VecDeque};
 
 use millpond_coap::{
-    Cause, Config, Duplicates, Endpoint, Event, ExchangeId, Identities, Limits, Output, Patience, Refused,
+    Cause, Config, Duplicates, Endpoint, Event, ExchangeId, IdGenerator, Limits, Output, Refused, RetransmitOptions,
     Transmission, Transmit,
     message::{Code, Kind, Message, Token},
     proxy::{Cache, CacheKey, Flights, Queue},
@@ -37,7 +37,7 @@ pub(crate) struct Proxy {
     /// Its address.
     number: u32,
     most: usize,
-    patience: Patience,
+    retransmit: RetransmitOptions,
     /// Requests that it has taken and not answered, by the numbers of the exchanges that it began for them.
     held: BTreeMap<u32, Held>,
     /// The numbers of exchanges that are open.
@@ -103,7 +103,7 @@ impl Proxy {
         };
         // The server has the random numbers behind the clients'.
         let node = number.wrapping_add(1);
-        let mut endpoint = Endpoint::new(config, prototype, seed, node, Identities::counted()).map_err(refused)?;
+        let mut endpoint = Endpoint::new(config, prototype, seed, node, IdGenerator::counted()).map_err(refused)?;
         for peer in clients.into_iter().chain([SERVER]) {
             let set = endpoint.set_controller(Instant::ORIGIN, peer, controller.clone());
             set.map_err(refused)?;
@@ -112,7 +112,10 @@ impl Proxy {
             endpoint,
             number,
             most: described.application_queue.map_or(usize::MAX, |most| most as usize),
-            patience: Patience { max_retransmit: Some(described.max_retransmit), ..Patience::DEFAULT },
+            retransmit: RetransmitOptions {
+                max_retransmit: Some(described.max_retransmit),
+                ..RetransmitOptions::DEFAULT
+            },
             held: BTreeMap::new(),
             open: BTreeMap::new(),
             begun: 0,
@@ -353,11 +356,11 @@ impl World<'_> {
     fn take_at_proxy(&mut self, place: usize, now: Instant, taken: Taken, tag: Tag) -> Result<bool, RunError> {
         let (id, kind) = (taken.id, taken.kind);
         let fate = self.nodes.proxies[place].take(now, taken, tag)?;
-        if matches!(fate, Fate::Shared | Fate::Kept(_)) {
+        if matches!(fate, Fate::Shared | Fate::Cached(_)) {
             // It goes no further.
             self.ledger.delivered(&tag, now);
         }
-        let (Fate::Kept(answer) | Fate::Refused(answer)) = fate else { return Ok(true) };
+        let (Fate::Cached(answer) | Fate::Refused(answer)) = fate else { return Ok(true) };
         self.nodes.proxies[place].respond(now, id, kind, &answer).map(|()| false).map_err(refused)
     }
 

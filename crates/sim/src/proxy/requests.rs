@@ -5,7 +5,7 @@ use std::{collections::VecDeque, time::Duration};
 use millpond_coap::{
     ExchangeId, Outgoing, Refused, RequestId,
     message::{Code, Kind, Message, MessageId, Token, number},
-    proxy::{CacheKey, Kept, NoRoom},
+    proxy::{CacheKey, Cached, NoRoom},
     quota::Source,
 };
 use millpond_control::Instant;
@@ -59,7 +59,7 @@ pub(super) enum Fate {
     /// It gets the answer to another that asks for the same.
     Shared,
     /// This was kept.
-    Kept(Answer),
+    Cached(Answer),
     /// There is no room.
     Refused(Answer),
 }
@@ -93,9 +93,9 @@ impl Proxy {
         self.row.requests += 1;
         let key = (self.cache.is_some() || self.flights.is_some()).then(|| taken.key());
         let kept = self.cache.as_mut().zip(key.as_ref()).and_then(|(cache, key)| cache.get(now, key));
-        if let Some(Kept::Fresh(answer)) = kept {
+        if let Some(Cached::Fresh(answer)) = kept {
             self.row.answered += 1;
-            return Ok(Fate::Kept(answer));
+            return Ok(Fate::Cached(answer));
         }
         if self.held.len() >= self.most {
             return Ok(self.refuse(None));
@@ -145,7 +145,7 @@ impl Proxy {
         let options: Vec<(u16, &[u8])> = options.iter().map(|(number, value)| (*number, &value[..])).collect();
         let request = Outgoing { kind: *kind, ..Outgoing::confirmable(*code, &options) }
             .with_payload(payload)
-            .with_patience(self.patience);
+            .with_retransmit(self.retransmit);
         match self.endpoint.request(now, SERVER, &request) {
             Ok(exchange) => {
                 held.asked = Some(now);
@@ -178,6 +178,6 @@ impl Proxy {
     pub(super) fn respond(&mut self, now: Instant, id: RequestId, kind: Kind, answer: &Answer) -> Result<(), Refused> {
         let options = answer.options();
         let response = Outgoing { kind, ..Outgoing::confirmable(answer.code, &options) };
-        self.endpoint.respond(now, id, &response.with_payload(&answer.payload).with_patience(self.patience))
+        self.endpoint.respond(now, id, &response.with_payload(&answer.payload).with_retransmit(self.retransmit))
     }
 }

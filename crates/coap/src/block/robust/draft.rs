@@ -7,7 +7,7 @@ use super::{
     Q_BLOCK1, Q_BLOCK2,
 };
 use crate::{
-    ExchangeId, Outgoing, Patience,
+    ExchangeId, Outgoing, RetransmitOptions,
     message::{Code, Kind, Message, OptionList, Token, Uint, number},
 };
 
@@ -85,7 +85,7 @@ impl Draft {
             options: &options,
             payload: &self.payload,
             token: None,
-            patience: Patience::DEFAULT,
+            retransmit: RetransmitOptions::DEFAULT,
         })
     }
 }

@@ -5,7 +5,7 @@ use core::{fmt, hash::Hash, ops::AddAssign};
 use millpond_control::{Again, CalmPath, CalmPeer, Instant};
 
 use crate::endpoint::{
-    Endpoint, Identities,
+    Endpoint, IdGenerator,
     counters::Count,
     ping::{Ping, voter},
     recent::Recent,
@@ -25,8 +25,8 @@ impl<A: Copy + Eq + Hash + fmt::Debug> Endpoint<A> {
     fn note_calmly(&mut self, now: Instant, from: A, id: MessageId) {
         let crate::endpoint::Limits { bytes, duplicate_bytes, .. } = self.setup.config.limits;
         let room = bytes.saturating_sub(self.memory()).min(duplicate_bytes) / SHARE;
-        let identities = self.setup.identities;
-        let ping = self.calm().and_then(|calm| calm.asked((from, id), now, &identities, room));
+        let id_generator = self.setup.id_generator;
+        let ping = self.calm().and_then(|calm| calm.asked((from, id), now, &id_generator, room));
         if let Some(ping) = ping {
             self.ping_calmly(from, ping);
         }
@@ -42,8 +42,8 @@ impl<A: Copy + Eq + Hash + fmt::Debug> Endpoint<A> {
 
     /// A message of ours was rejected or acknowledged that no exchange knows: says whether that was a ping of a calm server.
     pub(in crate::endpoint) fn is_pong(&mut self, now: Instant, from: A, id: MessageId) -> bool {
-        let identities = self.setup.identities;
-        self.calm().is_some_and(|calm| calm.rejected((from, id), now, &identities))
+        let id_generator = self.setup.id_generator;
+        self.calm().is_some_and(|calm| calm.rejected((from, id), now, &id_generator))
     }
 
     fn calm(&mut self) -> Option<&mut Calm<A>> {
@@ -134,20 +134,25 @@ impl<A: Copy + Eq + Hash> Calm<A> {
         &mut self,
         (from, id): (A, MessageId),
         now: Instant,
-        identities: &Identities,
+        id_generator: &IdGenerator,
         most: usize,
     ) -> Option<MessageId> {
-        let path = self.paths.of((self.path_of)(&from), |path| identities.hash(path), most)?;
-        let peer = self.peers.of(from, |from| identities.hash(from), most)?;
+        let path = self.paths.of((self.path_of)(&from), |path| id_generator.hash(path), most)?;
+        let peer = self.peers.of(from, |from| id_generator.hash(from), most)?;
         peer.id = id;
         peer.state.asked();
-        path.pings(&mut peer.state, now).then(|| peer.ping.leaves(&from, id, identities))
+        path.pings(&mut peer.state, now).then(|| peer.ping.leaves(&from, id, id_generator))
     }
 
     /// The answer to a request leaves for the first time.
     #[inline(never)]
-    pub(in crate::endpoint) fn answered(&mut self, (from, id): (A, MessageId), now: Instant, identities: &Identities) {
-        if let Some(peer) = self.peers.get(&from, identities.hash(&from)).filter(|peer| peer.id == id) {
+    pub(in crate::endpoint) fn answered(
+        &mut self,
+        (from, id): (A, MessageId),
+        now: Instant,
+        id_generator: &IdGenerator,
+    ) {
+        if let Some(peer) = self.peers.get(&from, id_generator.hash(&from)).filter(|peer| peer.id == id) {
             peer.state.answered(now);
         }
     }
@@ -158,17 +163,17 @@ impl<A: Copy + Eq + Hash> Calm<A> {
         (from, id): (A, MessageId),
         (first, copies): (Instant, u8),
         now: Instant,
-        identities: &Identities,
+        id_generator: &IdGenerator,
     ) -> Verdict {
-        let (path, hash) = ((self.path_of)(&from), identities.hash(&from));
-        let known = (self.paths.get(&path, identities.hash(&path)), self.peers.get(&from, hash));
+        let (path, hash) = ((self.path_of)(&from), id_generator.hash(&from));
+        let known = (self.paths.get(&path, id_generator.hash(&path)), self.peers.get(&from, hash));
         let (Some(path), Some(peer)) = known else {
             self.repeats.count(Again::Unknown);
             return Verdict { answers: true, ping: None };
         };
         let (again, ping) = if peer.id == id {
             let again = path.asked_again(&mut peer.state, now);
-            (again, path.pings(&mut peer.state, now).then(|| peer.ping.leaves(&from, id, identities)))
+            (again, path.pings(&mut peer.state, now).then(|| peer.ping.leaves(&from, id, id_generator)))
         } else {
             // Known by how long the answer is kept. Where that has become less since, nothing is known: answer.
             (path.asked_late(if first <= now { first } else { Instant::ORIGIN }, copies, now), None)
@@ -178,13 +183,13 @@ impl<A: Copy + Eq + Hash> Calm<A> {
     }
 
     /// A message under this ID was rejected: says whether it was the ping.
-    fn rejected(&mut self, (from, id): (A, MessageId), now: Instant, identities: &Identities) -> bool {
-        let (path, hash) = ((self.path_of)(&from), identities.hash(&from));
+    fn rejected(&mut self, (from, id): (A, MessageId), now: Instant, id_generator: &IdGenerator) -> bool {
+        let (path, hash) = ((self.path_of)(&from), id_generator.hash(&from));
         let Some(peer) = self.peers.get(&from, hash) else { return false };
         if !peer.ping.is_rejected(id) {
             return false;
         }
-        if let Some(path) = self.paths.get(&path, identities.hash(&path)) {
+        if let Some(path) = self.paths.get(&path, id_generator.hash(&path)) {
             path.rejected(&mut peer.state, voter(hash), now);
         }
         true

@@ -5,7 +5,7 @@ use millpond_control::Instant;
 
 use super::duplicates::{Key, Reply};
 use crate::endpoint::{
-    Identities,
+    IdGenerator,
     slots::{Linked, Links, List, NONE, Slots},
 };
 use crate::message::MessageId;
@@ -121,18 +121,18 @@ impl<A: Copy + Eq + core::hash::Hash> Changes<A> {
         network: u64,
         (reply, response): (Reply, &[u8]),
         (now, expires): (Instant, Instant),
-        identities: &Identities,
+        id_generator: &IdGenerator,
     ) -> u32 {
         if let Ok(entry) = self.table.find_entry(key.hash, |slot| {
             self.records.get(*slot).is_some_and(|record| record.id == key.id && record.from == key.from)
         }) {
             let slot = *entry.get();
-            self.remove(slot, identities);
+            self.remove(slot, id_generator);
         }
-        self.expire(now, identities);
+        self.expire(now, id_generator);
         let mut forgotten = 0_u32;
         loop {
-            let known = self.find_network(network, identities);
+            let known = self.find_network(network, id_generator);
             let limit = self.budget.saturating_sub(self.budget >> 2);
             let needed = self.held().saturating_add(self.records.growth()).saturating_add(response.len());
             let by_network = if known.is_some() { 0 } else { self.networks.growth() };
@@ -145,17 +145,17 @@ impl<A: Copy + Eq + core::hash::Hash> Changes<A> {
             let Some(slot) = least else { return forgotten.saturating_add(1) };
             let is_early = self.records.get(slot).is_some_and(|record| record.expires > now);
             forgotten = forgotten.saturating_add(u32::from(is_early));
-            self.remove(slot, identities);
+            self.remove(slot, id_generator);
         }
-        let of = match self.find_network(network, identities) {
+        let of = match self.find_network(network, id_generator) {
             Some(known) => known,
             None => {
                 let made =
                     self.networks.put(Network { links: Links::NOWHERE, name: network, order: List::EMPTY, weight: 0 });
                 let Self { networks, names, turns, .. } = self;
                 turns.push(networks, made);
-                let rehash = |slot: &u32| networks.get(*slot).map_or(0, |network| identities.hash(&network.name));
-                names.insert_unique(identities.hash(&network), made, rehash);
+                let rehash = |slot: &u32| networks.get(*slot).map_or(0, |network| id_generator.hash(&network.name));
+                names.insert_unique(id_generator.hash(&network), made, rehash);
                 made
             }
         };
@@ -170,14 +170,14 @@ impl<A: Copy + Eq + core::hash::Hash> Changes<A> {
             network.weight = network.weight.saturating_add(weight);
         }
         let rehash =
-            |slot: &u32| records.get(*slot).map_or(0, |record| Key::new(record.from, record.id, identities).hash);
+            |slot: &u32| records.get(*slot).map_or(0, |record| Key::new(record.from, record.id, id_generator).hash);
         table.insert_unique(key.hash, slot, rehash);
         forgotten
     }
 
-    fn find_network(&self, name: u64, identities: &Identities) -> Option<u32> {
+    fn find_network(&self, name: u64, id_generator: &IdGenerator) -> Option<u32> {
         let is_it = |slot: &u32| self.networks.get(*slot).is_some_and(|network| network.name == name);
-        self.names.find(identities.hash(&name), is_it).copied()
+        self.names.find(id_generator.hash(&name), is_it).copied()
     }
 
     /// The oldest of a network.
@@ -186,14 +186,14 @@ impl<A: Copy + Eq + core::hash::Hash> Changes<A> {
     }
 
     /// Forgets a few whose time is over; each one that is remembered pays for two.
-    fn expire(&mut self, now: Instant, identities: &Identities) {
+    fn expire(&mut self, now: Instant, id_generator: &IdGenerator) {
         for _ in 0..2 {
             let network = self.turns.first();
             if network == NONE {
                 return;
             }
             match self.oldest_of(network) {
-                Some((slot, oldest)) if oldest.expires <= now => self.remove(slot, identities),
+                Some((slot, oldest)) if oldest.expires <= now => self.remove(slot, id_generator),
                 _ => self.turn(),
             }
         }
@@ -233,9 +233,9 @@ impl<A: Copy + Eq + core::hash::Hash> Changes<A> {
         self.oldest_of(network).map(|(slot, _)| slot)
     }
 
-    fn remove(&mut self, slot: u32, identities: &Identities) {
+    fn remove(&mut self, slot: u32, id_generator: &IdGenerator) {
         let Some(record) = self.records.get_mut(slot) else { return };
-        let (hash, of) = (Key::new(record.from, record.id, identities).hash, record.network);
+        let (hash, of) = (Key::new(record.from, record.id, id_generator).hash, record.network);
         let length = core::mem::take(&mut record.response).len();
         self.bytes = self.bytes.saturating_sub(length);
         if let Ok(entry) = self.table.find_entry(hash, |other| *other == slot) {
@@ -248,7 +248,7 @@ impl<A: Copy + Eq + core::hash::Hash> Changes<A> {
         self.records.release(slot);
         if is_empty {
             self.turns.remove(&mut self.networks, of);
-            if let Ok(entry) = self.names.find_entry(identities.hash(&name), |other| *other == of) {
+            if let Ok(entry) = self.names.find_entry(id_generator.hash(&name), |other| *other == of) {
                 entry.remove();
             }
             self.networks.release(of);
@@ -266,50 +266,50 @@ mod tests {
     use super::*;
 
     /// A network of 256 addresses each.
-    fn handle(changes: &mut Changes<u32>, (from, id): (u32, u16), now: u64, identities: &Identities) -> u32 {
-        let key = Key::new(from, MessageId(id), identities);
+    fn handle(changes: &mut Changes<u32>, (from, id): (u32, u16), now: u64, id_generator: &IdGenerator) -> u32 {
+        let key = Key::new(from, MessageId(id), id_generator);
         let times = (Instant::from_micros(now), Instant::from_micros(now + 1_000));
         let forgotten =
-            changes.handled(&key, u64::from(from >> 8), (Reply::Acknowledgement, &[0; 20]), times, identities);
+            changes.handled(&key, u64::from(from >> 8), (Reply::Acknowledgement, &[0; 20]), times, id_generator);
         assert!(changes.memory() <= changes.budget, "{} bytes", changes.memory());
         forgotten
     }
 
-    fn knows(changes: &Changes<u32>, from: u32, now: u64, identities: &Identities) -> bool {
-        changes.find(&Key::new(from, MessageId(7), identities), Instant::from_micros(now)).is_some()
+    fn knows(changes: &Changes<u32>, from: u32, now: u64, id_generator: &IdGenerator) -> bool {
+        changes.find(&Key::new(from, MessageId(7), id_generator), Instant::from_micros(now)).is_some()
     }
 
     #[test]
     fn a_network_that_sends_many_takes_from_itself() {
-        for identities in [Identities::counted(), Identities::secret(*b"sixteen of bytes")] {
+        for id_generator in [IdGenerator::counted(), IdGenerator::secret(*b"sixteen of bytes")] {
             let mut changes = Changes::new(16_384);
             let others: [u32; 4] = [0x100, 0x200, 0x300, 0x400];
             for other in others {
-                assert_eq!(handle(&mut changes, (other, 7), 0, &identities), 0);
+                assert_eq!(handle(&mut changes, (other, 7), 0, &id_generator), 0);
             }
             let mut handle = |network: u32, number: u16| {
-                handle(&mut changes, (network << 8 | u32::from(number % 256), number), 1, &identities)
+                handle(&mut changes, (network << 8 | u32::from(number % 256), number), 1, &id_generator)
             };
             let of_one: u32 = (0..1_000).map(|number| handle(9, number)).sum();
             let of_three: u32 = (0..1_000).map(|number| handle(10 + u32::from(number % 3), number)).sum();
             assert!(of_one > 700 && of_three > 700, "{of_one} and {of_three} were forgotten");
-            assert!(others.iter().all(|other| knows(&changes, *other, 3, &identities)));
+            assert!(others.iter().all(|other| knows(&changes, *other, 3, &id_generator)));
             // Their time ends all the same.
-            assert!(others.iter().all(|other| !knows(&changes, *other, 1_000, &identities)));
+            assert!(others.iter().all(|other| !knows(&changes, *other, 1_000, &id_generator)));
         }
     }
 
     /// A network more may want a longer table of networks, for which no record less makes room.
     #[test]
     fn a_network_more_takes_the_place_of_one_and_not_of_all_records_of_another() {
-        let identities = Identities::counted();
+        let id_generator = IdGenerator::counted();
         let mut changes = Changes::new(16_384);
         let times = (Instant::ORIGIN, Instant::from_micros(1_000));
         let mut most = 0;
         for number in 0..2_000_u32 {
             let network = if number < 60 { 1 } else { number };
-            let key = Key::new(network << 8, MessageId(number as u16), &identities);
-            changes.handled(&key, u64::from(network), (Reply::Silence, b""), times, &identities);
+            let key = Key::new(network << 8, MessageId(number as u16), &id_generator);
+            changes.handled(&key, u64::from(network), (Reply::Silence, b""), times, &id_generator);
             most = most.max(changes.records.taken());
             assert!(changes.records.taken() + 2 >= most, "{} of {most} after {number}", changes.records.taken());
         }
@@ -318,12 +318,12 @@ mod tests {
 
     #[test]
     fn what_is_over_makes_room_and_leaves_nothing() {
-        let identities = Identities::counted();
+        let id_generator = IdGenerator::counted();
         let mut changes = Changes::new(8_192);
         let mut memory = 0;
         for round in 0..10_000 {
             assert_eq!(
-                handle(&mut changes, ((round % 7) << 8, round as u16), u64::from(round) * 100, &identities),
+                handle(&mut changes, ((round % 7) << 8, round as u16), u64::from(round) * 100, &id_generator),
                 0,
                 "{round}"
             );
@@ -334,7 +334,7 @@ mod tests {
         assert_eq!(changes.memory(), memory);
         let slots: alloc::vec::Vec<u32> = changes.records.iter().map(|(slot, _)| slot).collect();
         for slot in slots {
-            changes.remove(slot, &identities);
+            changes.remove(slot, &id_generator);
         }
         let left =
             (changes.table.len(), changes.names.len(), changes.turns.len(), changes.bytes, changes.networks.taken());

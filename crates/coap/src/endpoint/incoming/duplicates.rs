@@ -5,7 +5,7 @@ use hashbrown::HashTable;
 use millpond_control::Instant;
 
 use super::changes::Changes;
-use crate::endpoint::{Identities, RequestId, requests::Requests};
+use crate::endpoint::{IdGenerator, RequestId, requests::Requests};
 use crate::message::MessageId;
 use crate::parts;
 
@@ -85,9 +85,9 @@ pub(in crate::endpoint) struct Key<A> {
 
 impl<A: Copy + Hash> Key<A> {
     #[inline]
-    pub(in crate::endpoint) fn new(from: A, id: MessageId, identities: &Identities) -> Self {
+    pub(in crate::endpoint) fn new(from: A, id: MessageId, id_generator: &IdGenerator) -> Self {
         let is_needed = parts::SERVER || parts::MANY_PEERS;
-        Self { from, id, hash: if is_needed { identities.hash(&(from, id.0)) } else { 0 } }
+        Self { from, id, hash: if is_needed { id_generator.hash(&(from, id.0)) } else { 0 } }
     }
 
     /// Its bit among the marks of its chain.
@@ -168,11 +168,11 @@ impl<A: Copy + Eq + Hash> Duplicates<A> {
         key: &Key<A>,
         slot: u32,
         requests: &Requests<A>,
-        identities: &Identities,
+        id_generator: &IdGenerator,
     ) {
         let rehash = |slot: &u32| {
             let request = requests.peek(*slot);
-            request.map_or(0, |request| Key::new(request.from, request.id, identities).hash)
+            request.map_or(0, |request| Key::new(request.from, request.id, id_generator).hash)
         };
         self.pending.insert_unique(key.hash, slot, rehash);
     }
@@ -187,11 +187,11 @@ impl<A: Copy + Eq + Hash> Duplicates<A> {
         response: &[u8],
         (now, expires): (Instant, Instant),
         requests: &Requests<A>,
-        identities: &Identities,
+        id_generator: &IdGenerator,
     ) -> u32 {
         self.expire(now);
         self.remove(key, requests);
-        let (has_room, forgotten) = self.make_room(response.len(), now, identities);
+        let (has_room, forgotten) = self.make_room(response.len(), now, id_generator);
         if !has_room {
             return forgotten.saturating_add(1);
         }
@@ -214,10 +214,10 @@ impl<A: Copy + Eq + Hash> Duplicates<A> {
         reply: (Reply, &[u8]),
         times: (Instant, Instant),
         requests: &Requests<A>,
-        identities: &Identities,
+        id_generator: &IdGenerator,
     ) -> u32 {
         self.remove(key, requests);
-        self.changes.handled(key, network, reply, times, identities)
+        self.changes.handled(key, network, reply, times, id_generator)
     }
 
     /// The application has acknowledged this message, or will not.
@@ -270,7 +270,7 @@ impl<A: Copy + Eq + Hash> Duplicates<A> {
     /// Makes room for one more record and so many bytes. Says whether there is any, for the budget may be too small
     /// even for that, and how many messages were forgotten before their time.
     #[inline]
-    fn make_room(&mut self, len: usize, now: Instant, identities: &Identities) -> (bool, u32) {
+    fn make_room(&mut self, len: usize, now: Instant, id_generator: &IdGenerator) -> (bool, u32) {
         let mut forgotten = 0_u32;
         loop {
             let (records, bytes) = (self.records.capacity(), self.bytes.capacity());
@@ -286,7 +286,7 @@ impl<A: Copy + Eq + Hash> Duplicates<A> {
                 if parts::SERVER {
                     self.bytes.reserve_exact(more_bytes.saturating_sub(self.bytes.len()));
                 }
-                self.grow(more_records, identities);
+                self.grow(more_records, id_generator);
                 return (true, forgotten);
             }
             match self.records.front() {
@@ -299,7 +299,7 @@ impl<A: Copy + Eq + Hash> Duplicates<A> {
 
     /// Makes room for so many records in all, and a chain for each.
     #[cold]
-    fn grow(&mut self, records: usize, identities: &Identities) {
+    fn grow(&mut self, records: usize, id_generator: &IdGenerator) {
         self.records.reserve_exact(records.saturating_sub(self.records.len()));
         let chains = records.next_power_of_two();
         if !parts::MANY_PEERS || chains == self.chains.len() {
@@ -310,7 +310,7 @@ impl<A: Copy + Eq + Hash> Duplicates<A> {
         let mut number = self.first;
         for place in 0..self.records.len() {
             let Some(record) = self.records.get(place) else { continue };
-            let before = self.link(&Key::new(record.from, record.id, identities), number);
+            let before = self.link(&Key::new(record.from, record.id, id_generator), number);
             if let Some(record) = self.records.get_mut(place) {
                 record.before = before;
             }
@@ -394,43 +394,43 @@ mod tests {
 
     const BUDGET: usize = 8_192;
 
-    fn key(id: u16, identities: &Identities) -> Key<u8> {
-        Key::new((id % 5) as u8, MessageId(id), identities)
+    fn key(id: u16, id_generator: &IdGenerator) -> Key<u8> {
+        Key::new((id % 5) as u8, MessageId(id), id_generator)
     }
 
     /// Those remembered are the newest, whatever their numbers, and those forgotten are not found through any chain.
     #[test]
     fn the_newest_are_found_while_places_double_and_numbers_begin_anew() {
-        for (identities, first) in
-            [(Identities::counted(), 0), (Identities::secret(*b"sixteen of bytes"), u32::MAX - 300)]
+        for (id_generator, first) in
+            [(IdGenerator::counted(), 0), (IdGenerator::secret(*b"sixteen of bytes"), u32::MAX - 300)]
         {
             let (requests, now, until) = (Requests::new(), Instant::ORIGIN, Instant::from_micros(1));
             let mut duplicates = Duplicates { first, ..Duplicates::new(BUDGET) };
             let mut forgotten = 0;
             for id in 0..2_000_u16 {
-                let it = key(id, &identities);
+                let it = key(id, &id_generator);
                 assert_eq!(duplicates.find(&it, now, &requests), None, "{id}");
-                forgotten += duplicates.handled(&it, Reply::Silence, b"", (now, until), &requests, &identities);
+                forgotten += duplicates.handled(&it, Reply::Silence, b"", (now, until), &requests, &id_generator);
                 for old in 0..=id {
-                    let known = duplicates.find(&key(old, &identities), now, &requests).is_some();
+                    let known = duplicates.find(&key(old, &id_generator), now, &requests).is_some();
                     assert_eq!(known, u32::from(old) >= forgotten, "{old} of {id}");
                 }
             }
             assert!(forgotten > 1_500 && duplicates.memory() <= BUDGET);
-            assert_eq!(duplicates.find(&key(1_999, &identities), until, &requests), None, "its time is over");
+            assert_eq!(duplicates.find(&key(1_999, &id_generator), until, &requests), None, "its time is over");
         }
     }
 
     #[test]
     fn what_comes_again_after_its_time_is_known_by_its_newest_record() {
-        let (identities, requests) = (Identities::counted(), Requests::new());
+        let (id_generator, requests) = (IdGenerator::counted(), Requests::new());
         let mut duplicates = Duplicates::new(BUDGET);
-        let it = key(7, &identities);
+        let it = key(7, &id_generator);
         for second in 0..10 {
             let (now, until) = (Instant::from_micros(second), Instant::from_micros(second + 1));
             let reply = if second % 2 == 0 { Reply::Reset } else { Reply::Acknowledgement };
             assert_eq!(duplicates.find(&it, now, &requests), None);
-            duplicates.handled(&it, reply, b"", (now, until), &requests, &identities);
+            duplicates.handled(&it, reply, b"", (now, until), &requests, &id_generator);
             let known = duplicates.find(&it, now, &requests);
             assert!(matches!(known, Some(Known::Handled(known, ..)) if known == reply));
         }

@@ -6,7 +6,7 @@ use core::{fmt::Debug, hash::Hash};
 use millpond_control::Instant;
 
 use crate::endpoint::{
-    Duplicates as Policy, Endpoint, Identities, Outgoing, Refused, RequestId, Setup,
+    Duplicates as Policy, Endpoint, IdGenerator, Outgoing, Refused, RequestId, Setup,
     calm::Calm,
     counters::Count,
     duplicates::{Duplicates, Key, Reply},
@@ -61,11 +61,11 @@ impl<A: Copy + Eq + Hash> Inbox<A> {
     }
 
     /// Drops a request that nobody has answered.
-    pub(in crate::endpoint) fn drop_request(&mut self, slot: u32, identities: &Identities) {
+    pub(in crate::endpoint) fn drop_request(&mut self, slot: u32, id_generator: &IdGenerator) {
         let Self { requests, duplicates, .. } = self;
         let Some(request) = requests.get(slot) else { return };
         if request.mode == ResponseMode::Piggybacked {
-            duplicates.remove(&Key::new(request.from, request.id, identities), requests);
+            duplicates.remove(&Key::new(request.from, request.id, id_generator), requests);
         }
         requests.remove(slot);
     }
@@ -161,13 +161,13 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             Err(refused) => refused,
         };
         let is_for_want_of_room = matches!(refused, Refused::TooManyPeers { .. } | Refused::OutOfBytes { .. });
-        let is_known = self.peers.find(request.from, &self.setup.identities).is_some();
+        let is_known = self.peers.find(request.from, &self.setup.id_generator).is_some();
         if !is_for_want_of_room || is_known {
             return Err(refused);
         }
         let start = self.queue.bytes.len();
         let limit = usize::from(self.setup.config.limits.datagram);
-        let id = self.setup.identities.answer_id(&request.from, request.id);
+        let id = self.setup.id_generator.answer_id(&request.from, request.id);
         let token = spelled(self.inbox.as_deref(), request.from, request.token)?;
         write(&mut self.queue.bytes, Kind::NonConfirmable, id, token, response, limit)?;
         self.queue.push_written(request.from, OutputKind::Reply { request: to, repeated: false }, start);
@@ -185,7 +185,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         if write(&mut self.queue.bytes, Kind::Acknowledgement, request.id, token, response, limit).is_ok() {
             let stored = self.queue.bytes.len().saturating_sub(start);
             let until = later(now, self.exchange_lifetime());
-            let key = Key::new(request.from, request.id, &self.setup.identities);
+            let key = Key::new(request.from, request.id, &self.setup.id_generator);
             self.handled(now, &key, request.changes, (Reply::Separate(to), stored), until);
         }
         self.queue.bytes.truncate(start);
@@ -211,11 +211,11 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         if self.setup.config.duplicates.stores() {
             let stored = self.queue.bytes.len().saturating_sub(start);
             let until = later(now, self.exchange_lifetime());
-            let key = Key::new(request.from, request.id, &self.setup.identities);
+            let key = Key::new(request.from, request.id, &self.setup.id_generator);
             self.handled(now, &key, request.changes, (Reply::Response(to), stored), until);
         }
         if let Some(calm) = self.inbox.as_deref_mut().and_then(Inbox::calm) {
-            calm.answered((request.from, request.id), now, &self.setup.identities);
+            calm.answered((request.from, request.id), now, &self.setup.id_generator);
         }
         Ok(())
     }
@@ -232,7 +232,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         if request.mode == ResponseMode::Piggybacked {
             if self.setup.config.duplicates.stores() {
                 let until = later(now, self.exchange_lifetime());
-                let key = Key::new(request.from, request.id, &self.setup.identities);
+                let key = Key::new(request.from, request.id, &self.setup.id_generator);
                 self.handled(now, &key, request.changes, (Reply::Reset, 0), until);
             }
             self.reset(request.from, request.id);
@@ -271,7 +271,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         self.was_answered_protected(request, false);
         let Some(inbox) = self.inbox.as_deref_mut() else { return };
         if let Some((slot, _)) = inbox.requests.find(request) {
-            inbox.drop_request(slot, &self.setup.identities);
+            inbox.drop_request(slot, &self.setup.id_generator);
         }
     }
 
@@ -282,7 +282,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let Some(&Request { from, id, changes, .. }) = inbox.requests.get(slot) else { return };
         inbox.requests.acknowledged(slot);
         if self.setup.config.duplicates.stores() {
-            let key = Key::new(from, id, &self.setup.identities);
+            let key = Key::new(from, id, &self.setup.id_generator);
             let until = later(now, self.exchange_lifetime());
             self.handled(now, &key, changes, (Reply::Acknowledgement, 0), until);
         }

@@ -4,7 +4,7 @@ use core::hash::Hash;
 
 use millpond_control::Voter;
 
-use crate::endpoint::Identities;
+use crate::endpoint::IdGenerator;
 use crate::message::MessageId;
 
 /// The last ping to a peer, an empty confirmable message that every device rejects (RFC 7252 §4.3), under an ID that nobody guesses.
@@ -13,7 +13,7 @@ pub(in crate::endpoint) struct Ping(Option<MessageId>);
 
 impl Ping {
     /// One leaves for a peer whose newest request is this one: its ID.
-    pub(in crate::endpoint) fn leaves(&mut self, to: &impl Hash, request: MessageId, by: &Identities) -> MessageId {
+    pub(in crate::endpoint) fn leaves(&mut self, to: &impl Hash, request: MessageId, by: &IdGenerator) -> MessageId {
         let id = by.ping_id(to, request);
         self.0 = Some(id);
         id

@@ -104,7 +104,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         self.counts.one_more(Count::Received(message.kind));
         let (kind, id) = match message.kind {
             Kind::Confirmable => (Kind::Acknowledgement, message.id),
-            _ => (Kind::NonConfirmable, self.setup.identities.answer_id(&from, message.id)),
+            _ => (Kind::NonConfirmable, self.setup.id_generator.answer_id(&from, message.id)),
         };
         let payload: &[u8] = if code == Code::BAD_REQUEST { b"token too long" } else { b"" };
         let refusal = Outgoing { payload, ..Outgoing::confirmable(code, &[]) };
@@ -202,7 +202,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// The place of a request that came for the first time and for which there is room.
     fn admit(&mut self, now: Instant, from: A, message: &Message<'_>, by_group: Option<Instant>) -> Option<u32> {
         self.inbox_or_new();
-        let key = self.setup.config.duplicates.stores().then(|| Key::new(from, message.id, &self.setup.identities));
+        let key = self.setup.config.duplicates.stores().then(|| Key::new(from, message.id, &self.setup.id_generator));
         if key.is_some_and(|key| self.is_known(now, &key)) {
             return None;
         }
@@ -238,7 +238,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         }
         if let Some(key) = key {
             if is_confirmable {
-                inbox.duplicates.pending(&key, slot, &inbox.requests, &self.setup.identities);
+                inbox.duplicates.pending(&key, slot, &inbox.requests, &self.setup.id_generator);
             } else {
                 let expires = later(now, self.non_lifetime());
                 self.handled(now, &key, changes, (Reply::Silence, 0), expires);
@@ -254,7 +254,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     #[cold]
     fn response_came(&mut self, now: Instant, from: A, message: &Message<'_>, datagram: &[u8]) {
         // Before the token is looked at: a later request may use the same one.
-        let key = Key::new(from, message.id, &self.setup.identities);
+        let key = Key::new(from, message.id, &self.setup.id_generator);
         if self.is_known(now, &key) {
             return;
         }
@@ -262,7 +262,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let is_refused = self.refuses(message);
         let Some(slot) = self.peer_at(from).and_then(|number| {
             let peer = self.peers.get(number)?;
-            match self.exchanges.with_token(number, &peer.open, message.token, &self.setup.identities) {
+            match self.exchanges.with_token(number, &peer.open, message.token, &self.setup.id_generator) {
                 Some(slot) => Some(self.whose_token(slot, &peer.open)),
                 None if !parts::Q_BLOCK || !self.exchanges.has_claims => None,
                 None => self.exchanges.claim_of(&peer.open, message.token),
@@ -426,7 +426,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
                     let Inbox { calm, duplicates, .. } = inbox;
                     if let Some(calm) = calm.as_mut().filter(|_| parts::CALM_SERVER) {
                         let before = (earlier(until, lifetime), duplicates.copy_came(key));
-                        let verdict = calm.asked_again((from, id), before, now, &self.setup.identities);
+                        let verdict = calm.asked_again((from, id), before, now, &self.setup.id_generator);
                         if let Some(ping) = verdict.ping {
                             self.ping_calmly(from, ping);
                         }
@@ -485,10 +485,10 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let start = self.queue.bytes.len().saturating_sub(stored);
         let response = self.queue.bytes.get(start..).filter(|_| parts::SERVER).unwrap_or_default();
         let Inbox { requests, duplicates, .. } = inbox;
-        let (times, identities) = ((now, until), &self.setup.identities);
+        let (times, id_generator) = ((now, until), &self.setup.id_generator);
         let forgotten = match changes {
-            true => duplicates.changed(key, network, (reply, response), times, requests, identities),
-            false => duplicates.handled(key, reply, response, times, requests, identities),
+            true => duplicates.changed(key, network, (reply, response), times, requests, id_generator),
+            false => duplicates.handled(key, reply, response, times, requests, id_generator),
         };
         for _ in 0..forgotten {
             self.counts.one_more(Count::ForgottenDuplicate);
@@ -502,7 +502,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let (slot, kind) = match response.kind {
             Kind::Acknowledgement => (self.with_id(from, response.id)?, ReplyKind::Piggybacked),
             _ => {
-                let slot = self.exchanges.with_token(number, open, response.token, &self.setup.identities)?;
+                let slot = self.exchanges.with_token(number, open, response.token, &self.setup.id_generator)?;
                 (slot, ReplyKind::Separate)
             }
         };
@@ -513,14 +513,14 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     }
 
     fn peer_at(&self, address: A) -> Option<u32> {
-        self.peers.find(address, &self.setup.identities)
+        self.peers.find(address, &self.setup.id_generator)
     }
 
     #[cfg_attr(feature = "many-peers", inline(always))]
     fn with_id(&self, from: A, id: MessageId) -> Option<u32> {
         let number = self.peer_at(from)?;
         let peer = self.peers.get(number)?;
-        self.exchanges.with_id(number, &peer.open, id, &self.setup.identities)
+        self.exchanges.with_id(number, &peer.open, id, &self.setup.id_generator)
     }
 
     fn late(&mut self, from: A, message: &Message<'_>, datagram: &[u8]) {

@@ -133,7 +133,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         message: &Outgoing<'_>,
     ) -> Result<ExchangeId, Refused> {
         let is_for_want_of_room = matches!(refused, Refused::TooManyPeers { .. } | Refused::OutOfBytes { .. });
-        let is_known = self.peers.find(to, &self.setup.identities).is_some();
+        let is_known = self.peers.find(to, &self.setup.id_generator).is_some();
         let is_plain_response = message.code.is_response() && message.kind == Kind::NonConfirmable;
         if !is_for_want_of_room || is_known || !is_plain_response || self.exchanges.slots.growth() > 0 {
             return Err(refused);
@@ -142,7 +142,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let limit = usize::from(self.setup.config.limits.datagram);
         // Another one for each, until 65,536 have left to whomever.
         let count = MessageId(self.counts.get(Count::Sent(Kind::NonConfirmable)) as u16);
-        let id = self.setup.identities.answer_id(&to, count);
+        let id = self.setup.id_generator.answer_id(&to, count);
         let token = spelled(self.inbox.as_deref(), to, token)?;
         write(&mut self.queue.bytes, Kind::NonConfirmable, id, token, message, limit)?;
         let slot = self.exchanges.take();

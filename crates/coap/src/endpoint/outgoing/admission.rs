@@ -7,7 +7,7 @@ use millpond_control::{Admit, Class, Controller, Instant};
 use crate::endpoint::{
     Endpoint, Setup, SleepReason,
     exchanges::{Exchange, Role},
-    identities::Pair,
+    id_generator::Pair,
     paths::Path,
     peers::Peer,
     random::About,
@@ -115,20 +115,20 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
 
     /// Whether this token does not set a request apart from all that are under way to its peer.
     fn is_taken(&self, peer: &Peer<A>, exchange: &Exchange, token: Token) -> bool {
-        let identities = &self.setup.identities;
-        self.exchanges.is_taken(exchange.peer, &peer.open, (token, exchange.mark), exchange.most, identities)
+        let id_generator = &self.setup.id_generator;
+        self.exchanges.is_taken(exchange.peer, &peer.open, (token, exchange.mark), exchange.most, id_generator)
     }
 
     /// A token for a request. One that is still under way, because it is short or somebody gave it, is passed over.
     pub(in crate::endpoint) fn make_token(&self, peer: &Peer<A>, exchange: &Exchange) -> Option<Token> {
-        let Setup { config, identities, .. } = &*self.setup;
+        let Setup { config, id_generator, .. } = &*self.setup;
         let length = exchange.token().len() as u8;
         let whose = Pair { node: self.node(), peer: peer.number };
         let is_idle =
             |token: &Token| (peer.open.is_empty() || !self.is_taken(peer, exchange, *token)) && !self.is_groups(*token);
         let is_free = |token: &Token| is_idle(token) && !self.is_retired(peer, exchange, *token);
         let used = peer.ids.used();
-        let next = identities.token(whose, used, length);
+        let next = id_generator.token(whose, used, length);
         if is_free(&next) {
             return Some(next);
         }
@@ -139,7 +139,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         // They count down from the highest, so that the next messages have none of them.
         let instead = (0..=most.saturating_add(self.count_retired()))
             .map(|more| !used.wrapping_mul(most.wrapping_add(1)).wrapping_add(more));
-        let mut instead = instead.map(|number| identities.token(whose, number, length));
+        let mut instead = instead.map(|number| id_generator.token(whose, number, length));
         // Short ones may all be retired.
         instead.clone().find(is_free).or_else(|| instead.find(is_idle))
     }

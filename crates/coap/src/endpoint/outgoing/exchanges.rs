@@ -6,7 +6,7 @@ use millpond_control::{Instant, Named, ReplyKind, Sample, Span, Then, Wait};
 use crate::endpoint::{
     ExchangeId, Outgoing, Refused, RequestId, SleepReason,
     finding::Key,
-    naming::Mark,
+    naming::CopyTag,
     slots::{Linked, Links, List, Slots},
 };
 use crate::message::{
@@ -181,13 +181,13 @@ pub(in crate::endpoint) struct Exchange {
     pub(in crate::endpoint) retransmissions: u8,
     /// So many there may be.
     pub(in crate::endpoint) most: u8,
-    /// The wait is longer than the controller's, as the message's patience asks.
+    /// The wait is longer than the controller's, as the message asks.
     pub(in crate::endpoint) is_lengthened: bool,
     /// The token was given by the caller, or is the request's.
     pub(in crate::endpoint) own_token: bool,
     pub(in crate::endpoint) returns: Returns,
     /// What distinguishes its copies; until the first one leaves, what is wished to.
-    pub(in crate::endpoint) mark: Mark,
+    pub(in crate::endpoint) mark: CopyTag,
     /// The peer's controller was told of the start and waits for the end.
     pub(in crate::endpoint) controlled: bool,
     /// What its timer is for.
@@ -224,7 +224,7 @@ impl Exchange {
             is_lengthened: false,
             own_token: false,
             returns: Returns::Response,
-            mark: Mark::Nothing,
+            mark: CopyTag::Nothing,
             controlled: false,
             alarm: SleepReason::Retransmission,
         }
@@ -249,7 +249,7 @@ impl Exchange {
             return self.short_token();
         }
         let mut length = usize::from(field);
-        if self.mark == Mark::Token && self.retransmissions > 0 {
+        if self.mark == CopyTag::Token && self.retransmissions > 0 {
             length = length.saturating_sub(1);
         }
         let bytes = self.bytes.get(HEADER..).and_then(|rest| rest.get(..length));
@@ -286,7 +286,7 @@ impl Exchange {
         }
         self.bytes = bytes;
         self.retransmissions = 0;
-        self.mark = Mark::Nothing;
+        self.mark = CopyTag::Nothing;
         self.stage = Stage::Subscribed;
     }
 
@@ -302,7 +302,7 @@ impl Exchange {
         }
     }
 
-    /// What is armed where the controller wants this wait. `least` is zero, or what the message's patience asks for.
+    /// What is armed where the controller wants this wait. `least` is zero, or what the message asks for.
     pub(in crate::endpoint) fn lengthen(&mut self, wait: Wait, least: Span) -> Wait {
         let span = wait.span.max(least);
         self.is_lengthened = span > wait.span;

@@ -3,9 +3,9 @@
 use hashbrown::HashTable;
 
 use crate::endpoint::{
-    Identities,
+    IdGenerator,
     exchanges::{Exchange, Exchanges, Role, Stage},
-    naming::Mark,
+    naming::CopyTag,
     slots::{List, Slots},
 };
 use crate::invariant::Sure;
@@ -33,7 +33,7 @@ impl Exchanges {
         peer: u32,
         open: &List,
         id: MessageId,
-        identities: &Identities,
+        id_generator: &IdGenerator,
     ) -> Option<u32> {
         let fits = |exchange: &Exchange| exchange.peer == peer && exchange.id() == id;
         // A request acknowledged long ago may have an ID that was used again since: its successor comes first.
@@ -45,7 +45,7 @@ impl Exchanges {
         let (sent, acknowledged) = match self.table() {
             None => open.iter(&self.slots).fold((None, None), look),
             Some(table) => {
-                let keys = table.iter_hash(identities.hash(&(peer, id.0))).filter(|key| !key.by_token);
+                let keys = table.iter_hash(id_generator.hash(&(peer, id.0))).filter(|key| !key.by_token);
                 keys.filter_map(|key| Some((key.slot, self.slots.get(key.slot)?))).fold((None, None), look)
             }
         };
@@ -59,14 +59,14 @@ impl Exchanges {
         peer: u32,
         open: &List,
         token: Token,
-        identities: &Identities,
+        id_generator: &IdGenerator,
     ) -> Option<u32> {
-        let found = self.with_first_token(peer, open, token, identities, |_| true);
+        let found = self.with_first_token(peer, open, token, id_generator, |_| true);
         if found.is_some() || !self.names_by_token {
             return found;
         }
         let (rest, _) = token.split_last()?;
-        self.with_first_token(peer, open, rest, identities, |exchange| exchange.copy_with(token).is_some())
+        self.with_first_token(peer, open, rest, id_generator, |exchange| exchange.copy_with(token).is_some())
     }
 
     /// The request of this subscription's token that is to renew it, if nothing but its response is awaited any more.
@@ -90,9 +90,9 @@ impl Exchanges {
         peer: u32,
         open: &List,
         token: Token,
-        identities: &Identities,
+        id_generator: &IdGenerator,
     ) -> Option<u32> {
-        self.with_first_token(peer, open, token, identities, |exchange| exchange.stage == Stage::Subscribed)
+        self.with_first_token(peer, open, token, id_generator, |exchange| exchange.stage == Stage::Subscribed)
     }
 
     /// Whether this token is in use by subscriptions that were answered, and by nothing else.
@@ -101,11 +101,11 @@ impl Exchanges {
         peer: u32,
         open: &List,
         token: Token,
-        identities: &Identities,
+        id_generator: &IdGenerator,
     ) -> bool {
         let is_open = |exchange: &Exchange| exchange.stage != Stage::Subscribed;
-        self.subscription_with(peer, open, token, identities).is_some()
-            && self.with_first_token(peer, open, token, identities, is_open).is_none()
+        self.subscription_with(peer, open, token, id_generator).is_some()
+            && self.with_first_token(peer, open, token, id_generator, is_open).is_none()
             && !self.is_claimed(open, token)
     }
 
@@ -149,23 +149,23 @@ impl Exchanges {
         &self,
         peer: u32,
         open: &List,
-        (token, mark): (Token, Mark),
+        (token, mark): (Token, CopyTag),
         copies: u8,
-        identities: &Identities,
+        id_generator: &IdGenerator,
     ) -> bool {
         let find = |first: Token, fits: fn(&Exchange) -> bool| {
-            self.with_first_token(peer, open, first, identities, fits).is_some()
+            self.with_first_token(peer, open, first, id_generator, fits).is_some()
         };
         let is_theirs = || {
             let (rest, copy) = token.split_last()?;
-            let is_one = |exchange: &Exchange| exchange.mark == Mark::Token && copy <= exchange.most;
-            Some(copy > 0 && self.with_first_token(peer, open, rest, identities, is_one).is_some())
+            let is_one = |exchange: &Exchange| exchange.mark == CopyTag::Token && copy <= exchange.most;
+            Some(copy > 0 && self.with_first_token(peer, open, rest, id_generator, is_one).is_some())
         };
         let is_later_ours = |copy| token.followed_by(copy).is_some_and(|token| find(token, |_| true));
         find(token, |_| true)
             || self.is_claimed(open, token)
             || (self.names_by_token && is_theirs() == Some(true))
-            || (mark == Mark::Token && (1..=copies).any(is_later_ours))
+            || (mark == CopyTag::Token && (1..=copies).any(is_later_ours))
     }
 
     /// The first request found that is under way with this peer, has this token in its first copy, and fits.
@@ -175,7 +175,7 @@ impl Exchanges {
         peer: u32,
         open: &List,
         token: Token,
-        identities: &Identities,
+        id_generator: &IdGenerator,
         fits: impl Fn(&Exchange) -> bool,
     ) -> Option<u32> {
         let is_it = |exchange: &Exchange| {
@@ -184,7 +184,7 @@ impl Exchanges {
         match self.table() {
             None => open.iter(&self.slots).find(|(_, exchange)| is_it(exchange)).map(|(slot, _)| slot),
             Some(table) => table
-                .find(identities.hash(&(peer, token)), |key| {
+                .find(id_generator.hash(&(peer, token)), |key| {
                     key.by_token && self.slots.get(key.slot).is_some_and(is_it)
                 })
                 .map(|key| key.slot),
@@ -193,12 +193,12 @@ impl Exchanges {
 
     /// Makes an exchange that is under way findable.
     #[inline]
-    pub(in crate::endpoint) fn enter(&mut self, slot: u32, identities: &Identities) {
+    pub(in crate::endpoint) fn enter(&mut self, slot: u32, id_generator: &IdGenerator) {
         let Self { slots, table: Some(table), .. } = self else { return };
         if !parts::MANY_PEERS {
             return;
         }
-        let hash = |key: &Key| hash(slots, key, identities);
+        let hash = |key: &Key| hash(slots, key, id_generator);
         for by_token in keys(slots, slot) {
             let key = Key { slot, by_token };
             table.insert_unique(hash(&key), key, hash);
@@ -207,14 +207,14 @@ impl Exchanges {
 
     /// The opposite of [`enter`](Self::enter).
     #[inline]
-    pub(in crate::endpoint) fn leave(&mut self, slot: u32, identities: &Identities) {
+    pub(in crate::endpoint) fn leave(&mut self, slot: u32, id_generator: &IdGenerator) {
         let Self { slots, table: Some(table), .. } = self else { return };
         if !parts::MANY_PEERS {
             return;
         }
         for by_token in keys(slots, slot) {
             let key = Key { slot, by_token };
-            let found = table.find_entry(hash(slots, &key, identities), |other| *other == key);
+            let found = table.find_entry(hash(slots, &key, id_generator), |other| *other == key);
             if let Ok(entry) = found.sure("entry of an exchange") {
                 entry.remove();
             }
@@ -228,11 +228,11 @@ fn keys(slots: &Slots<Exchange>, slot: u32) -> impl Iterator<Item = bool> {
     [false, true].into_iter().filter(move |by_token| has_id || *by_token)
 }
 
-fn hash(slots: &Slots<Exchange>, key: &Key, identities: &Identities) -> u64 {
+fn hash(slots: &Slots<Exchange>, key: &Key, id_generator: &IdGenerator) -> u64 {
     let Some(exchange) = slots.get(key.slot) else { return 0 };
     if key.by_token {
-        identities.hash(&(exchange.peer, exchange.token()))
+        id_generator.hash(&(exchange.peer, exchange.token()))
     } else {
-        identities.hash(&(exchange.peer, exchange.id().0))
+        id_generator.hash(&(exchange.peer, exchange.id().0))
     }
 }

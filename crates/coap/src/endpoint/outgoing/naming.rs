@@ -21,7 +21,7 @@ const NEXT_HEADER: usize = 5;
 
 /// What tells the copies of one message apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::endpoint) enum Mark {
+pub(in crate::endpoint) enum CopyTag {
     /// Nothing.
     Nothing,
     /// A byte behind the token, from the second copy on.
@@ -41,7 +41,7 @@ pub(in crate::endpoint) fn is_there(controller: &impl Controller) -> bool {
     parts::COPY_OPTIONS || matches!(controller.wishes().naming, Naming::None | Naming::Token)
 }
 
-impl Mark {
+impl CopyTag {
     /// What grants a wish.
     pub(in crate::endpoint) const fn wished(naming: Naming) -> Self {
         match naming {
@@ -130,12 +130,12 @@ pub(in crate::endpoint) struct Echoes {
 
 impl Echoes {
     /// Whether the server echoes this one; `None` if nothing has told yet.
-    fn get(self, mark: Mark) -> Option<bool> {
+    fn get(self, mark: CopyTag) -> Option<bool> {
         (self.known & Self::bit(mark) != 0).then_some(self.echoed & Self::bit(mark) != 0)
     }
 
     /// A piggybacked response to a request with this option had it, or lacked it. Only the first one counts.
-    pub(in crate::endpoint) fn tell(&mut self, mark: Mark, echoed: bool) {
+    pub(in crate::endpoint) fn tell(&mut self, mark: CopyTag, echoed: bool) {
         let bit = Self::bit(mark);
         if self.known & bit == 0 {
             self.known |= bit;
@@ -144,22 +144,22 @@ impl Echoes {
     }
 
     /// What a message for this peer is marked with, if this is wished.
-    pub(in crate::endpoint) fn granted(self, wished: Mark) -> Mark {
+    pub(in crate::endpoint) fn granted(self, wished: CopyTag) -> CopyTag {
         match (wished, self.get(wished)) {
-            (_, Some(false)) => Mark::Nothing,
-            (Mark::Count | Mark::Probe, None) => Mark::Probe,
-            (Mark::Count | Mark::Probe, Some(true)) => Mark::Count,
+            (_, Some(false)) => CopyTag::Nothing,
+            (CopyTag::Count | CopyTag::Probe, None) => CopyTag::Probe,
+            (CopyTag::Count | CopyTag::Probe, Some(true)) => CopyTag::Count,
             _ => wished,
         }
     }
 
     /// One bit for each option. A token needs no server that knows it.
-    const fn bit(mark: Mark) -> u8 {
+    const fn bit(mark: CopyTag) -> u8 {
         match mark {
-            Mark::Nothing | Mark::Token => 0,
-            Mark::Count | Mark::Probe => 1,
-            Mark::Flag => 2,
-            Mark::Timestamp => 4,
+            CopyTag::Nothing | CopyTag::Token => 0,
+            CopyTag::Count | CopyTag::Probe => 1,
+            CopyTag::Flag => 2,
+            CopyTag::Timestamp => 4,
         }
     }
 }
@@ -219,19 +219,19 @@ impl Exchange {
 
     #[inline]
     pub(in crate::endpoint) fn message_length(&self) -> usize {
-        if self.mark == Mark::Nothing {
+        if self.mark == CopyTag::Nothing {
             return self.bytes.len();
         }
         self.bytes.len().saturating_sub(usize::from(self.retransmissions).saturating_mul(OFFSET))
     }
 
     /// Its first copy is about to leave, now, and this distinguishes it from others.
-    pub(in crate::endpoint) fn mark_first(&mut self, mark: Mark, options: &NamingOptions, now: Instant) {
+    pub(in crate::endpoint) fn mark_first(&mut self, mark: CopyTag, options: &NamingOptions, now: Instant) {
         self.mark = mark;
         if let Some(number) = mark.option(options)
             && !insert_option(&mut self.bytes, 0, number, mark.value(0, now).as_bytes(), usize::MAX)
         {
-            self.mark = Mark::Nothing;
+            self.mark = CopyTag::Nothing;
         }
     }
 
@@ -241,7 +241,7 @@ impl Exchange {
         let end = self.message_length();
         self.retransmissions = self.retransmissions.saturating_add(1);
         self.last = now;
-        if self.mark != Mark::Nothing {
+        if self.mark != CopyTag::Nothing {
             self.mark_additional(end, now, options);
         }
     }
@@ -273,7 +273,7 @@ impl Exchange {
         if self.token() == token {
             return Some(0);
         }
-        if self.mark == Mark::Token { self.further_copy_with(token) } else { None }
+        if self.mark == CopyTag::Token { self.further_copy_with(token) } else { None }
     }
 
     fn further_copy_with(&self, token: Token) -> Option<u8> {
@@ -284,7 +284,7 @@ impl Exchange {
     /// The copy that a piggybacked response names: one that was sent, by exactly what it carried.
     pub(in crate::endpoint) fn named_by(&self, response: &Message<'_>, options: &NamingOptions) -> Named {
         let Some(number) = self.mark.option(options) else {
-            let named = self.copy_with(response.token).filter(|_| self.mark == Mark::Token);
+            let named = self.copy_with(response.token).filter(|_| self.mark == CopyTag::Token);
             return named.map_or(Named::Nothing, Named::Copy);
         };
         let Some(echoed) = response.option(number) else { return Named::Nothing };
@@ -292,7 +292,7 @@ impl Exchange {
         match (0..=self.retransmissions).find(is_it) {
             None => Named::Nothing,
             Some(0) => Named::Copy(0),
-            Some(_) if self.mark == Mark::Flag => Named::Further,
+            Some(_) if self.mark == CopyTag::Flag => Named::Further,
             Some(copy) => Named::Copy(copy),
         }
     }

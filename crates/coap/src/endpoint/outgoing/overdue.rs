@@ -29,7 +29,8 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         if !self.exchanges.has_overdue {
             return 0;
         }
-        let Some(peer) = self.peers.find(peer, &self.setup.identities).and_then(|number| self.peers.get(number)) else {
+        let Some(peer) = self.peers.find(peer, &self.setup.id_generator).and_then(|number| self.peers.get(number))
+        else {
             return 0;
         };
         peer.open.iter(&self.exchanges.slots).filter(|(_, exchange)| exchange.is_overdue()).count() as u32

@@ -10,7 +10,7 @@ use crate::endpoint::{
     Endpoint, Failure, SleepReason,
     counters::Count,
     exchanges::{Returns, Role, Stage},
-    naming::Mark,
+    naming::CopyTag,
     random::About,
     slots::List,
 };
@@ -118,7 +118,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     pub fn feedback(&mut self, now: Instant, peer: A, feedback: Feedback) {
         let now = self.input(now);
         let random = self.random();
-        let Some(number) = self.peers.find(peer, &self.setup.identities) else { return };
+        let Some(number) = self.peers.find(peer, &self.setup.id_generator) else { return };
         let Some((peer, path, waiting)) = self.peers.with_path_mut(number) else { return };
         let message = peer.ids.used() as u32;
         let cx = random.cx((peer.number, waiting), now, path.outstanding, message, About::Feedback);
@@ -219,7 +219,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
 
     /// The copy that a piggybacked response names. Also, whether the peer's server knows how.
     fn named(&mut self, slot: u32, response: &Message<'_>) -> Named {
-        let Some(exchange) = self.exchanges.get(slot).filter(|exchange| exchange.mark != Mark::Nothing) else {
+        let Some(exchange) = self.exchanges.get(slot).filter(|exchange| exchange.mark != CopyTag::Nothing) else {
             return Named::Nothing;
         };
         let named = exchange.named_by(response, &self.setup.config.naming);
@@ -315,7 +315,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
                 Stage::Sent | Stage::NonConfirmable => path.settled(),
                 Stage::Exhausted | Stage::Acknowledged | Stage::Subscribed | Stage::Waiting => {}
             }
-            self.exchanges.leave(slot, &self.setup.identities);
+            self.exchanges.leave(slot, &self.setup.id_generator);
         }
         self.exchanges.counted = self.exchanges.counted.saturating_sub(u32::from(is_counted));
         self.exchanges.release(slot);

@@ -6,13 +6,14 @@ use core::{fmt::Debug, hash::Hash};
 use millpond_control::{Controller, Instant, Naming, Span, Wishes};
 
 use crate::endpoint::{
-    Endpoint, ExchangeId, Failure, Lifetimes, Outgoing, Patience, Refused, RequestId, SleepReason, Transmission,
+    Endpoint, ExchangeId, Failure, Lifetimes, Outgoing, Refused, RequestId, RetransmitOptions, SleepReason,
+    Transmission,
     admission::Gate,
     counters::Count,
     exchanges::{Returns, Role, Stage},
     inbox::Inbox,
     message_ids::later,
-    naming::Mark,
+    naming::CopyTag,
     peers::Full,
     random::About,
     slots::NONE,
@@ -106,11 +107,12 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         if role.asks() && token.is_some_and(|token| self.is_groups(token)) {
             return Err(Refused::TokenOfGroup);
         }
-        if let Some(asked) = message.patience.max_retransmit.filter(|asked| *asked > Transmission::MOST_RETRANSMISSIONS)
+        if let Some(asked) =
+            message.retransmit.max_retransmit.filter(|asked| *asked > Transmission::MOST_RETRANSMISSIONS)
         {
             return Err(Refused::TooManyCopies { asked });
         }
-        let known = self.peers.find(to, &self.setup.identities);
+        let known = self.peers.find(to, &self.setup.id_generator);
         let slot = self.write((known, to), role, message, token)?;
         let peer = match known {
             Some(peer) => peer,
@@ -179,13 +181,13 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         token: Option<Token>,
     ) -> Result<u32, Refused> {
         let wishes = if role.is_request() { self.wishes(peer) } else { Wishes::NONE };
-        let mark = if wishes.naming == Naming::None { Mark::Nothing } else { self.mark_for(peer, wishes, message) };
+        let mark = if wishes.naming == Naming::None { CopyTag::Nothing } else { self.mark_for(peer, wishes, message) };
         let growth = self.exchanges.slots.growth();
         if growth > 0 && !self.has_room(growth) {
             return Err(self.out_of_bytes());
         }
-        let most = message.patience.max_retransmit.unwrap_or(self.setup.config.transmission.max_retransmit);
-        self.exchanges.names_by_token |= mark == Mark::Token;
+        let most = message.retransmit.max_retransmit.unwrap_or(self.setup.config.transmission.max_retransmit);
+        self.exchanges.names_by_token |= mark == CopyTag::Token;
         // From then on all have one length, so that none is ever another one with the number of a copy behind it.
         let longest = if self.exchanges.names_by_token { Token::MAX.saturating_sub(1) } else { Token::MAX };
         let made_length = longest.min(usize::from(self.setup.config.token_length));
@@ -210,11 +212,11 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         exchange.returns = if limits { Returns::Limited } else { Returns::Response };
         exchange.mark = mark;
         exchange.most = most;
-        exchange.wait = message.patience.ack_timeout;
+        exchange.wait = message.retransmit.ack_timeout;
         let before = exchange.bytes.capacity();
         let limit = usize::from(self.setup.config.limits.datagram).saturating_sub(mark.room());
         let written = write(&mut exchange.bytes, message.kind, MessageId(0), spelled, message, limit);
-        if mark != Mark::Nothing {
+        if mark != CopyTag::Nothing {
             exchange.bytes.reserve_exact(mark.buffer(most));
         }
         let has_grown = exchange.bytes.capacity() > before;
@@ -240,17 +242,17 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// What is to tell the copies of a request apart: what the peer's controller wishes, unless the caller uses the same
     /// place for something of its own, tokens are padded, or the peer's server does not know it.
     #[cold]
-    fn mark_for(&self, peer: Option<u32>, wishes: Wishes, request: &Outgoing<'_>) -> Mark {
+    fn mark_for(&self, peer: Option<u32>, wishes: Wishes, request: &Outgoing<'_>) -> CopyTag {
         let config = &self.setup.config;
         // What is sent once need not be distinguished; a non-confirmable message may yet become confirmable.
         let may_repeat = request.kind == Kind::Confirmable || (config.may_confirm && wishes.confirmable_every > 0);
-        let wished = if may_repeat { Mark::wished(wishes.naming) } else { Mark::Nothing };
+        let wished = if may_repeat { CopyTag::wished(wishes.naming) } else { CopyTag::Nothing };
         let is_callers = match wished.option(&config.naming) {
             Some(number) => request.options.iter().any(|(other, _)| *other == number),
             None => request.token.is_some() || usize::from(config.token_length) > Token::MAX,
         };
         match peer.and_then(|peer| self.peers.get(peer)) {
-            _ if is_callers => Mark::Nothing,
+            _ if is_callers => CopyTag::Nothing,
             Some(peer) => peer.echoes.granted(wished),
             None => wished,
         }
@@ -265,7 +267,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
 
     /// The same, and it comes onto no path yet that it shares.
     pub(in crate::endpoint) fn place_for(&mut self, now: Instant, address: A) -> Result<u32, Refused> {
-        match self.peers.find(address, &self.setup.identities) {
+        match self.peers.find(address, &self.setup.id_generator) {
             Some(peer) => Ok(peer),
             None => self.new_peer(now, address, None),
         }
@@ -292,10 +294,10 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
                 (Err(_), None) if is_out_of_bytes => return Err(self.out_of_bytes()),
                 (Err(Full { until }), None) => return Err(Refused::TooManyPeers { limit, until }),
             };
-            self.peers.remove(oldest, &self.setup.identities);
+            self.peers.remove(oldest, &self.setup.id_generator);
             self.counts.one_more(Count::ForgottenPeer);
         }
-        let peer = self.peers.add(self.node(), address, self.setup.prototype.clone(), &self.setup.identities);
+        let peer = self.peers.add(self.node(), address, self.setup.prototype.clone(), &self.setup.id_generator);
         if let Some(extra) = self.extra.as_deref_mut() {
             if parts::PROBES {
                 extra.probes.remove(&peer);
@@ -346,9 +348,9 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         exchange.number = count as u32;
         (exchange.first, exchange.last) = (now, now);
         exchange.address(id, token);
-        if exchange.mark != Mark::Nothing {
+        if exchange.mark != CopyTag::Nothing {
             let is_repeated = kind == Kind::Confirmable;
-            let mark = if is_repeated { peer.echoes.granted(exchange.mark) } else { Mark::Nothing };
+            let mark = if is_repeated { peer.echoes.granted(exchange.mark) } else { CopyTag::Nothing };
             exchange.mark_first(mark, &setup.config.naming, now);
         }
         let is_drawn = exchange.role.is_drawn() && kind == Kind::NonConfirmable;
@@ -374,7 +376,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         self.queue.push(peer.address, OutputKind::Copy { id: name, copy: 0, wait }, exchange.message());
         path.keeps_contract();
         peer.open.push(&mut exchanges.slots, slot);
-        exchanges.enter(slot, &setup.identities);
+        exchanges.enter(slot, &setup.id_generator);
         self.arm(slot, now, at, SleepReason::Retransmission);
     }
 
@@ -394,7 +396,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         path.keeps_contract();
         let (number, length, limits) = (exchange.peer, exchange.length(), exchange.returns == Returns::Limited);
         peer.open.push(&mut self.exchanges.slots, slot);
-        self.exchanges.enter(slot, &self.setup.identities);
+        self.exchanges.enter(slot, &self.setup.id_generator);
         if limits {
             self.begin_pause(number, now, length);
         }
@@ -433,7 +435,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         self.exchanges.release(slot);
     }
 
-    /// By how many microseconds the patience of this message makes it live longer than EXCHANGE_LIFETIME. That is its
+    /// By how many microseconds its own retransmission makes this message live longer than EXCHANGE_LIFETIME. That is its
     /// message ID's and nobody else's: what others send us lives as ever.
     #[inline]
     fn lives_longer(&self, slot: u32) -> u64 {
@@ -444,8 +446,8 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             return 0;
         }
         let Some(path) = self.peers.path(exchange.peer) else { return 0 };
-        let patience = Patience { max_retransmit: Some(exchange.most), ack_timeout: exchange.wait };
-        let lifetimes = Lifetimes::with_patience(&path.controller, transmission, patience);
+        let retransmit = RetransmitOptions { max_retransmit: Some(exchange.most), ack_timeout: exchange.wait };
+        let lifetimes = Lifetimes::with_retransmit(&path.controller, transmission, retransmit);
         lifetimes.exchange.saturating_sub(self.exchange_lifetime())
     }
 

@@ -8,7 +8,7 @@ use crate::endpoint::{
     Endpoint, ExchangeId, Outgoing, Refused,
     counters::Count,
     exchanges::{Exchange, Role, Stage},
-    identities::Pair,
+    id_generator::Pair,
     peers::Peer,
     slots::List,
 };
@@ -46,11 +46,11 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             return Err(Refused::Code(request.code));
         }
         let limit = self.setup.config.limits.subscriptions_per_peer;
-        let number = self.peers.find(to, &self.setup.identities);
+        let number = self.peers.find(to, &self.setup.id_generator);
         if let Some((number, peer)) = number.and_then(|number| Some((number, self.peers.get(number)?)))
             && self.exchanges.tokens_kept(&peer.open) >= u32::from(limit)
         {
-            let with = |token| self.exchanges.subscription_with(number, &peer.open, token, &self.setup.identities);
+            let with = |token| self.exchanges.subscription_with(number, &peer.open, token, &self.setup.id_generator);
             if request.token.and_then(with).is_none() {
                 return Err(Refused::TooManySubscriptions { limit });
             }
@@ -84,7 +84,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         }
         let whose = Pair { node: self.node(), peer: peer.number };
         // From the far end, so that those of the next requests do not begin like it.
-        let made = |more| self.setup.identities.token(whose, !peer.ids.used().wrapping_add(more), length);
+        let made = |more| self.setup.id_generator.token(whose, !peer.ids.used().wrapping_add(more), length);
         // Those of one byte collide most; no more than all of them are tried.
         let free = |token: &Token| !self.exchanges.is_beginning(&peer.open, *token);
         let token = (0..256).map(made).find(free).ok_or(Refused::Claim { length })?;
@@ -105,16 +105,16 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// A subscription was answered for the first time: what stays of it is the token.
     pub(in crate::endpoint) fn stay_subscribed(&mut self, slot: u32, now: Instant, token: Token) {
         self.timers.clear(slot);
-        let identities = &self.setup.identities;
+        let id_generator = &self.setup.id_generator;
         let Some(exchange) = self.exchanges.get(slot) else { return };
         let (number, stage) = (exchange.peer, exchange.stage);
         let Some((peer, path, _)) = self.peers.with_path_mut(number) else { return };
-        let renewed = self.exchanges.subscription_with(number, &peer.open, token, identities);
+        let renewed = self.exchanges.subscription_with(number, &peer.open, token, id_generator);
         peer.open.remove(&mut self.exchanges.slots, slot);
         if stage != Stage::Acknowledged {
             path.settled();
         }
-        self.exchanges.leave(slot, identities);
+        self.exchanges.leave(slot, id_generator);
         self.exchanges.counted = self.exchanges.counted.saturating_sub(1);
         self.keep(slot, number, token);
         if let Some(renewed) = renewed {
@@ -129,7 +129,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         if let Some(peer) = self.peers.get_mut(number) {
             peer.open.push(&mut self.exchanges.slots, slot);
         }
-        self.exchanges.enter(slot, &self.setup.identities);
+        self.exchanges.enter(slot, &self.setup.id_generator);
         self.peers.settle(number, true);
     }
 
@@ -148,7 +148,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let other = match exchange.stage {
             Stage::Subscribed => self.exchanges.renewal_of(slot, open),
             Stage::Sent if exchange.own_token => {
-                self.exchanges.subscription_with(exchange.peer, open, exchange.token(), &self.setup.identities)
+                self.exchanges.subscription_with(exchange.peer, open, exchange.token(), &self.setup.id_generator)
             }
             _ => None,
         };
@@ -159,6 +159,6 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     pub(in crate::endpoint) fn renews(&self, peer: &Peer<A>, exchange: &Exchange) -> bool {
         exchange.role.subscribes()
             && exchange.own_token
-            && self.exchanges.is_only_subscribed(exchange.peer, &peer.open, exchange.token(), &self.setup.identities)
+            && self.exchanges.is_only_subscribed(exchange.peer, &peer.open, exchange.token(), &self.setup.id_generator)
     }
 }

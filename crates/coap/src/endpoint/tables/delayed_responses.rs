@@ -7,7 +7,7 @@ use core::hash::Hash;
 use millpond_control::Instant;
 
 use crate::{
-    endpoint::{Identities, RequestId},
+    endpoint::{IdGenerator, RequestId},
     quota::{Source, Tally},
 };
 
@@ -63,44 +63,44 @@ impl<A: Copy + Eq + Hash> DelayedResponses<A> {
     }
 
     /// One more waits, if there is room for it or can be made.
-    pub(in crate::endpoint) fn add(&mut self, response: DelayedResponse<A>, identities: &Identities) {
+    pub(in crate::endpoint) fn add(&mut self, response: DelayedResponse<A>, id_generator: &IdGenerator) {
         let DelayedResponse { due, to, source, .. } = response;
-        if self.responses.len() >= MOST && !self.make_room(to, source, identities) {
+        if self.responses.len() >= MOST && !self.make_room(to, source, id_generator) {
             return;
         }
         let place = self.responses.partition_point(|other| other.due <= due);
         self.responses.insert(place, response);
-        self.networks.add(source, identities);
-        self.addresses.add((to, source), identities);
+        self.networks.add(source, id_generator);
+        self.addresses.add((to, source), id_generator);
     }
 
     /// The first one leaves.
-    pub(in crate::endpoint) fn pop(&mut self, identities: &Identities) -> Option<DelayedResponse<A>> {
-        (!self.responses.is_empty()).then(|| self.remove(0, identities)).flatten()
+    pub(in crate::endpoint) fn pop(&mut self, id_generator: &IdGenerator) -> Option<DelayedResponse<A>> {
+        (!self.responses.is_empty()).then(|| self.remove(0, id_generator)).flatten()
     }
 
     /// One gives way to another one, unless those whose that is would then have most.
-    fn make_room(&mut self, to: A, source: Source, identities: &Identities) -> bool {
+    fn make_room(&mut self, to: A, source: Source, id_generator: &IdGenerator) -> bool {
         let (is_known, most) = match self.networks.most(|of| !of.is_validated) {
             Some(most) => (false, most),
             None if source.is_validated => (true, self.networks.most(|_| true).unwrap_or_default()),
             None => return false,
         };
-        let in_network = self.networks.of(source, identities);
+        let in_network = self.networks.of(source, id_generator);
         let is_worth_more = source.is_validated && !is_known;
         let place = if is_worth_more || in_network.saturating_add(1) < most {
             // Of several that have as many the one whose response would leave last: chance decides, and nobody's number.
-            let is_meant = |of: Source| of.is_validated == is_known && self.networks.of(of, identities) == most;
+            let is_meant = |of: Source| of.is_validated == is_known && self.networks.of(of, id_generator) == most;
             let last = self.responses.iter().rfind(|response| is_meant(response.source));
             last.and_then(|last| self.last_of_the_largest(last.source))
         } else {
-            let own = self.addresses.of((to, source), identities).saturating_add(1);
+            let own = self.addresses.of((to, source), id_generator).saturating_add(1);
             if own >= self.addresses.most(|of| of.1 == source).unwrap_or_default() {
                 return false;
             }
             self.last_of_the_largest(source)
         };
-        place.and_then(|place| self.remove(place, identities)).is_some()
+        place.and_then(|place| self.remove(place, id_generator)).is_some()
     }
 
     /// The response that would leave last, of the address in this network that has most.
@@ -109,10 +109,10 @@ impl<A: Copy + Eq + Hash> DelayedResponses<A> {
         self.responses.iter().rposition(|response| response.source == network && response.to == largest)
     }
 
-    fn remove(&mut self, place: usize, identities: &Identities) -> Option<DelayedResponse<A>> {
+    fn remove(&mut self, place: usize, id_generator: &IdGenerator) -> Option<DelayedResponse<A>> {
         let response = self.responses.remove(place)?;
-        self.networks.remove(response.source, identities);
-        self.addresses.remove((response.to, response.source), identities);
+        self.networks.remove(response.source, id_generator);
+        self.addresses.remove((response.to, response.source), id_generator);
         Some(response)
     }
 }

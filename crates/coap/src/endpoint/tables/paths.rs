@@ -7,7 +7,7 @@ use hashbrown::HashTable;
 use millpond_control::{Controller, PeerController};
 
 use crate::endpoint::{
-    Identities,
+    IdGenerator,
     exchanges::Role,
     slots::{NONE, Slots},
 };
@@ -137,17 +137,17 @@ impl<A: Copy + Eq + Hash> SharedPaths<A> {
     }
 
     /// The key that a peer was given.
-    pub(in crate::endpoint) fn given(&self, peer: A, identities: &Identities) -> Option<u64> {
-        self.given.find(identities.hash(&peer), |(other, _)| *other == peer).map(|(_, key)| *key)
+    pub(in crate::endpoint) fn given(&self, peer: A, id_generator: &IdGenerator) -> Option<u64> {
+        self.given.find(id_generator.hash(&peer), |(other, _)| *other == peer).map(|(_, key)| *key)
     }
 
     /// A peer is given a key, in place of one that it has. False if so many others have one.
-    pub(in crate::endpoint) fn give(&mut self, peer: A, key: u64, most: u32, identities: &Identities) -> bool {
-        self.take_back(peer, identities);
+    pub(in crate::endpoint) fn give(&mut self, peer: A, key: u64, most: u32, id_generator: &IdGenerator) -> bool {
+        self.take_back(peer, id_generator);
         let has_room = self.given.len() < most as usize;
         if has_room {
-            let hash = |(peer, _): &(A, u64)| identities.hash(peer);
-            self.given.insert_unique(identities.hash(&peer), (peer, key), hash);
+            let hash = |(peer, _): &(A, u64)| id_generator.hash(peer);
+            self.given.insert_unique(id_generator.hash(&peer), (peer, key), hash);
         }
         has_room
     }
@@ -160,8 +160,8 @@ impl<A: Copy + Eq + Hash> SharedPaths<A> {
     }
 
     /// A peer has no key any more.
-    pub(in crate::endpoint) fn take_back(&mut self, peer: A, identities: &Identities) {
-        if let Ok(entry) = self.given.find_entry(identities.hash(&peer), |(other, _)| *other == peer) {
+    pub(in crate::endpoint) fn take_back(&mut self, peer: A, id_generator: &IdGenerator) {
+        if let Ok(entry) = self.given.find_entry(id_generator.hash(&peer), |(other, _)| *other == peer) {
             entry.remove();
         }
     }
@@ -174,9 +174,9 @@ impl<A: Copy + Eq + Hash> SharedPaths<A> {
         self.slots.get_mut(number)
     }
 
-    pub(in crate::endpoint) fn find(&self, key: u64, identities: &Identities) -> Option<u32> {
+    pub(in crate::endpoint) fn find(&self, key: u64, id_generator: &IdGenerator) -> Option<u32> {
         let is_it = |number: &u32| self.slots.get(*number).is_some_and(|shared| shared.key == key);
-        self.table.find(identities.hash(&key), is_it).copied()
+        self.table.find(id_generator.hash(&key), is_it).copied()
     }
 
     /// Bytes held.
@@ -186,12 +186,12 @@ impl<A: Copy + Eq + Hash> SharedPaths<A> {
     }
 
     /// Adds a path on which nobody is yet.
-    pub(in crate::endpoint) fn add(&mut self, key: u64, path: Path, identities: &Identities) -> u32 {
+    pub(in crate::endpoint) fn add(&mut self, key: u64, path: Path, id_generator: &IdGenerator) -> u32 {
         self.beside = self.beside.saturating_add(path.beside());
         let number = self.slots.put(Shared { key, path, peers: 0, waiting: 0, turns: VecDeque::new() });
         let Self { slots, table, .. } = self;
-        let hash = |number: &u32| slots.get(*number).map_or(0, |shared| identities.hash(&shared.key));
-        table.insert_unique(identities.hash(&key), number, hash);
+        let hash = |number: &u32| slots.get(*number).map_or(0, |shared| id_generator.hash(&shared.key));
+        table.insert_unique(id_generator.hash(&key), number, hash);
         number
     }
 
@@ -203,7 +203,7 @@ impl<A: Copy + Eq + Hash> SharedPaths<A> {
     }
 
     /// A peer that has nothing under way goes. The last one takes the path along.
-    pub(in crate::endpoint) fn left(&mut self, number: u32, peer: u32, identities: &Identities) {
+    pub(in crate::endpoint) fn left(&mut self, number: u32, peer: u32, id_generator: &IdGenerator) {
         let Some(shared) = self.slots.get_mut(number) else { return };
         shared.turns.retain(|other| *other != peer);
         shared.peers = shared.peers.saturating_sub(1);
@@ -213,7 +213,7 @@ impl<A: Copy + Eq + Hash> SharedPaths<A> {
         let freed = shared.path.beside().saturating_add(shared.turns.capacity().wrapping_mul(size_of::<u32>()));
         shared.turns = VecDeque::new();
         self.beside = self.beside.saturating_sub(freed);
-        let hash = identities.hash(&shared.key);
+        let hash = id_generator.hash(&shared.key);
         if let Ok(entry) = self.table.find_entry(hash, |other| *other == number).sure("entry of a path") {
             entry.remove();
         }

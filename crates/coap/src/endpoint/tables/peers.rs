@@ -5,8 +5,8 @@ use hashbrown::HashTable;
 use millpond_control::{Instant, PeerController};
 
 use crate::endpoint::{
-    Identities,
-    identities::Pair,
+    IdGenerator,
+    id_generator::Pair,
     message_ids::MessageIds,
     naming::Echoes,
     paths::{Path, PathRef, Sharing, beside},
@@ -196,12 +196,12 @@ impl<A: Copy + Eq + Hash> Peers<A> {
 
     /// The slot of the peer with this address.
     #[inline]
-    pub(in crate::endpoint) fn find(&self, address: A, identities: &Identities) -> Option<u32> {
+    pub(in crate::endpoint) fn find(&self, address: A, id_generator: &IdGenerator) -> Option<u32> {
         let Some(table) = self.table() else {
             return self.slots.iter().find(|(_, place)| place.peer.address == address).map(|(number, _)| number);
         };
         let is_it = |number: &u32| self.get(*number).is_some_and(|peer| peer.address == address);
-        table.find(identities.hash(&address), is_it).copied()
+        table.find(id_generator.hash(&address), is_it).copied()
     }
 
     /// Bytes that one more peer with such a controller adds to what is held, if none can be forgotten for it.
@@ -245,7 +245,7 @@ impl<A: Copy + Eq + Hash> Peers<A> {
     }
 
     /// Forgets a peer that is idle. Its controller goes when its place is taken again.
-    pub(in crate::endpoint) fn remove(&mut self, oldest: u32, identities: &Identities) {
+    pub(in crate::endpoint) fn remove(&mut self, oldest: u32, id_generator: &IdGenerator) {
         let Some(Place { peer, own }) = self.slots.get_mut(oldest) else { return };
         let is_unvalidated = peer.state.is_unvalidated();
         let freed = peer.ids.memory().saturating_add(own.beside());
@@ -255,13 +255,13 @@ impl<A: Copy + Eq + Hash> Peers<A> {
         if parts::SHARED_PATHS
             && let (Some(number), Some(shared)) = (path.shared(), self.shared.as_deref_mut())
         {
-            shared.left(number, oldest, identities);
+            shared.left(number, oldest, id_generator);
         }
         let Some(Place { peer, .. }) = self.slots.get(oldest) else { return };
         if parts::MANY_PEERS
             && let Some(table) = &mut self.table
             && let Ok(entry) =
-                table.find_entry(identities.hash(&peer.address), |number| *number == oldest).sure("entry of a peer")
+                table.find_entry(id_generator.hash(&peer.address), |number| *number == oldest).sure("entry of a peer")
         {
             entry.remove();
         }
@@ -276,10 +276,10 @@ impl<A: Copy + Eq + Hash> Peers<A> {
         node: u32,
         address: A,
         controller: PeerController,
-        identities: &Identities,
+        id_generator: &IdGenerator,
     ) -> u32 {
         let number = self.met;
-        let first_id = identities.first_id(Pair { node, peer: number });
+        let first_id = id_generator.first_id(Pair { node, peer: number });
         self.met = self.met.wrapping_add(1);
         self.beside = self.beside.saturating_add(beside(&controller) as u32);
         let peer = Peer {
@@ -296,7 +296,7 @@ impl<A: Copy + Eq + Hash> Peers<A> {
         };
         let slot = self.slots.put(Place { peer, own: Path::new(controller) });
         self.unvalidated_peers.push(&mut self.slots, slot);
-        self.enter(slot, identities);
+        self.enter(slot, id_generator);
         slot
     }
 
@@ -312,12 +312,12 @@ impl<A: Copy + Eq + Hash> Peers<A> {
     }
 
     /// Enters a peer into the table, or all of them once there are too many to look through.
-    fn enter(&mut self, slot: u32, identities: &Identities) {
+    fn enter(&mut self, slot: u32, id_generator: &IdGenerator) {
         if !parts::MANY_PEERS {
             return;
         }
         let Self { slots, table, .. } = self;
-        let hash = |number: &u32| slots.get(*number).map_or(0, |place| identities.hash(&place.peer.address));
+        let hash = |number: &u32| slots.get(*number).map_or(0, |place| id_generator.hash(&place.peer.address));
         if let Some(table) = table {
             table.insert_unique(hash(&slot), slot, hash);
         } else if slots.ever_taken() > LOOKED_THROUGH {

@@ -9,7 +9,7 @@ use core::{
 use millpond_control::{Controller, Instant, PeerController, Span};
 
 use crate::endpoint::{
-    Arc, Endpoint, Identities, Lifetimes, Refused, Setup,
+    Arc, Endpoint, IdGenerator, Lifetimes, Refused, Setup,
     counters::Count,
     exchanges::Exchanges,
     naming,
@@ -74,7 +74,7 @@ impl<A: Copy + Eq + Hash> Peers<A> {
         number: u32,
         key: u64,
         blank: &PeerController,
-        identities: &Identities,
+        id_generator: &IdGenerator,
     ) {
         let paths = self.shared.get_or_insert_with(|| Box::new(SharedPaths::new()));
         let Some(Place { peer, own }) = self.slots.get_mut(number) else { return };
@@ -82,14 +82,14 @@ impl<A: Copy + Eq + Hash> Peers<A> {
         self.beside = self.beside.saturating_add(blank.beside() as u32).saturating_sub(own.beside() as u32);
         let own = core::mem::replace(own, blank);
         let outstanding = own.outstanding;
-        let shared = match paths.find(key, identities) {
+        let shared = match paths.find(key, id_generator) {
             Some(shared) => {
                 if let Some(shared) = paths.get_mut(shared) {
                     shared.path.outstanding = shared.path.outstanding.saturating_add(outstanding);
                 }
                 shared
             }
-            None => paths.add(key, own, identities),
+            None => paths.add(key, own, id_generator),
         };
         paths.joined(shared);
         peer.path = PathRef::on(shared);
@@ -103,8 +103,8 @@ impl<A: Copy + Eq + Hash> Peers<A> {
     }
 
     /// Whether some peer is on the path with this key.
-    pub(in crate::endpoint) fn is_shared(&self, key: u64, identities: &Identities) -> bool {
-        self.shared.as_deref().is_some_and(|paths| paths.find(key, identities).is_some())
+    pub(in crate::endpoint) fn is_shared(&self, key: u64, id_generator: &IdGenerator) -> bool {
+        self.shared.as_deref().is_some_and(|paths| paths.find(key, id_generator).is_some())
     }
 
     /// A message to this peer is held back.
@@ -156,7 +156,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// new one, and double their waits from now on.
     pub fn forget_controller(&mut self, now: Instant, peer: A) {
         let now = self.input(now);
-        if let Some(number) = self.peers.find(peer, &self.setup.identities) {
+        if let Some(number) = self.peers.find(peer, &self.setup.id_generator) {
             self.replace_controller(number, now, self.setup.prototype.clone());
         }
     }
@@ -167,16 +167,16 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     pub fn forget_peer(&mut self, now: Instant, peer: A) {
         let now = self.input(now);
         if let Some(shared) = self.peers.shared.as_deref_mut().filter(|_| parts::SHARED_PATHS) {
-            shared.take_back(peer, &self.setup.identities);
+            shared.take_back(peer, &self.setup.id_generator);
         }
         if let Some(inbox) = self.inbox.as_deref_mut().filter(|_| parts::SERVER) {
             inbox.requests.remove_of(peer);
         }
-        let Some(number) = self.peers.find(peer, &self.setup.identities) else { return };
+        let Some(number) = self.peers.find(peer, &self.setup.id_generator) else { return };
         self.drop_exchanges(number, now);
         self.peers.settle(number, false);
         if self.peers.get(number).is_some_and(Peer::is_idle) {
-            self.peers.remove(number, &self.setup.identities);
+            self.peers.remove(number, &self.setup.id_generator);
             self.counts.one_more(Count::ForgottenPeer);
         }
     }
@@ -223,10 +223,10 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         if growth > 0 && !self.has_room(growth) {
             return Err(self.out_of_bytes());
         }
-        let Setup { config, identities, .. } = &*self.setup;
-        let (key, limit) = (identities.path(with_all_of), config.limits.peers);
+        let Setup { config, id_generator, .. } = &*self.setup;
+        let (key, limit) = (id_generator.path(with_all_of), config.limits.peers);
         let shared = self.peers.shared.get_or_insert_with(|| Box::new(SharedPaths::new()));
-        if shared.give(peer, key, limit, identities) {
+        if shared.give(peer, key, limit, id_generator) {
             Ok(())
         } else {
             Err(Refused::TooManyPeers { limit, until: None })
@@ -264,13 +264,13 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     fn share(&mut self, number: u32, now: Instant) {
         let Some(address) = self.peers.get(number).map(|peer| peer.address) else { return };
         let shared = self.peers.shared.as_deref();
-        let given = shared.and_then(|shared| shared.given(address, &self.setup.identities));
+        let given = shared.and_then(|shared| shared.given(address, &self.setup.id_generator));
         let by_address = || self.setup.shared_by.as_ref().map(|SharedBy(path_of)| path_of(&address));
         let Some(key) = given.or_else(by_address) else { return };
-        if self.peers.is_shared(key, &self.setup.identities) {
+        if self.peers.is_shared(key, &self.setup.id_generator) {
             self.release_controller(number, now);
         }
-        self.peers.share(number, key, &self.setup.prototype, &self.setup.identities);
+        self.peers.share(number, key, &self.setup.prototype, &self.setup.id_generator);
         self.pump(number, now);
     }
 

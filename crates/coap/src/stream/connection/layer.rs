@@ -167,7 +167,7 @@ impl MessageLayer for Connection {
     }
 
     fn hash(&self, key: &impl Hash) -> u64 {
-        self.identities.hash(key)
+        self.id_generator.hash(key)
     }
 
     fn room(&self) -> Option<Room> {

@@ -90,7 +90,7 @@ impl Connection {
     }
 
     fn observer(&self, token: Token) -> Observer<()> {
-        Observer { peer: (), token, hash: self.identities.hash(&token) }
+        Observer { peer: (), token, hash: self.id_generator.hash(&token) }
     }
 
     /// Takes the protection off a message that came in: off this one, if it came in blocks.

@@ -6,20 +6,20 @@
 //! peer by [`recall`](crate::Endpoint::recall) before the first request to it:
 //!
 //! ```
-//! use millpond_coap::Memory;
+//! use millpond_coap::PathCache;
 //! use millpond_control::Span;
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! // Seconds of the wall clock.
 //! let now = 1_795_000_000;
-//! let mut memory = Memory::new();
+//! let mut memory = PathCache::new();
 //! memory.learn(b"192.0.2.7", Span::from_millis(640), now);
 //! let bytes = memory.to_bytes();
 //!
 //! // … a restart …
-//! let memory = Memory::from_bytes(&bytes)?;
+//! let memory = PathCache::from_bytes(&bytes)?;
 //! assert_eq!(memory.base_rtt(b"192.0.2.7", now + 3_600), Some(Span::from_millis(640)));
-//! assert_eq!(memory.base_rtt(b"192.0.2.7", now + Memory::LIFE + 1), None, "too old");
+//! assert_eq!(memory.base_rtt(b"192.0.2.7", now + PathCache::LIFE + 1), None, "too old");
 //! # Ok(())
 //! # }
 //! ```
@@ -39,7 +39,7 @@ use millpond_control::Span;
 /// Base round trips and backoffs by path. What a path is called is its owner's business: an address, say, with the name of the network from
 /// which it was asked, if a host has several.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Memory {
+pub struct PathCache {
     entries: BTreeMap<Box<[u8]>, Entry>,
     backoffs: BTreeMap<Box<[u8]>, Backoff>,
 }
@@ -73,14 +73,14 @@ struct Entry {
 /// Why bytes are no memory of paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("byte {at} of what is remembered of paths: {why}; without it all of that is learnt anew")]
-pub struct MemoryError {
+pub struct PathCacheError {
     /// Where, counted from 0.
     pub at: usize,
     /// What is wrong there.
     pub why: &'static str,
 }
 
-impl Memory {
+impl PathCache {
     /// Paths that are remembered; beyond that those learnt longest ago are forgotten.
     pub const MOST_PATHS: usize = 1_024;
     /// Bytes of the longest key.
@@ -185,17 +185,17 @@ impl Memory {
     /// # Errors
     /// The bytes are something else, or cut off, or those of a later version. A caller that cannot fix that goes on with
     /// [`new`](Self::new).
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self, MemoryError> {
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, PathCacheError> {
         let mut source = Source { bytes, at: 0 };
         let [version] = source.take()?;
         if ![VERSION, WITH_BACKOFFS].contains(&version) {
-            return Err(MemoryError { at: 0, why: "a version that is not known" });
+            return Err(PathCacheError { at: 0, why: "a version that is not known" });
         }
         let entries = source.by_path(|source| {
             let at = source.at;
             let base_rtt = Span::from_micros(u32::from_be_bytes(source.take()?));
             if base_rtt == Span::ZERO {
-                return Err(MemoryError { at, why: "a round trip of no time at all" });
+                return Err(PathCacheError { at, why: "a round trip of no time at all" });
             }
             Ok(Entry { base_rtt, learned: u64::from_be_bytes(source.take()?) })
         })?;
@@ -207,16 +207,16 @@ impl Memory {
                 let at = source.at;
                 let pause = Duration::from_millis(u32::from_be_bytes(source.take()?).into());
                 if pause > Self::LONGEST_PAUSE {
-                    return Err(MemoryError { at, why: "a pause of more than 90 minutes" });
+                    return Err(PathCacheError { at, why: "a pause of more than 90 minutes" });
                 }
                 Ok(Backoff { failures, pause, since: u64::from_be_bytes(source.take()?) })
             })?;
             if backoffs.is_empty() {
-                return Err(MemoryError { at, why: "no backoffs, in the version that has some" });
+                return Err(PathCacheError { at, why: "no backoffs, in the version that has some" });
             }
         }
         if source.at < bytes.len() {
-            return Err(MemoryError { at: source.at, why: "more than the paths that were announced" });
+            return Err(PathCacheError { at: source.at, why: "more than the paths that were announced" });
         }
         Ok(Self { entries, backoffs })
     }
@@ -227,7 +227,7 @@ const WITH_BACKOFFS: u8 = 2;
 
 impl Entry {
     const fn is_fresh(&self, now: u64) -> bool {
-        now.abs_diff(self.learned) <= Memory::LIFE
+        now.abs_diff(self.learned) <= PathCache::LIFE
     }
 }
 
@@ -238,10 +238,10 @@ struct Source<'b> {
 }
 
 impl<'b> Source<'b> {
-    fn slice(&mut self, length: usize) -> Result<&'b [u8], MemoryError> {
+    fn slice(&mut self, length: usize) -> Result<&'b [u8], PathCacheError> {
         let end = self.at.saturating_add(length);
         let slice =
-            self.bytes.get(self.at..end).ok_or(MemoryError { at: self.bytes.len(), why: "it ends too early" })?;
+            self.bytes.get(self.at..end).ok_or(PathCacheError { at: self.bytes.len(), why: "it ends too early" })?;
         self.at = end;
         Ok(slice)
     }
@@ -249,12 +249,12 @@ impl<'b> Source<'b> {
     /// Entries by ascending keys, behind their number.
     fn by_path<T>(
         &mut self,
-        read: impl Fn(&mut Self) -> Result<T, MemoryError>,
-    ) -> Result<BTreeMap<Box<[u8]>, T>, MemoryError> {
+        read: impl Fn(&mut Self) -> Result<T, PathCacheError>,
+    ) -> Result<BTreeMap<Box<[u8]>, T>, PathCacheError> {
         let at = self.at;
         let count = usize::from(u16::from_be_bytes(self.take()?));
-        if count > Memory::MOST_PATHS {
-            return Err(MemoryError { at, why: "more paths than are remembered" });
+        if count > PathCache::MOST_PATHS {
+            return Err(PathCacheError { at, why: "more paths than are remembered" });
         }
         let mut entries = BTreeMap::new();
         for _ in 0..count {
@@ -262,7 +262,7 @@ impl<'b> Source<'b> {
             let [length] = self.take()?;
             let key: Box<[u8]> = self.slice(usize::from(length))?.into();
             if entries.last_key_value().is_some_and(|(last, _)| *last >= key) {
-                return Err(MemoryError { at, why: "a path out of order" });
+                return Err(PathCacheError { at, why: "a path out of order" });
             }
             let entry = read(self)?;
             entries.insert(key, entry);
@@ -270,7 +270,7 @@ impl<'b> Source<'b> {
         Ok(entries)
     }
 
-    fn take<const N: usize>(&mut self) -> Result<[u8; N], MemoryError> {
+    fn take<const N: usize>(&mut self) -> Result<[u8; N], PathCacheError> {
         let mut taken = [0; N];
         taken.copy_from_slice(self.slice(N)?);
         Ok(taken)

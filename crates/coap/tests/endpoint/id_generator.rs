@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use millpond_coap::message::Message;
-use millpond_coap::{Config, Endpoint, Identities, Output, Refused, SleepReason};
+use millpond_coap::{Config, Endpoint, IdGenerator, Output, Refused, SleepReason};
 use millpond_control::{ChanceSeed, Instant};
 
 use crate::pair::{SECOND, endpoint, get, steady};
@@ -149,11 +149,11 @@ fn short_tokens_differ_among_requests_under_way() {
 
 #[test]
 fn secrets_decide_over_ids_and_tokens() {
-    let make = |identities| Endpoint::new(Config::default(), steady(), ChanceSeed::new(1), 3, identities).unwrap();
-    let counted = ask(&mut make(Identities::counted()), 0, 1).unwrap().unwrap();
+    let make = |id_generator| Endpoint::new(Config::default(), steady(), ChanceSeed::new(1), 3, id_generator).unwrap();
+    let counted = ask(&mut make(IdGenerator::counted()), 0, 1).unwrap().unwrap();
     assert_eq!(counted, (0, vec![0; 4]));
     let secret = |byte| {
-        let mut client = make(Identities::secret([byte; 16]));
+        let mut client = make(IdGenerator::secret([byte; 16]));
         [1, 2, 3].map(|peer| ask(&mut client, 0, peer).unwrap().unwrap())
     };
     let (one, other) = (secret(1), secret(2));
@@ -163,6 +163,6 @@ fn secrets_decide_over_ids_and_tokens() {
     }
     let tokens: BTreeSet<_> = one.iter().map(|left| &left.1).collect();
     assert_eq!(tokens.len(), 3);
-    let mut sibling = make(Identities::secret([1; 16])).sibling(4);
-    assert_ne!(ask(&mut sibling, 0, 1).unwrap().unwrap(), one[0], "siblings have identities of their own");
+    let mut sibling = make(IdGenerator::secret([1; 16])).sibling(4);
+    assert_ne!(ask(&mut sibling, 0, 1).unwrap().unwrap(), one[0], "siblings have identifiers of their own");
 }

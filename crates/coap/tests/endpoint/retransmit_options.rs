@@ -1,15 +1,15 @@
 //! Messages that are repeated more often, less often or more slowly than their endpoint's others (RFC 7252 §4.8).
 
 use millpond_coap::message::{Code, Kind};
-use millpond_coap::{Endpoint, Lifetimes, Outgoing, Output, Patience, Refused, Transmission};
+use millpond_coap::{Endpoint, Lifetimes, Outgoing, Output, Refused, RetransmitOptions, Transmission};
 use millpond_control::{Instant, Naming, SettingValue, Span, Wishes};
 
 use crate::pair::{HELLO, Pair, SECOND, Side, at_any_rate, endpoint, get, steady};
 
 /// The times at which copies of a request leave that nobody answers, and when it fails, in halves of a second.
-fn unanswered(patience: Patience) -> Vec<u64> {
+fn unanswered(retransmit: RetransmitOptions) -> Vec<u64> {
     let mut pair = Pair::usual().losing(0..50);
-    pair.ask(&get().with_patience(patience)).unwrap();
+    pair.ask(&get().with_retransmit(retransmit)).unwrap();
     pair.run();
     let times = pair.take_log().into_iter().map(|line| {
         let (seconds, rest) = line.split_once(' ').unwrap();
@@ -19,17 +19,17 @@ fn unanswered(patience: Patience) -> Vec<u64> {
     times.collect()
 }
 
-fn copies(max_retransmit: u8) -> Patience {
-    Patience { max_retransmit: Some(max_retransmit), ..Patience::DEFAULT }
+fn copies(max_retransmit: u8) -> RetransmitOptions {
+    RetransmitOptions { max_retransmit: Some(max_retransmit), ..RetransmitOptions::DEFAULT }
 }
 
-fn waiting(ack_timeout: Span) -> Patience {
-    Patience { ack_timeout, ..Patience::DEFAULT }
+fn waiting(ack_timeout: Span) -> RetransmitOptions {
+    RetransmitOptions { ack_timeout, ..RetransmitOptions::DEFAULT }
 }
 
 #[test]
-fn without_a_patience_of_its_own_a_message_has_its_endpoints() {
-    assert_eq!(unanswered(Patience::DEFAULT), [0, 5, 15, 35, 75, 155]);
+fn without_options_of_its_own_a_message_has_its_endpoints() {
+    assert_eq!(unanswered(RetransmitOptions::DEFAULT), [0, 5, 15, 35, 75, 155]);
 }
 
 #[test]
@@ -47,13 +47,13 @@ fn a_longer_first_wait_doubles() {
 /// RFC 8085 §3.1.1: how fast may be asked is the controller's to say.
 #[test]
 fn no_wait_is_shorter_than_the_controllers() {
-    assert_eq!(unanswered(waiting(Span::from_millis(1))), unanswered(Patience::DEFAULT));
+    assert_eq!(unanswered(waiting(Span::from_millis(1))), unanswered(RetransmitOptions::DEFAULT));
 }
 
 #[test]
 fn the_next_message_has_the_endpoints_settings_again() {
     let mut pair = Pair::usual().losing(0..50);
-    pair.ask(&get().with_patience(copies(0))).unwrap();
+    pair.ask(&get().with_retransmit(copies(0))).unwrap();
     pair.run();
     pair.get();
     pair.run();
@@ -63,24 +63,24 @@ fn the_next_message_has_the_endpoints_settings_again() {
 #[test]
 fn more_copies_than_can_be_counted_are_refused() {
     let mut pair = Pair::usual();
-    let refused = pair.ask(&get().with_patience(copies(251)));
+    let refused = pair.ask(&get().with_retransmit(copies(251)));
     assert_eq!(refused, Err(Refused::TooManyCopies { asked: 251 }));
-    assert_eq!(refused.unwrap_err().to_string(), "patience.max_retransmit is 251; use at most 250");
+    assert_eq!(refused.unwrap_err().to_string(), "retransmit.max_retransmit is 251; use at most 250");
     assert_eq!(pair.client.exchanges(), 0);
 }
 
 /// A message ID may not come again while copies of the message may still be under way (RFC 7252 §4.8.2).
 #[test]
 fn a_message_id_rests_for_as_long_as_its_message_lives() {
-    let patience = Patience { max_retransmit: Some(8), ack_timeout: Span::from_secs(3) };
-    let lifetimes = Lifetimes::with_patience(&steady(), &Transmission::RFC7252, patience);
+    let retransmit = RetransmitOptions { max_retransmit: Some(8), ack_timeout: Span::from_secs(3) };
+    let lifetimes = Lifetimes::with_retransmit(&steady(), &Transmission::RFC7252, retransmit);
     // 3 s doubled eight times is 768 s, and all nine waits are 1533 s: longer than any round trip beside the last wait.
     assert_eq!(lifetimes.transmit_wait, 1_533 * SECOND);
     assert_eq!(lifetimes.transmit_span, 765 * SECOND);
     assert_eq!(lifetimes.exchange, 1_533 * SECOND);
 
     let mut pair = Pair::usual().losing(0..50);
-    pair.ask(&get().with_patience(patience)).unwrap();
+    pair.ask(&get().with_retransmit(retransmit)).unwrap();
     pair.run();
     assert_eq!(pair.now, lifetimes.transmit_wait, "as long as was said, and no longer");
 
@@ -94,7 +94,7 @@ fn a_message_id_rests_for_as_long_as_its_message_lives() {
         assert!(client.cancel(start, id));
         while let Output::Transmit(_) | Output::Event(_) = client.poll(start) {}
     };
-    ask(&mut client, &get().with_patience(patience));
+    ask(&mut client, &get().with_retransmit(retransmit));
     for _ in 1..65_536 {
         ask(&mut client, &plain);
     }
@@ -108,8 +108,8 @@ fn a_message_id_rests_for_as_long_as_its_message_lives() {
 #[test]
 fn a_patient_message_changes_no_lifetime_but_its_own() {
     let (mut usual, mut patient) = (endpoint::<u32>(0, at_any_rate), endpoint::<u32>(0, at_any_rate));
-    let most = Patience { ack_timeout: Span::from_secs(60), ..copies(20) };
-    for (client, request) in [(&mut usual, get()), (&mut patient, get().with_patience(most))] {
+    let most = RetransmitOptions { ack_timeout: Span::from_secs(60), ..copies(20) };
+    for (client, request) in [(&mut usual, get()), (&mut patient, get().with_retransmit(most))] {
         client.request(Instant::ORIGIN, 1, &request).unwrap();
         while let Output::Transmit(_) | Output::Event(_) = client.poll(Instant::ORIGIN) {}
         for _ in 0..65_536 {
@@ -130,18 +130,18 @@ fn a_patient_message_changes_no_lifetime_but_its_own() {
 #[test]
 fn further_copies_are_told_apart_by_their_tokens_as_well() {
     let mut pair = Pair::usual().naming(Naming::Token).losing(0..7);
-    pair.ask(&get().with_patience(copies(7))).unwrap();
+    pair.ask(&get().with_retransmit(copies(7))).unwrap();
     pair.run();
     let log = pair.take_log();
     assert!(log.last().unwrap().ends_with("copy 7: exactly 0.1 s, 8 copies"), "{log:?}");
 }
 
 #[test]
-fn a_non_confirmable_message_that_becomes_confirmable_keeps_its_patience() {
+fn a_non_confirmable_message_that_becomes_confirmable_keeps_its_options() {
     let wishes = Wishes { confirmable_every: 1, ..Wishes::NONE };
     let mut pair = Pair::usual().wishing(wishes).losing(0..50);
     let plain = Outgoing { kind: Kind::NonConfirmable, ..get() };
-    pair.ask(&plain.with_patience(copies(1))).unwrap();
+    pair.ask(&plain.with_retransmit(copies(1))).unwrap();
     pair.run();
     assert_eq!(pair.datagrams.len(), 2);
 }
@@ -155,7 +155,7 @@ fn where_the_controller_waits_longer_its_waits_count() {
     let mut pair = Pair::usual().losing(0..50);
     pair.client.set_controller(pair.now(), Side::Server, controller).unwrap();
     pair.drain(Side::Client);
-    pair.ask(&get().with_patience(waiting(Span::from_millis(1_800)))).unwrap();
+    pair.ask(&get().with_retransmit(waiting(Span::from_millis(1_800)))).unwrap();
     pair.run();
     assert_eq!(pair.now, (2_500 + 4 * 4_000) * 1_000, "the first wait was longer than asked for, so nothing doubles");
 }

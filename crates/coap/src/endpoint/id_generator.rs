@@ -12,10 +12,10 @@ use crate::message::{MessageId, Token};
 ///
 /// Not a [`ChanceSeed`](millpond_control::ChanceSeed) on purpose: who can guess a token and a message ID can forge a
 /// response (RFC 7252 §5.3.1, §11.4), and who can guess a hash can slow an endpoint down. A live endpoint takes
-/// [`Identities::secret`] with 16 bytes from the operating system; an experiment takes [`Identities::counted`], so that
+/// [`IdGenerator::secret`] with 16 bytes from the operating system; an experiment takes [`IdGenerator::counted`], so that
 /// it can be repeated to the byte.
 #[derive(Clone, Copy)]
-pub struct Identities(Source);
+pub struct IdGenerator(Source);
 
 #[derive(Clone, Copy)]
 enum Source {
@@ -48,7 +48,7 @@ impl Pair {
     }
 }
 
-impl Identities {
+impl IdGenerator {
     /// Predictable: every peer's message IDs and tokens count up from zero. For experiments only.
     #[must_use]
     pub const fn counted() -> Self {
@@ -149,11 +149,11 @@ const fn spread(hash: u64) -> u64 {
 }
 
 /// Never shows the key.
-impl fmt::Debug for Identities {
+impl fmt::Debug for IdGenerator {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.0 {
-            Source::Counted => "Identities::counted",
-            Source::Secret(..) => "Identities::secret",
+            Source::Counted => "IdGenerator::counted",
+            Source::Secret(..) => "IdGenerator::secret",
         })
     }
 }
@@ -171,12 +171,12 @@ mod tests {
 
     #[test]
     fn short_tokens_go_through_all_values_before_one_comes_again() {
-        for identities in [Identities::counted(), Identities::secret(KEY)] {
+        for id_generator in [IdGenerator::counted(), IdGenerator::secret(KEY)] {
             for length in [1_u8, 2] {
                 let all = 1_u64 << (8 * u32::from(length));
                 let mut seen = vec![false; all as usize];
                 for count in 0..all {
-                    let token = identities.token(with(3), count, length);
+                    let token = id_generator.token(with(3), count, length);
                     assert_eq!(token.len(), usize::from(length));
                     let value = token.as_bytes().iter().fold(0_usize, |value, byte| value << 8 | usize::from(*byte));
                     let slot = seen.get_mut(value).map(|seen| core::mem::replace(seen, true));
@@ -188,36 +188,36 @@ mod tests {
 
     #[test]
     fn long_tokens_differ_between_counts_and_peers() {
-        let identities = Identities::secret(KEY);
+        let id_generator = IdGenerator::secret(KEY);
         for length in 3..=8 {
-            let mut tokens: Vec<_> = (0..1_000).map(|count| identities.token(with(0), count, length)).collect();
+            let mut tokens: Vec<_> = (0..1_000).map(|count| id_generator.token(with(0), count, length)).collect();
             tokens.sort_unstable_by_key(|token| token.as_bytes().to_vec());
             tokens.dedup();
             assert_eq!(tokens.len(), 1_000);
-            assert_ne!(identities.token(with(0), 7, length), identities.token(with(1), 7, length));
+            assert_ne!(id_generator.token(with(0), 7, length), id_generator.token(with(1), 7, length));
         }
-        assert!(identities.token(with(0), 7, 0).is_empty());
+        assert!(id_generator.token(with(0), 7, 0).is_empty());
         let other = Pair { node: 2, peer: 0 };
-        assert_ne!(identities.token(with(0), 7, 8), identities.token(other, 7, 8));
+        assert_ne!(id_generator.token(with(0), 7, 8), id_generator.token(other, 7, 8));
     }
 
     #[test]
     fn the_key_decides_and_is_never_shown() {
         let mut other = KEY;
         other[15] ^= 1;
-        let (one, two) = (Identities::secret(KEY), Identities::secret(other));
+        let (one, two) = (IdGenerator::secret(KEY), IdGenerator::secret(other));
         assert_ne!(one.token(with(0), 0, 8), two.token(with(0), 0, 8));
         assert!((0..8).any(|peer| one.first_id(with(peer)) != two.first_id(with(peer))));
         assert_ne!(one.hash(&1_u32), two.hash(&1_u32));
-        assert_eq!(format!("{one:?}"), "Identities::secret");
+        assert_eq!(format!("{one:?}"), "IdGenerator::secret");
     }
 
     #[test]
     fn first_ids_are_spread_over_all_values() {
-        let identities = Identities::secret(KEY);
+        let id_generator = IdGenerator::secret(KEY);
         let mut quarters = [0_u32; 4];
         for peer in 0..4_000 {
-            if let Some(count) = quarters.get_mut(usize::from(identities.first_id(with(peer)) >> 14)) {
+            if let Some(count) = quarters.get_mut(usize::from(id_generator.first_id(with(peer)) >> 14)) {
                 *count += 1;
             }
         }

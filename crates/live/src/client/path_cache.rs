@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use millpond_coap::Memory;
+use millpond_coap::PathCache;
 use tokio::{
     sync::{OnceCell, mpsc, oneshot},
     time::{Instant, sleep, sleep_until},
@@ -33,15 +33,15 @@ impl Client {
     ///
     /// # Errors
     /// The client has ended.
-    pub async fn memory(&self) -> Result<Memory, Error> {
-        let mut memory = self.settings.memory.clone();
+    pub async fn path_cache(&self) -> Result<PathCache, Error> {
+        let mut memory = self.settings.path_cache.clone();
         update(&mut memory, &self.settings, &self.stats().await?);
         Ok(memory)
     }
 
     /// Keeps the memory in a file, if there is one for it, until this client and all its clones are gone.
-    pub(super) fn keep_memory(self) -> Self {
-        let Some(path) = self.settings.memory_file.clone() else { return self };
+    pub(super) fn keep_path_cache(self) -> Self {
+        let Some(path) = self.settings.path_cache_file.clone() else { return self };
         let (keeper, orders) = mpsc::unbounded_channel();
         let settings = Arc::clone(&self.settings);
         let sockets = (self.commands.as_ref().ok().map(Commands::downgrade), Arc::downgrade(&self.secure));
@@ -60,13 +60,13 @@ impl Client {
 }
 
 /// Adds what there is to remember now.
-fn update(memory: &mut Memory, settings: &Settings, stats: &Stats) {
+fn update(memory: &mut PathCache, settings: &Settings, stats: &Stats) {
     learn(memory, stats);
     settings.attempts.remember(memory, Instant::now(), seconds());
 }
 
 /// Adds the round trips that were measured.
-pub(crate) fn learn(memory: &mut Memory, stats: &Stats) {
+pub(crate) fn learn(memory: &mut PathCache, stats: &Stats) {
     let now = seconds();
     for peer in &stats.peers {
         if let Some(base_rtt) = peer.base_round_trip {
@@ -87,7 +87,7 @@ struct Keeper {
 
 impl Keeper {
     async fn run(self, mut orders: mpsc::UnboundedReceiver<oneshot::Sender<()>>) {
-        let mut memory = self.settings.memory.clone();
+        let mut memory = self.settings.path_cache.clone();
         let (mut written, mut may_write, mut ends) = (memory.to_bytes(), Instant::now(), false);
         while !ends {
             let mut order = None;
@@ -138,17 +138,17 @@ impl Keeper {
 ///
 /// # Errors
 /// It cannot be read, or has something else in it.
-pub(super) async fn read(path: PathBuf) -> Result<Option<Memory>, Error> {
-    let refused = |reason: String| Error::Setting { name: "memory_file", reason };
+pub(super) async fn read(path: PathBuf) -> Result<Option<PathCache>, Error> {
+    let refused = |reason: String| Error::Setting { name: "path_cache_file", reason };
     let origin = path.display().to_string();
     let bytes = tokio::task::spawn_blocking(move || {
         let mut bytes = Vec::new();
         // More is refused by what reads it.
-        File::open(path)?.take(Memory::MOST_BYTES as u64 + 1).read_to_end(&mut bytes)?;
+        File::open(path)?.take(PathCache::MOST_BYTES as u64 + 1).read_to_end(&mut bytes)?;
         Ok(bytes)
     });
     match bytes.await.unwrap_or_else(|error| Err(io::Error::other(error))) {
-        Ok(bytes) => Memory::from_bytes(&bytes).map(Some).map_err(|error| refused(format!("{origin}: {error}"))),
+        Ok(bytes) => PathCache::from_bytes(&bytes).map(Some).map_err(|error| refused(format!("{origin}: {error}"))),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(refused(format!("{origin}: {error}"))),
     }
