@@ -1,4 +1,4 @@
-"""aiocoap as a peer: `serve PORT [ADDRESS]`, `discover URI` or `METHOD URI [PAYLOAD]`.
+"""aiocoap as a peer: `serve PORT [ADDRESS]`, `measured PORT`, `discover URI` or `METHOD URI [PAYLOAD]`.
 
 As one of a group: `serve PORT GROUP INTERFACE ADDRESS`. So many GETs: `get*N URI` one after the other, `non*N URI` of
 those that are not confirmable, `open*N URI` all at once.
@@ -129,6 +129,35 @@ async def serve(port: int, *where: str) -> None:
     await asyncio.get_running_loop().create_future()
 
 
+class Mebibyte(aiocoap.resource.Resource):
+    """So many bytes."""
+
+    body = bytes(1 << 20)
+
+    async def render_get(self, request: aiocoap.Message) -> aiocoap.Message:
+        return aiocoap.Message(payload=self.body)
+
+
+class State(aiocoap.resource.ObservableResource):
+    """Changes with each PUT, of which its observers are told."""
+
+    async def render_get(self, request: aiocoap.Message) -> aiocoap.Message:
+        return aiocoap.Message(payload=BENCH)
+
+    async def render_put(self, request: aiocoap.Message) -> aiocoap.Message:
+        self.updated_state()
+        return aiocoap.Message(code=codes.CHANGED)
+
+
+async def measured(port: int) -> None:
+    """Serves what is measured until killed, over each transport that the library serves by default."""
+    site = aiocoap.resource.Site()
+    for name, resource in {"bench": Bench(), "mebibyte": Mebibyte(), "state": State()}.items():
+        site.add_resource([name], resource)
+    await Context.create_server_context(site, bind=("127.0.0.1", port))
+    await asyncio.get_running_loop().create_future()
+
+
 async def ask_often(context: aiocoap.Context, how: str, count: int, uri: str) -> None:
     """So many GETs, one after the other or all at once."""
 
@@ -186,6 +215,8 @@ async def ask(method: str, uri: str, payload: bytes) -> None:
 if __name__ == "__main__":
     if sys.argv[1] == "serve":
         asyncio.run(serve(int(sys.argv[2]), *sys.argv[3:]))
+    elif sys.argv[1] == "measured":
+        asyncio.run(measured(int(sys.argv[2])))
     else:
         body = sys.stdin.buffer.read() if sys.argv[3:] == ["-"] else " ".join(sys.argv[3:]).encode()
         asyncio.run(ask(sys.argv[1], sys.argv[2], body))

@@ -9,15 +9,24 @@ import org.eclipse.californium.core.CoapResource;
 import org.eclipse.californium.core.CoapResponse;
 import org.eclipse.californium.core.CoapServer;
 import org.eclipse.californium.core.coap.CoAP.ResponseCode;
+import org.eclipse.californium.core.coap.CoAP.Type;
 import org.eclipse.californium.core.coap.MediaTypeRegistry;
 import org.eclipse.californium.core.config.CoapConfig;
 import org.eclipse.californium.core.network.CoapEndpoint;
 import org.eclipse.californium.core.server.resources.CoapExchange;
 import org.eclipse.californium.elements.config.Configuration;
+import org.eclipse.californium.elements.config.TcpConfig;
 import org.eclipse.californium.elements.config.UdpConfig;
+import org.eclipse.californium.elements.tcp.netty.TcpServerConnector;
+import org.eclipse.californium.scandium.DTLSConnector;
+import org.eclipse.californium.scandium.config.DtlsConfig;
+import org.eclipse.californium.scandium.config.DtlsConnectorConfig;
+import org.eclipse.californium.scandium.dtls.cipher.CipherSuite;
+import org.eclipse.californium.scandium.dtls.pskstore.AdvancedSinglePskStore;
 
 /**
  * Californium as a peer: {@code serve PORT}, or {@code serve PORT DEDUPLICATOR} for another way to detect duplicates;
+ * {@code measured PORT}, which serves over TCP, too, and over DTLS at the port behind it;
  * {@code get URI}, {@code put URI -} of what is read, {@code observe URI} until the third notification, and so many GETs: {@code get*N URI} one after the other,
  * {@code non*N URI} of those that are not confirmable, {@code open*N URI} all at once.
  */
@@ -51,6 +60,40 @@ public final class Peer {
     @Override
     public void handleGET(CoapExchange exchange) {
       exchange.respond(Integer.toString(asked.incrementAndGet()));
+    }
+  }
+
+  /** A mebibyte, in blocks. */
+  private static final class Mebibyte extends CoapResource {
+    private final byte[] body = new byte[1 << 20];
+
+    Mebibyte() {
+      super("mebibyte");
+    }
+
+    @Override
+    public void handleGET(CoapExchange exchange) {
+      exchange.respond(ResponseCode.CONTENT, body);
+    }
+  }
+
+  /** Changes with each PUT, of which its observers are told. */
+  private static final class State extends CoapResource {
+    State() {
+      super("state");
+      setObservable(true);
+      setObserveType(Type.CON);
+    }
+
+    @Override
+    public void handleGET(CoapExchange exchange) {
+      exchange.respond(ResponseCode.CONTENT, BENCH);
+    }
+
+    @Override
+    public void handlePUT(CoapExchange exchange) {
+      exchange.respond(ResponseCode.CHANGED);
+      changed();
     }
   }
 
@@ -93,6 +136,34 @@ public final class Peer {
             .setInetSocketAddress(new InetSocketAddress("127.0.0.1", Integer.parseInt(arguments[1])))
             .build());
     server.add(new Bench(), new Tally());
+    server.start();
+    System.out.println("ready");
+  }
+
+  /** Over all transports, with a key of RFC 7252's cipher suite and blocks of 1,024 bytes. */
+  private static void serveMeasured(int port) {
+    Configuration configuration = Configuration.createStandardWithoutFile();
+    configuration.set(CoapConfig.MAX_RESOURCE_BODY_SIZE, 1 << 20);
+    configuration.set(CoapConfig.PREFERRED_BLOCK_SIZE, 1 << 10).set(CoapConfig.MAX_MESSAGE_SIZE, 1 << 10);
+    configuration.setAsList(DtlsConfig.DTLS_CIPHER_SUITES, CipherSuite.TLS_PSK_WITH_AES_128_CCM_8);
+    InetSocketAddress plain = new InetSocketAddress("127.0.0.1", port);
+    DtlsConnectorConfig secure =
+        DtlsConnectorConfig.builder(configuration)
+            .setAddress(new InetSocketAddress("127.0.0.1", port + 1))
+            .setAdvancedPskStore(new AdvancedSinglePskStore("sensor", "secretPSK".getBytes()))
+            .build();
+    CoapServer server = new CoapServer(configuration);
+    server.addEndpoint(
+        CoapEndpoint.builder()
+            .setConfiguration(configuration)
+            .setConnector(new TcpServerConnector(plain, configuration))
+            .build());
+    server.addEndpoint(
+        CoapEndpoint.builder().setConfiguration(configuration).setConnector(new DTLSConnector(secure)).build());
+    // Last: who asks it whether it is there asks over UDP.
+    server.addEndpoint(
+        CoapEndpoint.builder().setConfiguration(configuration).setInetSocketAddress(plain).build());
+    server.add(new Bench(), new Tally(), new Mebibyte(), new State());
     server.start();
     System.out.println("ready");
   }
@@ -147,11 +218,17 @@ public final class Peer {
   /** Serves until killed, or asks. */
   public static void main(String[] arguments) throws Exception {
     if (arguments.length < 2) {
-      System.err.println("serve PORT [DEDUPLICATOR], or METHOD[*N] URI");
+      System.err.println("serve PORT [DEDUPLICATOR], measured PORT, or METHOD[*N] URI");
       System.exit(1);
     }
     CoapConfig.register();
     UdpConfig.register();
+    if (arguments[0].equals("measured")) {
+      TcpConfig.register();
+      DtlsConfig.register();
+      serveMeasured(Integer.parseInt(arguments[1]));
+      return;
+    }
     Configuration configuration = Configuration.createStandardWithoutFile();
     if (arguments[0].equals("serve")) {
       serve(configuration, arguments);

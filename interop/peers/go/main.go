@@ -1,5 +1,5 @@
-// go-coap as a peer: `serve PORT [ADDRESS]`, `serve PORT GROUP INTERFACE ADDRESS`, `discover URI` or
-// `METHOD URI [PAYLOAD]`. So many GETs: `get*N URI` one after the other, `non*N URI` of those that are not confirmable,
+// go-coap as a peer: `serve PORT [ADDRESS]`, `serve PORT GROUP INTERFACE ADDRESS`, `discover URI`, `measured PORT`,
+// which serves over UDP, TCP, and DTLS at the port behind, or `METHOD URI [PAYLOAD]`. So many GETs: `get*N URI` one after the other, `non*N URI` of those that are not confirmable,
 // `open*N URI` all at once.
 package main
 
@@ -18,13 +18,16 @@ import (
 	"sync/atomic"
 	"time"
 
+	piondtls "github.com/pion/dtls/v3"
 	"github.com/plgd-dev/go-coap/v3"
+	"github.com/plgd-dev/go-coap/v3/dtls"
 	"github.com/plgd-dev/go-coap/v3/message"
 	"github.com/plgd-dev/go-coap/v3/message/codes"
 	"github.com/plgd-dev/go-coap/v3/message/pool"
 	"github.com/plgd-dev/go-coap/v3/mux"
 	"github.com/plgd-dev/go-coap/v3/net"
 	"github.com/plgd-dev/go-coap/v3/options"
+	"github.com/plgd-dev/go-coap/v3/tcp"
 	"github.com/plgd-dev/go-coap/v3/udp"
 	"github.com/plgd-dev/go-coap/v3/udp/client"
 )
@@ -100,6 +103,80 @@ func serve(port string, where []string) error {
 	}
 	fmt.Println("ready")
 	return coap.ListenAndServe("udp", address+":"+port, router)
+}
+
+// Who is told of a change.
+type observer struct {
+	conn  mux.Conn
+	token message.Token
+}
+
+// Over all transports, with a key of RFC 7252's cipher suite.
+func serveMeasured(port int) error {
+	var lock sync.Mutex
+	var observers []observer
+	body := make([]byte, 1<<20)
+	router := mux.NewRouter()
+	handlers := map[string]mux.HandlerFunc{
+		"/bench":    func(w mux.ResponseWriter, r *mux.Message) { answer(w, codes.Content, bench) },
+		"/mebibyte": func(w mux.ResponseWriter, r *mux.Message) { answer(w, codes.Content, body) },
+		"/state": func(w mux.ResponseWriter, r *mux.Message) {
+			lock.Lock()
+			defer lock.Unlock()
+			if r.Code() == codes.PUT {
+				answer(w, codes.Changed, nil)
+				// To send a confirmable message is to wait for its acknowledgement.
+				for _, observer := range observers {
+					go tell(observer, bench, uint32(time.Now().UnixMilli()&0xffffff))
+				}
+				return
+			}
+			answer(w, codes.Content, bench)
+			if observe, err := r.Options().Observe(); err == nil && observe == 0 {
+				observers = append(observers, observer{w.Conn(), bytes.Clone(r.Token())})
+				w.Message().SetObserve(1)
+			}
+		},
+	}
+	for path, handler := range handlers {
+		if err := router.Handle(path, handler); err != nil {
+			return err
+		}
+	}
+	key := func([]byte) ([]byte, error) { return []byte("secretPSK"), nil }
+	secure := &piondtls.Config{
+		PSK:          key,
+		CipherSuites: []piondtls.CipherSuiteID{piondtls.TLS_PSK_WITH_AES_128_CCM_8},
+		// Without any it refuses clients that would also speak SRTP.
+		SRTPProtectionProfiles: []piondtls.SRTPProtectionProfile{piondtls.SRTP_AEAD_AES_128_GCM},
+	}
+	at := func(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }
+	streams, err := net.NewTCPListener("tcp", at(port))
+	if err != nil {
+		return err
+	}
+	sessions, err := net.NewDTLSListener("udp", at(port+1), secure)
+	if err != nil {
+		return err
+	}
+	go func() { panic(tcp.NewServer(options.WithMux(router)).Serve(streams)) }()
+	go func() { panic(dtls.NewServer(options.WithMux(router)).Serve(sessions)) }()
+	// Last: who asks it whether it is there asks over UDP.
+	return coap.ListenAndServe("udp", at(port), router)
+}
+
+func tell(observer observer, body []byte, number uint32) {
+	notification := observer.conn.AcquireMessage(observer.conn.Context())
+	defer observer.conn.ReleaseMessage(notification)
+	notification.SetCode(codes.Content)
+	notification.SetType(message.Confirmable)
+	notification.SetToken(observer.token)
+	notification.SetObserve(number)
+	notification.SetContentFormat(message.TextPlain)
+	notification.SetBody(bytes.NewReader(body))
+	if err := observer.conn.WriteMessage(notification); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
 }
 
 func serveGroup(port, group, where string, router *mux.Router) error {
@@ -265,6 +342,11 @@ func main() {
 	var err error
 	if os.Args[1] == "serve" {
 		err = serve(os.Args[2], os.Args[3:])
+	} else if os.Args[1] == "measured" {
+		var port int
+		if port, err = strconv.Atoi(os.Args[2]); err == nil {
+			err = serveMeasured(port)
+		}
 	} else if os.Args[1] == "discover" {
 		err = discover(os.Args[2])
 	} else {

@@ -1,4 +1,4 @@
-// node-coap as a peer: `serve PORT [ADDRESS]`, `serve PORT GROUP INTERFACE ADDRESS`, `discover URI` or
+// node-coap as a peer: `serve PORT [ADDRESS]`, `serve PORT GROUP INTERFACE ADDRESS`, `measured PORT`, `discover URI` or
 // `METHOD URI [PAYLOAD]`. So many GETs: `get*N URI` one after the other, `non*N URI` of those that are not confirmable,
 // `open*N URI` all at once.
 'use strict'
@@ -58,6 +58,26 @@ function serve (port, group, address) {
   })
   if (address) server.listen(port, () => console.log('ready'))
   else server.listen(port, group || '127.0.0.1', () => console.log('ready'))
+}
+
+function serveMeasured (port) {
+  const body = Buffer.alloc(1 << 20)
+  const observers = new Set()
+  coap.createServer({ type: 'udp4' }, (req, res) => {
+    if (req.url === '/mebibyte') {
+      res.end(body)
+    } else if (req.url === '/state' && req.method === 'PUT') {
+      res.code = '2.04'
+      res.end()
+      for (const observer of observers) observer.write(BENCH)
+    } else if (req.url === '/state' && req.headers.Observe === 0) {
+      observers.add(res)
+      res.on('finish', () => observers.delete(res))
+      res.write(BENCH)
+    } else {
+      res.end(BENCH)
+    }
+  }).listen(port, '127.0.0.1')
 }
 
 function discover (uri) {
@@ -135,6 +155,7 @@ function ask (method, uri, payload) {
 
 const [verb, where, payload, , address] = process.argv.slice(2)
 if (verb === 'serve') serve(Number(where), payload, address)
+else if (verb === 'measured') serveMeasured(Number(where))
 else if (verb === 'discover') discover(where)
 else if (verb.includes('*')) askOften(...verb.split('*').map((part, at) => at ? Number(part) : part), where)
 else ask(verb, where, payload === '-' ? require('fs').readFileSync(0) : payload)

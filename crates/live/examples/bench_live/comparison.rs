@@ -1,5 +1,7 @@
 //! What a request costs each server, and what it costs with more and more clients that are known.
 
+use std::time::Duration;
+
 use crate::{
     Arguments, Failure, OUTSTANDING, PAYLOAD, duplicates,
     generator::{Generator, Limit, Run},
@@ -66,34 +68,111 @@ pub(crate) fn cost(arguments: &Arguments) -> Result<(), Failure> {
     Ok(())
 }
 
-/// CPU for each request and requests a second of these, one after the other in each round, beside the first.
-pub(crate) fn beside(arguments: &Arguments, all: Vec<(Side, Generator)>) -> Result<(), Failure> {
-    let start = |(side, generator): (Side, Generator)| Ok((Running::start(&side)?, side, generator, Vec::new()));
-    let mut all = all.into_iter().map(start).collect::<Result<Vec<_>, Failure>>()?;
-    for (running, side, generator, _) in &mut all {
-        generator.run(running, Limit::Time(side.warm_up))?;
-    }
-    for _ in 0..arguments.rounds {
-        for (running, _, generator, runs) in &mut all {
-            runs.push(generator.run(running, Limit::Time(arguments.time))?);
+/// A round of what is asked of a server, for so long if it is not of a certain length by itself.
+pub(crate) type Round = Box<dyn FnMut(&Running, Duration) -> Result<Run, Failure>>;
+/// What precedes the first round, once the server runs.
+pub(crate) type Begin = Box<dyn FnOnce(&Running) -> Result<Round, Failure>>;
+
+/// A round that takes longer than that is not repeated.
+const SLOW: Duration = Duration::from_secs(20);
+
+/// A closed loop of clients as rounds.
+pub(crate) fn asked_by(mut generator: Generator) -> Begin {
+    Box::new(|_| Ok(Box::new(move |running, time| generator.run(running, Limit::Time(time)))))
+}
+
+/// CPU for each request and requests a second of these, one after the other in each round, beside the first. Who cannot do what is
+/// asked is left out with a line that says why.
+pub(crate) fn beside(arguments: &Arguments, what: &str, all: Vec<(Side, Begin)>) -> Result<(), Failure> {
+    let mut going = Vec::new();
+    for (side, begin) in all {
+        match Going::start(side, begin) {
+            Ok(side) => going.push(side),
+            Err((name, why)) => println!("left out: {name}: {why}"),
         }
     }
-    println!("{OUTSTANDING} clients, {} bytes of payload, median of {} rounds:", PAYLOAD.len(), arguments.rounds);
-    println!("                          µs CPU          requests        not");
-    println!("                          a request       a second        answered");
-    let Some((_, _, _, first)) = all.first() else { return Ok(()) };
+    for _ in 0..arguments.rounds {
+        going.retain_mut(|side| side.goes_on(arguments.time));
+    }
+    report(arguments, what, &going);
+    Ok(())
+}
+
+/// The same with all rounds of one before the next begins: for those whose clients may not be silent meanwhile.
+pub(crate) fn one_by_one(arguments: &Arguments, what: &str, all: Vec<(Side, Begin)>) -> Result<(), Failure> {
+    let mut done = Vec::new();
+    for (side, begin) in all {
+        match Going::start(side, begin) {
+            Ok(mut side) => {
+                if (0..arguments.rounds).all(|_| side.goes_on(arguments.time)) {
+                    // It is at an end.
+                    side.running = None;
+                    done.push(side);
+                }
+            }
+            Err((name, why)) => println!("left out: {name}: {why}"),
+        }
+    }
+    report(arguments, what, &done);
+    Ok(())
+}
+
+/// One that is measured.
+struct Going {
+    side: Side,
+    running: Option<Running>,
+    round: Round,
+    runs: Vec<Run>,
+}
+
+impl Going {
+    fn start(side: Side, begin: Begin) -> Result<Self, (&'static str, Failure)> {
+        let begun = Running::start(&side).and_then(|running| {
+            let mut round = begin(&running)?;
+            let first = round(&running, side.warm_up)?;
+            if first.answers == 0 {
+                return Err("nothing is answered".into());
+            }
+            // Who takes so long for one round does not become faster.
+            let runs = if first.elapsed > SLOW { vec![first] } else { Vec::new() };
+            Ok((running, round, runs))
+        });
+        let (running, round, runs) = begun.map_err(|why| (side.name, why))?;
+        Ok(Self { side, running: Some(running), round, runs })
+    }
+
+    /// One round more; false if it cannot.
+    fn goes_on(&mut self, time: Duration) -> bool {
+        let Some(running) = &self.running else { return false };
+        if self.runs.first().is_some_and(|run| run.elapsed > SLOW) {
+            return true;
+        }
+        let run = (self.round)(running, time);
+        run.map(|run| self.runs.push(run)).inspect_err(|why| println!("left out: {}: {why}", self.side.name)).is_ok()
+    }
+}
+
+fn report(arguments: &Arguments, what: &str, all: &[Going]) {
+    println!("{what}, median of {} rounds:", arguments.rounds);
+    println!("                          µs CPU            a                not        confirm-  bytes");
+    println!("                          for each          second           answered   able      for each");
+    let Some(Going { runs: first, .. }) = all.first() else { return };
     let (cost, rate) = (median(first, Run::cost), median(first, Run::rate));
-    for (_, side, _, runs) in &all {
+    for Going { side, runs, .. } in all {
         let (its_cost, its_rate) = (median(runs, Run::cost), median(runs, Run::rate));
+        let confirmable = 100.0 * median(runs, |run| run.confirmable as f64 / run.answers.max(1) as f64);
+        let grown = match runs.iter().any(|run| run.grown.is_some()) {
+            true => format!("{:.0}", median(runs, |run| run.grown.unwrap_or(0) as f64 / run.answers.max(1) as f64)),
+            false => "-".to_owned(),
+        };
         println!(
-            "  {:<22} {its_cost:7.2} {:5.2}x {its_rate:9.0} {:5.2}x  {}",
+            "  {:<22} {its_cost:9.2} {:6.2}x {its_rate:9.0} {:5.3}x  {:<10} {confirmable:3.0} %     {grown}",
             side.name,
             its_cost / cost,
             its_rate / rate,
             unanswered(runs)
         );
     }
-    Ok(())
 }
 
 /// The same with more and more clients that are known.

@@ -2,11 +2,9 @@
 
 use std::{net::SocketAddr, path::Path};
 
-use millpond_coap::message::Code;
-
 use crate::{
     Arguments, Failure, OUTSTANDING,
-    comparison::beside,
+    comparison::{asked_by, beside},
     generator::Generator,
     idle::{self, CLIENTS},
     process::Running,
@@ -34,25 +32,26 @@ pub(crate) fn cost(arguments: &Arguments) -> Result<(), Failure> {
     };
     many(&ours("many", "16 MiB"), at)?;
     let python = root.join(".tools/interop/venv/bin/python");
+    let clients = |count| Generator::new(count).map(asked_by);
     let mut all = vec![
-        (sides::ours()?, Generator::new(OUTSTANDING)?),
-        (ours("kept", "16 MiB"), Generator::new(OUTSTANDING)?),
-        (ours("not kept, shared", "0 B"), Generator::new(OUTSTANDING)?),
-        (ours("not kept, one client", "0 kB"), Generator::new(1)?),
+        (sides::ours()?, clients(OUTSTANDING)?),
+        (ours("kept", "16 MiB"), clients(OUTSTANDING)?),
+        (ours("not kept, shared", "0 B"), clients(OUTSTANDING)?),
+        (ours("not kept, one client", "0 kB"), clients(1)?),
     ];
     if python.exists() && arguments.wants_beside("aiocoap") {
         let program = python.display();
         let proxy = format!("exec {program} -m aiocoap.cli.proxy --bind 127.0.0.1:$0 --reverse --unconditional {at}");
-        all.push((Side::in_shell("aiocoap's proxy", &proxy), Generator::new(OUTSTANDING)?));
+        all.push((Side::in_shell("aiocoap's proxy", &proxy), clients(OUTSTANDING)?));
     }
     if arguments.wants_beside("libcoap") && sides::is_there(Path::new("coap-server-notls")) {
         // It asks whom a client names, and keeps nothing.
-        let named = || Generator::naming(OUTSTANDING, &format!("coap://{at}/bench"));
+        let named = || Generator::naming(OUTSTANDING, &format!("coap://{at}/bench")).map(asked_by);
         all.push((ours("named, not kept", "0 B"), named()?));
         let proxy = "exec coap-server-notls -A 127.0.0.1 -v 0 -P ,proxy.example -p $0";
         all.push((Side::in_shell("libcoap's, named", proxy), named()?));
     }
-    beside(arguments, all)
+    beside(arguments, &format!("{OUTSTANDING} clients of the gateway"), all)
 }
 
 /// Memory of a gateway with many clients, and one change told to all who observe it, which it observes once.
@@ -61,7 +60,7 @@ fn many(side: &Side, upstream: SocketAddr) -> Result<(), Failure> {
     idle::asked_once(&Running::start(side)?)?;
     let running = Running::start(side)?;
     let mut observers = idle::observing(&running)?;
-    let told = observers.told(&running, || sides::changed(upstream, Code::POST, b"state"))?;
+    let told = observers.told(&running, upstream)?;
     println!(
         "  all told of one change within {:.2} s, {:.2} µs CPU each, {} not told",
         told.within(1.0) / 1e3,

@@ -1,7 +1,7 @@
 //! What clients that do nothing take.
 
 use crate::{
-    Arguments, Failure,
+    Arguments, Failure, STATE,
     generator::{Generator, Limit},
     process::{Running, megabytes},
     sides,
@@ -24,7 +24,7 @@ pub(crate) fn asked_once(running: &Running) -> Result<(), Failure> {
 
 /// Memory of a process with clients that observe `/state`, and those.
 pub(crate) fn observing(running: &Running) -> Result<Generator, Failure> {
-    let mut generator = Generator::observing(CLIENTS, b"state")?;
+    let mut generator = Generator::observing(CLIENTS, STATE)?;
     measure("each observes", running, &mut generator)?;
     Ok(generator)
 }

@@ -8,7 +8,8 @@
 //!
 //! Arguments: `--quick` for short measurements, `--seconds N` for each of them (2), `--rounds N` of the comparison (3),
 //! `--steady N` seconds for the one busy peer (60), `--requests N` for the memory over many requests (1,000,000),
-//! `--only PART` (repeatable) of cost, oscore, gateway, clients, idle, flood, attacks, peer and memory, `--beside NAME` (repeatable) for some of the
+//! `--only PART` (repeatable) of cost, oscore, gateway, observers, blocks, tcp, dtls, handshakes, clients,
+//! idle, flood, attacks, peer and memory, `--beside NAME` (repeatable) for some of the
 //! others only, `--alone` for none.
 
 #![allow(clippy::disallowed_methods, reason = "it measures with the clock of this machine")]
@@ -22,14 +23,18 @@ mod flood;
 mod gateway;
 mod generator;
 mod idle;
+mod peers;
 mod process;
 mod protected;
+mod secured;
 mod serving;
 mod sides;
+mod streams;
 
 use std::net::Ipv4Addr;
 
 use arguments::Arguments;
+use serving::Kind;
 use sides::Side;
 
 /// Whatever ends the program.
@@ -42,6 +47,8 @@ type Part = fn(&Arguments) -> Result<(), Failure>;
 const OUTSTANDING: usize = 64;
 /// The path that is asked for.
 const PATH: &[u8] = b"bench";
+/// The path of what changes and is observed.
+const STATE: &[u8] = b"state";
 /// What is answered.
 const PAYLOAD: &[u8] = b"0123456789012345678901234567890123456789";
 
@@ -49,19 +56,25 @@ fn main() -> Result<(), Failure> {
     let words: Vec<String> = std::env::args().skip(1).collect();
     // The program is its own server, too, in a process of its own.
     match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["serve", port] => return serving::ours(Ipv4Addr::LOCALHOST, port.parse()?, false),
-        ["serve-protected", port] => return serving::ours(Ipv4Addr::LOCALHOST, port.parse()?, true),
-        ["serve-all", port] => return serving::ours(Ipv4Addr::UNSPECIFIED, port.parse()?, false),
+        ["serve", port] => return serving::ours(Ipv4Addr::LOCALHOST, port.parse()?, Kind::Plain),
+        ["serve-protected", port] => return serving::ours(Ipv4Addr::LOCALHOST, port.parse()?, Kind::Protected),
+        ["serve-measured", port] => return serving::ours(Ipv4Addr::LOCALHOST, port.parse()?, Kind::Measured),
+        ["serve-all", port] => return serving::ours(Ipv4Addr::UNSPECIFIED, port.parse()?, Kind::Plain),
         ["floor", port] => return serving::floor(port.parse()?),
         #[cfg(target_os = "linux")]
         ["batched-floor", port] => return serving::batched_floor(port.parse()?),
         _ => {}
     }
     let arguments = Arguments::read(words)?;
-    let parts: [(&str, Part); 9] = [
+    let parts: [(&str, Part); 14] = [
         ("cost", comparison::cost),
         ("oscore", protected::cost),
         ("gateway", gateway::cost),
+        ("observers", peers::observers),
+        ("blocks", peers::blocks),
+        ("tcp", peers::tcp),
+        ("dtls", peers::dtls),
+        ("handshakes", peers::handshakes),
         ("clients", comparison::clients),
         ("idle", idle::idle),
         ("flood", flood::flood),

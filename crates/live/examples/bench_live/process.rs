@@ -20,13 +20,18 @@ pub(crate) struct Running {
 impl Running {
     /// Starts a server on a free port of the loopback, and waits until it answers.
     pub(crate) fn start(side: &Side) -> Result<Self, Failure> {
-        let address = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?;
+        let address = free_address()?;
         let mut command = side.command(address.port());
         let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
         let running = Self { child, address };
         running.wait_for_pong().map_err(|why| format!("{}: {why}", side.name))?;
         (side.prepare)(address)?;
         Ok(running)
+    }
+
+    /// Where it listens under DTLS, if it does.
+    pub(crate) fn secure(&self) -> SocketAddr {
+        SocketAddr::new(self.address.ip(), self.address.port() + 1)
     }
 
     /// Pings it (RFC 7252 §4.3) until it answers anything.
@@ -49,16 +54,24 @@ impl Running {
         Err("no server answers".into())
     }
 
-    /// CPU that all its threads have used, those that ended included. In steps of the system's clock, mostly 10 ms.
+    /// CPU that all its threads have used. Those that ended are included in steps of the system's clock, mostly 10 ms; as long as
+    /// none has it is exact where the kernel tells of threads.
     pub(crate) fn cpu(&self) -> Duration {
-        let read = || -> Option<u64> {
-            let text = fs::read_to_string(format!("/proc/{}/stat", self.child.id())).ok()?;
+        let process = format!("/proc/{}", self.child.id());
+        let steps = || -> Option<u64> {
+            let text = fs::read_to_string(format!("{process}/stat")).ok()?;
             // The name, in brackets, may hold anything; after it the 12th and 13th are the ticks of user and system.
             let mut fields = text.rsplit_once(')')?.1.split_whitespace().skip(11);
             let (user, system): (u64, u64) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
             Some(user + system)
         };
-        Duration::from_secs_f64(read().unwrap_or(0) as f64 / rustix::param::clock_ticks_per_second() as f64)
+        let steps = steps().unwrap_or(0) as f64 / rustix::param::clock_ticks_per_second() as f64;
+        let of_thread = |thread: fs::DirEntry| -> Option<u64> {
+            fs::read_to_string(thread.path().join("schedstat")).ok()?.split(' ').next()?.parse().ok()
+        };
+        let threads = fs::read_dir(format!("{process}/task")).into_iter().flatten();
+        let exact = threads.filter_map(Result::ok).filter_map(of_thread).sum();
+        Duration::from_secs_f64(steps).max(Duration::from_nanos(exact))
     }
 
     /// Bytes of it that are resident.
@@ -74,6 +87,17 @@ impl Drop for Running {
         // It may have ended by itself.
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+/// A port that is free, as is the one behind it.
+fn free_address() -> Result<SocketAddr, Failure> {
+    loop {
+        let address = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?;
+        let behind = address.port().checked_add(1);
+        if behind.is_some_and(|port| UdpSocket::bind((Ipv4Addr::LOCALHOST, port)).is_ok()) {
+            return Ok(address);
+        }
     }
 }
 

@@ -4,7 +4,12 @@ use std::fmt::Write;
 
 use millpond_coap::oscore::{Context, ContextError, Parameters, Start};
 
-use crate::{Arguments, Failure, OUTSTANDING, comparison::beside, generator::Generator, sides};
+use crate::{
+    Arguments, Failure, OUTSTANDING,
+    comparison::{asked_by, beside},
+    generator::Generator,
+    sides,
+};
 
 const SECRET: &[u8] = b"for measurements alone";
 
@@ -26,17 +31,17 @@ pub(crate) fn context(is_server: bool) -> Result<Context, ContextError> {
 /// CPU for each request and requests a second, in the clear and protected, one after the other in each round.
 pub(crate) fn cost(arguments: &Arguments) -> Result<(), Failure> {
     let mut sides = vec![
-        (sides::ours()?, Generator::new(OUTSTANDING)?),
-        (sides::ours_protected()?, Generator::protected(OUTSTANDING, context(false)?)?),
+        (sides::ours()?, asked_by(Generator::new(OUTSTANDING)?)),
+        (sides::ours_protected()?, asked_by(Generator::protected(OUTSTANDING, context(false)?)?)),
     ];
     // aiocoap keeps its sequence numbers there, and none may have been used.
     let directory = std::env::temp_dir().join(format!("millpond-bench-{}.aiocoap", std::process::id()));
     std::fs::create_dir_all(&directory)?;
     std::fs::write(directory.join("settings.json"), settings())?;
     if let Some(side) = sides::aiocoap_protected(arguments, &directory) {
-        sides.push((side, Generator::protected(OUTSTANDING, context(false)?)?));
+        sides.push((side, asked_by(Generator::protected(OUTSTANDING, context(false)?)?)));
     }
-    let measured = beside(arguments, sides);
+    let measured = beside(arguments, &format!("{OUTSTANDING} clients, in the clear and under OSCORE"), sides);
     std::fs::remove_dir_all(&directory)?;
     measured
 }

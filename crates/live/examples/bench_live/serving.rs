@@ -6,23 +6,43 @@ use std::{
     time::Duration,
 };
 
-use millpond_live::{AddressRule, Observable, OscoreContexts, Resource, Response, Server};
+use millpond_live::{
+    AddressRule, Observable, OscoreContexts, PreSharedKey, PreSharedKeys, Resource, Response, Server, ServerSecurity,
+};
 
-use crate::{Failure, PAYLOAD, protected};
+use crate::{
+    Failure, PAYLOAD, protected,
+    secured::{IDENTITY, KEY},
+};
+
+/// A body for many blocks.
+pub(crate) static MEBIBYTE: [u8; 1 << 20] = [0; 1 << 20];
+
+/// What our server is to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// In the clear, over UDP and TCP.
+    Plain,
+    /// Under OSCORE.
+    Protected,
+    /// The first, and over DTLS at the port behind; all notifications are confirmable, and large bodies go to the whole
+    /// loopback at once.
+    Measured,
+}
 
 /// Serves until killed: `/bench`, `/tally`, which counts how often it was asked, `/state`, which can be observed and whose
-/// observers are told with each POST, `/slow`, which takes a minute, and `/large`, which has 16 MiB. At this address, of all
-/// of ours at `0.0.0.0`; in the clear, or under OSCORE.
-pub(crate) fn ours(host: Ipv4Addr, port: u16, is_protected: bool) -> Result<(), Failure> {
+/// observers are told with each PUT, `/slow`, which takes a minute, `/large`, which has 16 MiB, and `/mebibyte`. At this
+/// address, of all of ours at `0.0.0.0`.
+pub(crate) fn ours(host: Ipv4Addr, port: u16, kind: Kind) -> Result<(), Failure> {
     static ASKED: AtomicU64 = AtomicU64::new(0);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let bench = Resource::new().get(|| async { Response::content(PAYLOAD) });
         let tally = Resource::new()
             .get(|| async { Response::content((ASKED.fetch_add(1, Ordering::Relaxed) + 1).to_string()) });
-        let observable = Observable::new();
+        let observable = if kind == Kind::Measured { Observable::confirmable() } else { Observable::new() };
         let state =
-            Resource::new().observable(&observable).get(|| async { Response::content(PAYLOAD) }).post(move || {
+            Resource::new().observable(&observable).get(|| async { Response::content(PAYLOAD) }).put(move || {
                 observable.notify();
                 async { Response::changed() }
             });
@@ -31,14 +51,23 @@ pub(crate) fn ours(host: Ipv4Addr, port: u16, is_protected: bool) -> Result<(), 
             Response::content(PAYLOAD)
         });
         let large = Resource::new().get(|| async { Response::content(vec![b'.'; 16 << 20]) });
+        let mebibyte = Resource::new().get(|| async { Response::content(&MEBIBYTE[..]) });
         let address = SocketAddr::from((host, port));
-        let builder = match is_protected {
-            true => {
+        let builder = match kind {
+            Kind::Protected => {
                 let contexts = OscoreContexts::new();
                 contexts.add(protected::context(true)?, |_| Ok(()))?;
                 Server::builder().oscore(contexts)
             }
-            false => Server::builder().bind_tcp(address),
+            Kind::Plain => Server::builder().bind_tcp(address),
+            Kind::Measured => {
+                let keys = PreSharedKeys::new([PreSharedKey::new(IDENTITY, KEY)?])?;
+                Server::builder()
+                    .bind_tcp(address)
+                    .bind_dtls(SocketAddr::from((host, port + 1)))
+                    .security(ServerSecurity::new().pre_shared_keys(keys))
+                    .trust("127.0.0.0/8".parse()?)
+            }
         };
         let _server = builder
             .bind(address)
@@ -48,6 +77,7 @@ pub(crate) fn ours(host: Ipv4Addr, port: u16, is_protected: bool) -> Result<(), 
             .route("/state", state)
             .route("/slow", slow)
             .route("/large", large)
+            .route("/mebibyte", mebibyte)
             .start()
             .await?;
         std::future::pending().await

@@ -7,9 +7,9 @@ use std::{
     time::Duration,
 };
 
-use millpond_coap::message::Code;
+use millpond_coap::message::{Code, Uint};
 
-use crate::{Arguments, Failure, PATH, PAYLOAD};
+use crate::{Arguments, Failure, PATH, PAYLOAD, STATE, generator::BLOCK, secured::KEY, serving::MEBIBYTE};
 
 /// One server.
 #[derive(Debug)]
@@ -45,6 +45,12 @@ impl Side {
     /// A command of the shell, in which `$0` is the port.
     pub(crate) fn in_shell(name: &'static str, command: &str) -> Self {
         Self::new(name, "sh", &["-c", command], &[])
+    }
+
+    /// Of one of `interop/peers`: with all that is measured.
+    fn with_all(mut self) -> Self {
+        self.before.iter_mut().filter(|word| *word == "serve").for_each(|word| "measured".clone_into(word));
+        self
     }
 
     /// How it is started.
@@ -91,6 +97,50 @@ pub(crate) fn aiocoap_protected(arguments: &Arguments, context: &Path) -> Option
     }
     let side = Side::new("aiocoap, OSCORE", python, &[&peer.to_string_lossy(), "serve"], &[&context.to_string_lossy()]);
     Some(Side { warm_up: Duration::from_secs(2), ..side })
+}
+
+/// Under what messages are sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Over {
+    Udp,
+    Tcp,
+    Dtls,
+}
+
+/// Those that speak so: ours, and the others that are installed and wanted, each with all that is measured beside `/bench`. Those
+/// that do not are named in a line each.
+pub(crate) fn speaking(arguments: &Arguments, over: Over) -> Result<Vec<Side>, Failure> {
+    let mut all = vec![Side::new("millpond", std::env::current_exe()?, &["serve-measured"], &[])];
+    for side in others(arguments) {
+        let without = match (side.name, over) {
+            ("node-coap", Over::Tcp | Over::Dtls) => "which speaks UDP alone",
+            ("coap-rs", Over::Tcp) => "which has no TCP",
+            ("coap-rs", Over::Dtls) => "which interop/install builds without DTLS",
+            ("aiocoap", Over::Dtls) => "whose DTLS, tinydtls, refuses the handshake of this program's",
+            _ => "",
+        };
+        match side.name {
+            name if !without.is_empty() => println!("left out: {name}, {without}"),
+            // Ways of one server to know duplicates.
+            CALIFORNIUM_BY_PEER => {}
+            // It tells observers only of what was put.
+            "coap-rs" => all.push(Side { prepare: |server| put(server, STATE), ..side.with_all() }),
+            "libcoap" if over == Over::Dtls => {
+                for (name, program) in
+                    [("libcoap, OpenSSL", "coap-server-openssl"), ("libcoap, GnuTLS", "coap-server-gnutls")]
+                {
+                    let before = ["-A", "127.0.0.1", "-d", "10", "-v", "0", "-k", KEY, "-p"];
+                    match is_there(Path::new(program)) {
+                        true => all.push(Side { prepare: put_all, ..Side::new(name, program, &before, &[]) }),
+                        false => println!("left out: {name}, which is not installed"),
+                    }
+                }
+            }
+            "libcoap" => all.push(Side { prepare: put_all, ..side }),
+            _ => all.push(side.with_all()),
+        }
+    }
+    Ok(all)
 }
 
 /// What [`MARK_AND_SWEEP`] is called in the table.
@@ -147,19 +197,63 @@ pub(crate) fn is_there(file: &Path) -> bool {
 
 /// Makes `/bench` on a server that lets its clients make resources.
 fn put_bench(server: SocketAddr) -> Result<(), Failure> {
-    changed(server, Code::PUT, PATH).map_err(|_| "the resource to be asked for could not be made".into())
+    put(server, PATH).map_err(|_| "the resource to be asked for could not be made".into())
 }
 
-/// Changes a resource of a server.
-pub(crate) fn changed(server: SocketAddr, method: Code, path: &[u8]) -> Result<(), Failure> {
+/// The same of all that is measured.
+fn put_all(server: SocketAddr) -> Result<(), Failure> {
+    put_bench(server)?;
+    put(server, STATE)?;
+    let socket = connected(server)?;
+    let blocks = MEBIBYTE.chunks(BLOCK);
+    let last = blocks.len() - 1;
+    for (number, block) in blocks.enumerate() {
+        let [high, low] = (number as u16 + 1).to_be_bytes();
+        // Uri-Path is option 11, Block1 option 27.
+        let value = Uint::new((number as u32) << 4 | u32::from(number < last) << 3 | 6);
+        let mut datagram = [&[0x42, 3, high, low, 1, 1, 0xb8][..], b"mebibyte"].concat();
+        datagram.extend([0xd0 | value.len() as u8, 27 - 11 - 13]);
+        datagram.extend_from_slice(&value);
+        datagram.push(0xff);
+        datagram.extend_from_slice(block);
+        socket.send(&datagram)?;
+        let mut answer = [0; 64];
+        socket.recv(&mut answer)?;
+        // 2.31, 2.01 or 2.04.
+        if !matches!(answer[1], 0x5f | 0x41 | 0x44) {
+            return Err(format!("block {number} of what is to be fetched is refused").into());
+        }
+    }
+    Ok(())
+}
+
+fn connected(server: SocketAddr) -> Result<UdpSocket, Failure> {
     let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
     socket.set_read_timeout(Some(Duration::from_secs(5)))?;
     socket.connect(server)?;
-    let mut datagram = vec![0x40, method.to_byte(), 0x77, 1, 0xb0 | path.len() as u8];
+    Ok(socket)
+}
+
+/// Changes a resource of a server.
+fn put(server: SocketAddr, path: &[u8]) -> Result<(), Failure> {
+    is_changed(&ask_to_change(server, path)?)
+}
+
+/// Asks a server to change a resource.
+pub(crate) fn ask_to_change(server: SocketAddr, path: &[u8]) -> Result<UdpSocket, Failure> {
+    let socket = connected(server)?;
+    let mut datagram = vec![0x40, Code::PUT.to_byte(), 0x77, 1, 0xb0 | path.len() as u8];
+    // So that no two are taken for one.
+    datagram[2..4].copy_from_slice(&socket.local_addr()?.port().to_be_bytes());
     datagram.extend_from_slice(path);
     datagram.push(0xff);
     datagram.extend_from_slice(PAYLOAD);
     socket.send(&datagram)?;
+    Ok(socket)
+}
+
+/// Whether it did.
+pub(crate) fn is_changed(socket: &UdpSocket) -> Result<(), Failure> {
     let mut answer = [0; 64];
     let length = socket.recv(&mut answer)?;
     match answer.get(1) {
