@@ -182,7 +182,7 @@ pub(super) fn message_3(
     let mut algorithms = algorithms();
     let (mut state, theirs, id, data) = i_parse_message_2(&asked.state, &mut algorithms, &message_2)?;
     // Both sides would encrypt with one key and the same nonces.
-    if theirs == asked.ours {
+    if !is_shortest(theirs) || theirs == asked.ours {
         return Err(Fault::Malformed);
     }
     ignore(data.as_ref(), LONGEST_DATA)?;
@@ -228,9 +228,9 @@ pub(super) fn message_2(
     name: impl FnOnce(ConnId) -> Result<ConnId, Error>,
 ) -> Result<(Vec<u8>, Answered), Fault> {
     let message_1: BufferMessage1 = buffer(message_1)?;
-    let (method, suites, g_x, _, data) = parse_message_1(&message_1)?;
+    let (method, suites, g_x, theirs, data) = parse_message_1(&message_1)?;
     // The selected one is the last.
-    if method != METHOD || !is_public(&g_x) {
+    if method != METHOD || !is_public(&g_x) || !is_shortest(theirs) || !begins_shortest(&message_1, suites.as_slice()) {
         return Err(Fault::Malformed);
     }
     ignore(data.as_ref(), usize::MAX)?;
@@ -276,6 +276,24 @@ pub(super) fn message_4(
     let (completed, message) = made?;
     let agreed = Agreed { theirs: answered.theirs, ours: answered.ours, completed, unconfirmed: WaitM4::default() };
     Ok((message.as_slice().to_vec(), agreed, place))
+}
+
+/// Whether an identifier has the one form that it may have (RFC 9528 §3.3.2), so that two that are equal look so.
+fn is_shortest(id: ConnId) -> bool {
+    ConnId::from_slice(id.as_slice()) == Some(id)
+}
+
+/// Whether method and suites are in as few bytes as they take (RFC 9528 §3.1).
+fn begins_shortest(message_1: &BufferMessage1, suites: &[u8]) -> bool {
+    let mut shortest = vec![METHOD];
+    if suites.len() > 1 {
+        shortest.push(0x80 | suites.len() as u8);
+    }
+    for suite in suites {
+        shortest.extend_from_slice(if *suite < 24 { &[] } else { &[0x18] });
+        shortest.push(*suite);
+    }
+    message_1.as_slice().starts_with(&shortest)
 }
 
 /// The credential that is named by its kid.

@@ -1,6 +1,6 @@
 //! The trace of RFC 9529 §3, and what is hostile.
 
-use lakers::ConnId;
+use lakers::{CBORDecoder, ConnId};
 use millpond_coap::message::{Code, Kind, Message, MessageId, Token, Writer, number};
 use millpond_coap::quota::Source;
 use zeroize::Zeroizing;
@@ -75,6 +75,40 @@ fn rfc_9529_section_3_method_3_with_suite_2() {
         assert_eq!(*secret, *bytes("f9868f6a3aca78a05d1485b35030b162"));
         assert_eq!(*salt, *bytes("ada24c7dbfc85eeb"));
         assert_eq!((agreed.ours.as_slice(), agreed.theirs.as_slice()), (&[ours][..], &[theirs][..]));
+    }
+}
+
+/// What that section gives for suite 2, done to the messages of §3. Errors in what is encrypted are those of hostile.rs.
+#[test]
+fn rfc_9529_section_4_invalid_messages() {
+    let first = bytes(MESSAGE_1);
+    let (key, named) = (&first[6..38], &first[38..]);
+    assert!(message_2(&y(), &first, &responder(), |_| Ok(id(0x27))).is_ok());
+    for (what, message) in [
+        ("an array around the message", [&[0x84][..], &first].concat()),
+        ("a byte string around the connection identifier", [&first[..38], &[0x41], named].concat()),
+        ("an array around the one suite", [&[3, 0x81, 2, 0x58, 0x20][..], key, named].concat()),
+        ("a key that is text", [&first[..4], &[0x78, 0x20], key, named].concat()),
+        ("a key that is too short", [&first[..4], &[0x58, 0x1f], &key[1..], named].concat()),
+        ("a key that is no number below the prime", [&first[..6], &[0xff; 32], named].concat()),
+        ("a length in more bytes than it takes", [&first[..4], &[0x59, 0, 0x20], key, named].concat()),
+        ("a method in more bytes than it takes", [&[0x18], &first[..]].concat()),
+        ("suites whose number is in more bytes than it takes", [&[3, 0x98, 2], &first[2..]].concat()),
+    ] {
+        assert!(message_2(&y(), &message, &responder(), |_| Ok(id(0x27))).is_err(), "{what}");
+    }
+    let second = bytes(MESSAGE_2);
+    let (_, asked) = begun();
+    let split = [&[0x58, 0x20], &second[2..34], &[0x4b], &second[34..]].concat();
+    let long = [&[0x59, 0], &second[1..]].concat();
+    for message in [split, long] {
+        assert!(message_3(&asked, &message, &initiator()).is_err());
+    }
+    // The other side's identifier with a byte string around it, and one that is ours then.
+    for theirs in [0x27, 0x37] {
+        let around = ConnId::from_decoder(&mut CBORDecoder::new(&[0x41, theirs])).unwrap();
+        let (second, _) = message_2(&y(), &first, &responder(), |_| Ok(around)).unwrap();
+        assert_eq!(message_3(&asked, &second, &initiator()).err(), Some(Fault::Malformed), "{theirs:02x}");
     }
 }
 
