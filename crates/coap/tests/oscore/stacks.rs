@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex};
 
-use millpond_coap::message::{Code, Message, Token, number};
+use millpond_coap::message::{Code, Kind, Message, MessageId, Token, Writer, number};
 use millpond_coap::oscore::{Context, Parameters, ProtectError, Protector, ResponseFault, Start, Which};
 use millpond_coap::transfer::{Answer, ClientRequest, CoapStack, Config, Event, RequestFailure};
 use millpond_coap::{Endpoint, IdGenerator, Outgoing, Output, Refused};
@@ -249,6 +249,55 @@ fn a_request_in_the_clear_or_of_another_context_is_refused_and_its_application_h
         let answer = Message::parse(&world.left[1][0]).unwrap();
         assert_eq!((answer.payload(), answer.option(number::MAX_AGE)), (told, Some(&[][..])));
     }
+}
+
+/// Contexts that are unknown, options that cannot be read, and what is not authentic, from many addresses: of none anything is kept but
+/// that its message came, and no answer is three times as long as what it answers, in IPv4 and UDP.
+#[test]
+fn a_flood_of_unknown_kids_keeps_nothing_and_is_answered_shortly() {
+    let limits = millpond_coap::Limits { duplicate_bytes: 16 << 10, peers: 100, ..Default::default() };
+    let (config, controller) = (millpond_coap::Config { limits, ..Default::default() }, Preset::RFC7252.build());
+    let crowded = Endpoint::new(config, controller, ChanceSeed::new(1), 3, Identities::counted()).unwrap();
+    let mut server = stack(crowded.protected_by(stored(&CLIENT.mirrored(), 0)));
+    let mut memory = Vec::new();
+    let (mut answers, mut shown) = (0, 0);
+    for number in 0..20_000_u32 {
+        let now = Instant::from_micros(u64::from(number) * 1_000);
+        let kid = number.to_be_bytes();
+        let option = [&[0x09, number as u8][..], &kid].concat();
+        let option = match number % 4 {
+            0 => &option[..],
+            1 => &option[..(number / 4 % 6) as usize],
+            2 => &[0x09, 0x07, 0x01],
+            _ => &[0x19, 0x07, 0x02, b'c', b'c', 0x01],
+        };
+        let payload = &[0xa5; 9][..(number / 16 % 10) as usize];
+        let kind = [Kind::Confirmable, Kind::NonConfirmable][(number / 8 % 2) as usize];
+        let mut request = Vec::new();
+        let mut writer = Writer::start(&mut request, kind, Code::POST, MessageId(number as u16), Token::EMPTY);
+        writer.option(number::OSCORE, option).unwrap().payload(payload).unwrap();
+        writer.finish().unwrap();
+        server.receive(now, (number % 251) as u8, &request);
+        loop {
+            match server.poll(now) {
+                Output::Transmit(transmit) => {
+                    assert!(transmit.bytes.len() + 28 <= 3 * (request.len() + 28), "{request:x?}");
+                    answers += 1;
+                }
+                Output::Event(_) => shown += 1,
+                Output::Trace(_) => {}
+                _ => break,
+            }
+        }
+        memory.push(server.memory());
+    }
+    assert_eq!((shown, server.endpoint().requests()), (0, 0));
+    assert!(answers > 15_000, "{answers}");
+    assert!(memory[19_999] <= memory[5_000], "{} {}", memory[5_000], memory[19_999]);
+    // Who has a context is served.
+    let mut world = World::new(stack(endpoint(0).protected_by(stored(&CLIENT, 0))), server);
+    world.now = Instant::from_micros(20_000_000);
+    assert_eq!(world.answer(&ClientRequest::new(Code::PUT, &PATH).with_body(b"x")), Ok((Code::CHANGED, Vec::new())));
 }
 
 #[test]
