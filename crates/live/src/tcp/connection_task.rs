@@ -13,7 +13,7 @@ use super::accepted::Registration;
 use super::{
     asking::{Asking, refuse_rest},
     link::{Link, LinkEvent, Stream},
-    serving::{Serving, Wanted},
+    serving::{Ending, Serving},
 };
 use crate::{Error, client::Command, clock::Clock};
 
@@ -136,7 +136,7 @@ impl<S: Stream> ConnectionTask<S> {
                 () = self.link.turn(|| clock.now()) => {}
                 order = self.orders.recv(), if self.last.is_none() => self.command(order),
                 () = sleep => self.asking.doubt(&mut self.link),
-                wanted = served => self.end_as_wanted(wanted),
+                ending = served => self.end_as(ending),
             }
             self.check_up(self.link.heard != heard_before);
             self.drain();
@@ -166,10 +166,10 @@ impl<S: Stream> ConnectionTask<S> {
     }
 
     /// Who answers wants the connection to end, or not.
-    fn end_as_wanted(&mut self, wanted: Option<Wanted>) {
-        match wanted {
-            Some(Wanted::Release) => self.release(),
-            Some(Wanted::End(reason)) => self.end(reason),
+    fn end_as(&mut self, ending: Option<Ending>) {
+        match ending {
+            Some(Ending::Release) => self.release(),
+            Some(Ending::Abort(reason)) => self.end(reason),
             None => {}
         }
     }

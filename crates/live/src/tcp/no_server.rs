@@ -11,9 +11,9 @@ use crate::clock::Clock;
 /// There is none.
 pub(super) enum Serving {}
 
-pub(super) enum Wanted {
+pub(super) enum Ending {
     Release,
-    End(&'static str),
+    Abort(&'static str),
 }
 
 macro_rules! never {
@@ -28,7 +28,7 @@ macro_rules! never {
 
 never! {
     due() -> Option<tokio::time::Instant>;
-    next(Clock) -> std::future::Ready<Option<Wanted>>;
+    next(Clock) -> std::future::Ready<Option<Ending>>;
     asks() -> ();
     is_closing() -> bool;
     release() -> ();

@@ -115,10 +115,10 @@ enum Stage {
     Active,
 }
 
-/// What it wants of its connection.
-pub(super) enum Wanted {
+/// How a connection is to end.
+pub(super) enum Ending {
     Release,
-    End(&'static str),
+    Abort(&'static str),
 }
 
 /// Answers what is asked in a connection.
@@ -192,17 +192,17 @@ impl Serving {
 
     /// Takes in what comes beside the connection, and says what is to become of that. Nothing is lost if it is not waited
     /// for to its end.
-    pub(super) async fn next(&mut self, clock: Clock) -> Option<Wanted> {
+    pub(super) async fn next(&mut self, clock: Clock) -> Option<Ending> {
         tokio::select! {
             Some(event) = self.task_events.recv() => self.dispatcher.task_event(clock.now(), event),
             () = self.permit.give_way.notified() => {
                 self.gives_way = true;
-                return Some(Wanted::End("too many connections are open"));
+                return Some(Ending::Abort("too many connections are open"));
             }
             changed = self.changes.changed(), if !self.dispatcher.is_closing => {
                 // A port whose task is gone ends its connections.
                 if changed.is_err() || self.changes.borrow_and_update().is_ending {
-                    return Some(Wanted::Release);
+                    return Some(Ending::Release);
                 }
                 self.dispatcher.end_forbidden();
             }
