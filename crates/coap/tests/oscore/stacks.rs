@@ -257,7 +257,7 @@ fn a_request_in_the_clear_or_of_another_context_is_refused_and_its_application_h
 fn a_flood_of_unknown_kids_keeps_nothing_and_is_answered_shortly() {
     let limits = millpond_coap::Limits { duplicate_bytes: 16 << 10, peers: 100, ..Default::default() };
     let (config, controller) = (millpond_coap::Config { limits, ..Default::default() }, Preset::RFC7252.build());
-    let crowded = Endpoint::new(config, controller, ChanceSeed::new(1), 3, Identities::counted()).unwrap();
+    let crowded = Endpoint::new(config, controller, ChanceSeed::new(1), 3, IdGenerator::counted()).unwrap();
     let mut server = stack(crowded.protected_by(stored(&CLIENT.mirrored(), 0)));
     let mut memory = Vec::new();
     let (mut answers, mut shown) = (0, 0);
