@@ -13,13 +13,23 @@ use crate::{
 
 const SECRET: &[u8] = b"for measurements alone";
 
-/// That of the server in aiocoap's form.
-fn settings() -> String {
-    let secret = SECRET.iter().fold(String::new(), |mut digits, byte| {
+/// In hexadecimal digits.
+fn secret() -> String {
+    SECRET.iter().fold(String::new(), |mut digits, byte| {
         let _ = write!(digits, "{byte:02x}");
         digits
-    });
-    format!(r#"{{"secret_hex": "{secret}", "sender-id_hex": "02", "recipient-id_hex": "01"}}"#)
+    })
+}
+
+/// That of the server in aiocoap's form.
+fn settings() -> String {
+    format!(r#"{{"secret_hex": "{}", "sender-id_hex": "02", "recipient-id_hex": "01"}}"#, secret())
+}
+
+/// The same in libcoap's, which asks nobody for Echo then.
+fn configuration() -> String {
+    let secret = secret();
+    format!("master_secret,hex,\"{secret}\"\nsender_id,hex,\"02\"\nrecipient_id,hex,\"01\"\nrfc8613_b_1_2,bool,false\n")
 }
 
 /// That of the server, or of its clients: AES-CCM-16-64-128.
@@ -39,6 +49,10 @@ pub(crate) fn cost(arguments: &Arguments) -> Result<(), Failure> {
     std::fs::create_dir_all(&directory)?;
     std::fs::write(directory.join("settings.json"), settings())?;
     if let Some(side) = sides::aiocoap_protected(arguments, &directory) {
+        sides.push((side, asked_by(Generator::protected(OUTSTANDING, context(false)?)?)));
+    }
+    std::fs::write(directory.join("libcoap.conf"), configuration())?;
+    if let Some(side) = sides::libcoap_protected(arguments, &directory.join("libcoap.conf")) {
         sides.push((side, asked_by(Generator::protected(OUTSTANDING, context(false)?)?)));
     }
     let measured = beside(arguments, &format!("{OUTSTANDING} clients, in the clear and under OSCORE"), sides);

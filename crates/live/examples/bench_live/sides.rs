@@ -99,6 +99,18 @@ pub(crate) fn aiocoap_protected(arguments: &Arguments, context: &Path) -> Option
     Some(Side { warm_up: Duration::from_secs(2), ..side })
 }
 
+/// libcoap's server under OSCORE, with the context in this file, where `interop/libcoap-from-source` has built it and it is wanted.
+pub(crate) fn libcoap_protected(arguments: &Arguments, context: &Path) -> Option<Side> {
+    let scratch = std::env::var_os("LIBCOAP_SCRATCH").map(PathBuf::from);
+    let program = scratch.unwrap_or_else(|| std::env::temp_dir().join("millpond-libcoap")).join("build/coap-server");
+    if !arguments.wants_beside("libcoap") || !is_there(&program) {
+        return None;
+    }
+    let context = context.to_string_lossy();
+    let before = ["-A", "127.0.0.1", "-d", "10", "-v", "0", "-E", &context, "-p"];
+    Some(Side { prepare: put_bench, ..Side::new("libcoap, OSCORE", program, &before, &[]) })
+}
+
 /// Under what messages are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Over {
