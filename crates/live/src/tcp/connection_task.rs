@@ -1,11 +1,12 @@
 //! The task that owns a connection: one in which a client asks, or in which a server is asked and may ask by itself.
 
-use std::future::pending;
+use std::{future::pending, pin::pin};
 
 use millpond_coap::Event as Trace;
 use tokio::{
     sync::{mpsc, oneshot},
     task::JoinSet,
+    time::Instant,
 };
 
 #[cfg(feature = "server")]
@@ -110,6 +111,8 @@ impl<S: Stream> ConnectionTask<S> {
     /// Carries out what was ordered while the connection was made, and then what comes, until it ends or nobody wants it.
     pub(super) async fn run(mut self, early: Vec<Command>) -> Ended {
         let clock = self.clock;
+        // Made once: to register a timer for each message would cost more than the message.
+        let mut sleep = pin!(tokio::time::sleep_until(Instant::now()));
         self.drain();
         for order in early {
             self.command(Some(order));
@@ -119,12 +122,10 @@ impl<S: Stream> ConnectionTask<S> {
             let next = self.link.next.map(|next| clock.at(next));
             let due = self.serving.as_ref().and_then(|serving| serving.due());
             let at = [next, due, self.asking.due(&self.link)].into_iter().flatten().min();
-            let sleep = async {
-                match at {
-                    Some(at) => tokio::time::sleep_until(at).await,
-                    None => pending().await,
-                }
-            };
+            // One that ends too soon does no harm, and the next one is right.
+            if let Some(at) = at.filter(|at| sleep.is_elapsed() || *at < sleep.deadline()) {
+                sleep.as_mut().reset(at);
+            }
             let served = async {
                 match &mut self.serving {
                     Some(serving) => serving.next(clock).await,
@@ -135,11 +136,15 @@ impl<S: Stream> ConnectionTask<S> {
             tokio::select! {
                 () = self.link.turn(|| clock.now()) => {}
                 order = self.orders.recv(), if self.last.is_none() => self.command(order),
-                () = sleep => self.asking.doubt(&mut self.link),
+                () = &mut sleep, if at.is_some() => self.asking.doubt(&mut self.link),
                 ending = served => self.end_as(ending),
             }
             self.check_up(self.link.heard != heard_before);
             self.drain();
+            if self.link.write_at_once().await {
+                // What waited for that.
+                self.drain();
+            }
         }
         self.close().await
     }

@@ -58,6 +58,8 @@ pub(crate) struct Link<S> {
     has_ended: bool,
     /// What waited to be written never will be.
     is_unwritable: bool,
+    /// What the system said to that, until it is told.
+    write_error: Option<io::Error>,
     /// Bytes that came while output waited, less those that left.
     ahead: usize,
     /// When anything came, and when more than an answer to a ping came.
@@ -83,6 +85,7 @@ impl<S: Stream> Link<S> {
             is_unflushed: false,
             has_ended: false,
             is_unwritable: false,
+            write_error: None,
             ahead: 0,
             heard: None,
             moved: None,
@@ -118,7 +121,7 @@ impl<S: Stream> Link<S> {
         room: &mut [u8],
         now: &impl Fn() -> Instant,
     ) -> Poll<io::Result<Option<usize>>> {
-        let written = self.poll_write(cx);
+        let written = self.write_error.take().map_or_else(|| self.poll_write(cx), Err);
         if written.is_err() {
             // Nobody takes it any more, and it must not stand in the way of the stack's last words.
             (self.unwritten, self.is_unflushed, self.is_unwritable) = (BytesMut::new(), false, true);
@@ -155,6 +158,21 @@ impl<S: Stream> Link<S> {
             Ok(true) => Poll::Ready(Ok(None)),
             Ok(false) => Poll::Pending,
         }
+    }
+
+    /// Writes what the stream takes at once, so that nobody wakes only to have it written: whether it took anything. What the
+    /// stack did not say for want of room is waited for by a turn.
+    pub(crate) async fn write_at_once(&mut self) -> bool {
+        if self.unwritten.is_empty() || !self.takes_more() || self.write_error.is_some() {
+            return false;
+        }
+        std::future::poll_fn(|cx| {
+            Poll::Ready(self.poll_write(cx).unwrap_or_else(|error| {
+                self.write_error = Some(error);
+                false
+            }))
+        })
+        .await
     }
 
     /// Writes what the stream takes. Returns whether it took anything.
@@ -318,7 +336,7 @@ mod tests {
         assert!(Pin::new(&mut far).poll_write(&mut cx, &pings).is_ready());
     }
 
-    fn link(stream: impl Stream) -> Link<impl Stream> {
+    fn link<S: Stream>(stream: S) -> Link<S> {
         let stack = CoapStack::over_stream(Connection::new(Options::default()), Config::STREAM);
         Link::new(stream, stack, Other::Client)
     }
@@ -358,6 +376,44 @@ mod tests {
         }
         let [first, second] = places.map(|place| place.load(Ordering::Relaxed));
         assert!(first == second && first != 0);
+    }
+
+    /// Takes so many bytes in all, then says that the connection is reset; nothing comes.
+    struct TakesFew(usize);
+
+    impl AsyncRead for TakesFew {
+        fn poll_read(self: Pin<&mut Self>, _: &mut Context<'_>, _: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+            Poll::Pending
+        }
+    }
+
+    impl AsyncWrite for TakesFew {
+        fn poll_write(mut self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+            let count = self.0.min(bytes.len());
+            self.0 -= count;
+            Poll::Ready(if count > 0 { Ok(count) } else { Err(io::ErrorKind::ConnectionReset.into()) })
+        }
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    #[test]
+    fn what_was_written_early_wakes_nobody_and_an_error_is_told_by_the_next_turn() {
+        let mut cx = Context::from_waker(Waker::noop());
+        let mut early = |link: &mut Link<_>, bytes: usize| {
+            link.unwritten.extend_from_slice(&vec![0; bytes]);
+            assert!(std::pin::pin!(link.write_at_once()).poll(&mut cx).is_ready());
+            std::pin::pin!(link.turn(|| Instant::ORIGIN)).poll(&mut cx).is_ready()
+        };
+        let mut good = link(TakesFew(100));
+        assert!(!early(&mut good, 100) && good.is_written());
+        assert!(early(&mut good, 1) && good.lost.is_some() && !good.is_written());
+        // The stack was not asked for all that it has to say: it is to be drained once there is room.
+        assert!(early(&mut link(TakesFew(MOST_UNWRITTEN)), MOST_UNWRITTEN));
     }
 
     #[test]
