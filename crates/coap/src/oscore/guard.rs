@@ -122,11 +122,11 @@ impl<P: Copy + PartialEq + Send + Sync + 'static> Protection<P> for Guard<P> {
     }
 
     fn written(&self, exchange: ExchangeId) -> Option<Vec<u8>> {
-        self.sent.borrow(exchange).map(|sent| sent.written.to_vec())
+        self.sent.borrow(exchange).filter(|_| parts::BLOCK).map(|sent| sent.written.to_vec())
     }
 
     fn rename(&mut self, exchange: ExchangeId, to: ExchangeId) {
-        let Some(sent) = self.sent.take(exchange) else { return };
+        let Some(sent) = self.sent.take(exchange).filter(|_| parts::BLOCK) else { return };
         if let Some(other) = sent.other.and_then(|other| self.sent.get_mut(other)) {
             other.other = Some(to);
         }
@@ -145,15 +145,17 @@ impl<P: Copy + PartialEq + Send + Sync + 'static> Protection<P> for Guard<P> {
     }
 
     fn cut(&mut self, to: RequestId, cut: Cut<P>) {
-        self.cuts.set(to, cut);
+        if parts::SERVE_BLOCKS {
+            self.cuts.set(to, cut);
+        }
     }
 
     fn is_to_be_cut(&self, peer: P, key: u64) -> bool {
-        self.cuts.iter().any(|cut| cut.peer == peer && cut.key == key)
+        parts::SERVE_BLOCKS && self.cuts.iter().any(|cut| cut.peer == peer && cut.key == key)
     }
 
     fn take_cut(&mut self) -> Option<(Cut<P>, Vec<u8>)> {
-        self.whole.take()
+        self.whole.take().filter(|_| parts::SERVE_BLOCKS)
     }
 
     fn answered(&mut self, to: RequestId, observes: bool) {
