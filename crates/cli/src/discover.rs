@@ -25,13 +25,13 @@ pub async fn discover(flags: Discover, interrupt: &mut Interrupt) -> Result<(), 
     if flags.trace {
         builder = builder.trace(|event| trace::print(event, true));
     }
-    if let Some(path) = &flags.oscore {
+    if !flags.oscore.is_empty() {
         if uri.is_group() {
             let line = "--oscore is for one host: groups have no context (Group OSCORE is not supported)";
             return Err(Failure::Usage(line.to_owned()));
         }
         let plain = Client::builder().security(flags.credentials.read()?);
-        builder = builder.oscore(oscore::of_client(path, plain, &uri).await?);
+        builder = builder.oscore(oscore::of_client(&flags.oscore, plain, &uri).await?);
     }
     let client = builder.build().await?;
     if !uri.is_group() {

@@ -11,6 +11,10 @@
 //! Where keys are derived anew whenever a side begins (Appendix B.2), no sequence numbers are stored.
 //!
 //! Instead of a context a file may have credentials, by which one is agreed upon (EDHOC, RFC 9528). Its keys end with the process.
+//!
+//! Either may name the server that a client asks under it, which chooses among several files by that.
+
+mod choosing;
 
 use std::fmt::Write as _;
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -21,15 +25,19 @@ use millpond_coap::oscore::{Algorithm, Context, Hash, Parameters, PartialIv, Sta
 use millpond_live::{ClientBuilder, EdhocCredentials, OscoreContexts, Uri};
 use millpond_path::{InputError, unknown};
 use serde::Deserialize;
+use toml::Spanned;
 use zeroize::Zeroizing;
 
 use crate::arguments::NewContexts;
 use crate::failure::Failure;
 
+pub use choosing::Server;
+
 /// The file as it is written.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Written {
+    server: Option<Spanned<String>>,
     secret: Zeroizing<String>,
     salt: Option<Zeroizing<String>>,
     id_context: Option<String>,
@@ -45,9 +53,23 @@ struct Written {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct WrittenCredentials {
+    server: Option<Spanned<String>>,
     private_key: Zeroizing<String>,
     credential: String,
     peers: Vec<String>,
+}
+
+/// A file that can be used, of which nothing is locked yet.
+struct Looked {
+    path: PathBuf,
+    holds: Holds,
+    /// For whom it is, if it says so, and in which line.
+    server: Option<(Server, usize)>,
+}
+
+enum Holds {
+    Context(Written),
+    Credentials(EdhocCredentials),
 }
 
 /// What a file has.
@@ -153,33 +175,76 @@ fn beside(context: &Path) -> PathBuf {
 /// # Errors
 /// A file that cannot be read, that others may read, or that is in use; one line that names what in it cannot be used, and what can.
 pub fn read(path: &Path) -> Result<(Context, Sent), Failure> {
-    match given(path)? {
+    match Looked::at(path)?.open()? {
         Given::Context(context, sent) => Ok((context, sent)),
         Given::Credentials(_) => Err(Failure::Usage(format!("{}: has credentials and no context", path.display()))),
     }
 }
 
-fn given(path: &Path) -> Result<Given, Failure> {
-    let origin = path.display().to_string();
-    let failed = |error: io::Error| Failure::of_file(&origin, &error);
-    let mut file = File::open(path).map_err(failed)?;
-    is_private(&origin, &file.metadata().map_err(failed)?)?;
-    let mut text = Zeroizing::new(String::new());
-    file.read_to_string(&mut text).map_err(failed)?;
-    let usage = |error: InputError| Failure::Usage(error.to_string());
-    if toml::from_str::<toml::Table>(&text).is_ok_and(|keys| keys.contains_key("private_key")) {
-        return Ok(Given::Credentials(credentials(&origin, &text).map_err(usage)?));
+impl Looked {
+    /// Reads a file. Whatever is wrong with it is told before the file of the sequence numbers is looked for.
+    fn at(path: &Path) -> Result<Self, Failure> {
+        let origin = path.display().to_string();
+        let failed = |error: io::Error| Failure::of_file(&origin, &error);
+        let mut file = File::open(path).map_err(failed)?;
+        is_private(&origin, &file.metadata().map_err(failed)?)?;
+        let mut text = Zeroizing::new(String::new());
+        file.read_to_string(&mut text).map_err(failed)?;
+        let (holds, server) = understood(&origin, &text).map_err(usage)?;
+        Ok(Self { path: path.to_owned(), holds, server })
     }
-    // Whatever is wrong is told before the file of the sequence numbers is looked for.
-    derive(&origin, &text, Start::Fresh).map_err(usage)?;
-    let (sent, bound) = Sent::open(path)?;
-    let context = derive(&origin, &text, Start::Stored(bound)).map_err(usage)?;
-    Ok(Given::Context(context, sent))
+
+    /// Takes what it has, and locks it.
+    fn open(self) -> Result<Given, Failure> {
+        match self.holds {
+            Holds::Credentials(ours) => Ok(Given::Credentials(ours)),
+            Holds::Context(written) => {
+                let (sent, bound) = Sent::open(&self.path)?;
+                let context = derive(&self.path.display().to_string(), &written, Start::Stored(bound));
+                Ok(Given::Context(context.map_err(usage)?, sent))
+            }
+        }
+    }
+
+    fn server(&self) -> Option<&Server> {
+        self.server.as_ref().map(|(server, _)| server)
+    }
+
+    /// Where it says for whom it is, or would.
+    fn place(&self) -> String {
+        let path = self.path.display();
+        self.server.as_ref().map_or_else(|| path.to_string(), |(_, line)| format!("{path}:{line}"))
+    }
 }
 
-fn credentials(origin: &str, text: &str) -> Result<EdhocCredentials, InputError> {
-    let written: WrittenCredentials =
-        toml::from_str(text).map_err(|error| InputError::from_toml(origin, text, &error))?;
+fn usage(error: InputError) -> Failure {
+    Failure::Usage(error.to_string())
+}
+
+fn understood(origin: &str, text: &str) -> Result<(Holds, Option<(Server, usize)>), InputError> {
+    let malformed = |error: toml::de::Error| InputError::from_toml(origin, text, &error);
+    let (holds, server) = if toml::from_str::<toml::Table>(text).is_ok_and(|keys| keys.contains_key("private_key")) {
+        let mut written: WrittenCredentials = toml::from_str(text).map_err(malformed)?;
+        let server = written.server.take();
+        (Holds::Credentials(credentials(origin, &written)?), server)
+    } else {
+        let mut written: Written = toml::from_str(text).map_err(malformed)?;
+        let server = written.server.take();
+        derive(origin, &written, Start::Fresh)?;
+        (Holds::Context(written), server)
+    };
+    let server = server.map(|server| {
+        let line = text.get(..server.span().start).unwrap_or(text).matches('\n').count() + 1;
+        let named = server
+            .get_ref()
+            .parse()
+            .map_err(|problem| InputError::at_key(&format!("{origin}:{line}"), "server", problem));
+        Ok((named?, line))
+    });
+    Ok((holds, server.transpose()?))
+}
+
+fn credentials(origin: &str, written: &WrittenCredentials) -> Result<EdhocCredentials, InputError> {
     let key = bytes(origin, "private_key", &written.private_key)?;
     let own = bytes(origin, "credential", &written.credential)?;
     let peers = written.peers.iter().map(|peer| bytes(origin, "peers", peer)).collect::<Result<Vec<_>, _>>()?;
@@ -195,7 +260,7 @@ fn bytes(origin: &str, key: &str, digits: &str) -> Result<Zeroizing<Vec<u8>>, In
     crate::values::hex(digits).map(Zeroizing::new).map_err(|_| InputError::at_key(origin, key, problem))
 }
 
-/// The contexts of a server, locked as long as what is returned is used.
+/// The contexts of a server, locked as long as what is returned is used. Whom they name matters to clients alone.
 ///
 /// # Errors
 /// As [`read`], two contexts that cannot be told apart, and more than one file of credentials.
@@ -203,7 +268,7 @@ pub fn of_server(paths: &[PathBuf]) -> Result<OscoreContexts, Failure> {
     let contexts = OscoreContexts::new();
     let mut accepts = false;
     for path in paths {
-        match given(path)? {
+        match Looked::at(path)?.open()? {
             Given::Context(context, mut sent) => contexts.add(context, move |bound| sent.store(bound))?,
             Given::Credentials(_) if accepts => {
                 let told = "a second file with credentials; write all that are taken into the peers of one";
@@ -218,13 +283,15 @@ pub fn of_server(paths: &[PathBuf]) -> Result<OscoreContexts, Failure> {
     Ok(contexts)
 }
 
-/// The context of a client, locked as long as what is returned is used, or agreed upon with the server of this URI by a client like this.
+/// The context of a client for the server of this URI: of these files that which is for it. It is locked as long as what is returned is used,
+/// or agreed upon with that server by a client like this.
 ///
 /// # Errors
-/// As [`read`], and a server that agrees upon nothing.
-pub async fn of_client(path: &Path, client: ClientBuilder, server: &Uri) -> Result<OscoreContexts, Failure> {
+/// As [`read`], of any of the files; two that are for one server, or none that is for this one; a server that agrees upon nothing.
+pub async fn of_client(paths: &[PathBuf], client: ClientBuilder, server: &Uri) -> Result<OscoreContexts, Failure> {
+    let looked = paths.iter().map(|path| Looked::at(path)).collect::<Result<Vec<_>, _>>()?;
     let contexts = OscoreContexts::new();
-    match given(path)? {
+    match choosing::choose(looked, server)?.open()? {
         Given::Context(context, mut sent) => contexts.add(context, move |bound| sent.store(bound))?,
         Given::Credentials(ours) => {
             let client = client.build().await?;
@@ -252,8 +319,7 @@ fn is_private(_: &str, _: &fs::Metadata) -> Result<(), Failure> {
     Ok(())
 }
 
-fn derive(origin: &str, text: &str, start: Start) -> Result<Context, InputError> {
-    let written: Written = toml::from_str(text).map_err(|error| InputError::from_toml(origin, text, &error))?;
+fn derive(origin: &str, written: &Written, start: Start) -> Result<Context, InputError> {
     let bytes = |key: &str, digits: &str| bytes(origin, key, digits);
     let secret = bytes("secret", &written.secret)?;
     let salt = bytes("salt", written.salt.as_ref().map_or("", |salt| salt.as_str()))?;
@@ -306,9 +372,9 @@ fn hash(name: &str) -> Result<Hash, String> {
 /// # Errors
 /// A file that is there already, or cannot be written; an ID that does not fit.
 pub fn new(flags: &NewContexts) -> Result<(), Failure> {
-    let NewContexts { client, server, edhoc, derive_anew, algorithm, client_id, server_id } = flags;
+    let NewContexts { client, server, asked, edhoc, derive_anew, algorithm, client_id, server_id } = flags;
     if *edhoc {
-        return new_credentials(client, server);
+        return new_credentials(client, server, asked.as_ref());
     }
     let mut random = Zeroizing::new([0; 26]);
     getrandom::fill(random.as_mut_slice())
@@ -324,8 +390,8 @@ pub fn new(flags: &NewContexts) -> Result<(), Failure> {
         ..Parameters::of(secret)
     };
     Context::derive(&parameters, Start::Fresh).map_err(|error| Failure::Usage(error.to_string()))?;
-    write(client, &parameters, *derive_anew)?;
-    write(server, &parameters.mirrored(), *derive_anew)?;
+    write(client, &parameters, *derive_anew, asked.as_ref())?;
+    write(server, &parameters.mirrored(), *derive_anew, None)?;
     writeln!(
         anstream::stdout(),
         "{} for the client, {} for the server, each with its file .sent: move them there, and keep no copies",
@@ -336,19 +402,20 @@ pub fn new(flags: &NewContexts) -> Result<(), Failure> {
 }
 
 /// Makes credentials of a client and of its server, each of which takes the other.
-fn new_credentials(client: &Path, server: &Path) -> Result<(), Failure> {
+fn new_credentials(client: &Path, server: &Path, asked: Option<&Server>) -> Result<(), Failure> {
     let mut kids = [0; 8];
     getrandom::fill(&mut kids)
         .map_err(|error| Failure::Failed(format!("the operating system gives no random bytes: {error}")))?;
     let (of_client, of_server) = kids.split_at(4);
     let (one, other) = (EdhocCredentials::generate(of_client)?, EdhocCredentials::generate(of_server)?);
-    for (path, (key, own), (_, peer)) in [(client, &one, &other), (server, &other, &one)] {
+    for (path, (key, own), (_, peer), asked) in [(client, &one, &other, asked), (server, &other, &one, None)] {
         let text = Zeroizing::new(format!(
             "# Credentials for EDHOC (RFC 9528). Anybody who has the private key is taken for its owner; the others are no secret.\n\
-             private_key = \"{}\"\ncredential = \"{}\"\npeers = [\"{}\"]\n",
+             private_key = \"{}\"\ncredential = \"{}\"\npeers = [\"{}\"]\n{}",
             *hex(&**key),
             *hex(own),
-            *hex(peer)
+            *hex(peer),
+            naming(asked)
         ));
         create(path, text.as_bytes())?;
     }
@@ -362,7 +429,7 @@ fn new_credentials(client: &Path, server: &Path) -> Result<(), Failure> {
 }
 
 /// Writes a context that was never used into a file that was not there.
-fn write(path: &Path, parameters: &Parameters<'_>, derive_anew: bool) -> Result<(), Failure> {
+fn write(path: &Path, parameters: &Parameters<'_>, derive_anew: bool, asked: Option<&Server>) -> Result<(), Failure> {
     let mut text = Zeroizing::new(String::new());
     // A string takes whatever is written.
     let _ = write!(
@@ -380,8 +447,14 @@ fn write(path: &Path, parameters: &Parameters<'_>, derive_anew: bool) -> Result<
             "# Both sides derive keys anew whenever one of them begins (Appendix B.2).\nderive_anew = true\n",
         );
     }
+    text.push_str(&naming(asked));
     create(path, text.as_bytes())?;
     create(&beside(path), b"0\n")
+}
+
+/// Lines for whom it is.
+fn naming(asked: Option<&Server>) -> String {
+    asked.map_or_else(String::new, |asked| format!("# A client asks nobody else under it.\nserver = \"{asked}\"\n"))
 }
 
 /// Digits of bytes.

@@ -142,15 +142,15 @@ pub(crate) async fn client(flags: &Request, uri: &Uri) -> Result<Client, Failure
     let builder = flags.tolerance.apply(builder, uri)?;
     let mut builder = flags.repeating.apply(builder, flags.controller.as_ref(), uri.transport())?;
     // Beside the request that was protected, what of it is seen.
-    if flags.trace || flags.verbose && flags.oscore.is_some() {
+    if flags.trace || flags.verbose && !flags.oscore.is_empty() {
         builder = builder.trace(|event| trace::print(event, false));
     }
     if let Some(path) = &flags.memory {
         builder = builder.path_cache_file(path);
     }
-    if let Some(path) = &flags.oscore {
+    if !flags.oscore.is_empty() {
         let plain = Client::builder().security(flags.credentials.read()?);
-        builder = builder.oscore(oscore::of_client(path, plain, uri).await?);
+        builder = builder.oscore(oscore::of_client(&flags.oscore, plain, uri).await?);
     }
     Ok(builder.build().await?)
 }

@@ -143,12 +143,39 @@ fn a_context_that_cannot_be_used_is_told_in_one_line_that_repeats_nothing_of_the
         (format!("secrets = \"{secret}\"\n{ids}"), "FILE:1: unknown key `secrets`: did you mean `secret`?"),
         (format!("secret = \"{secret}\"\nsender_id = \"01\"\n"), "FILE:1: missing key `recipient_id`"),
         (format!("secret = {secret}\n{ids}"), "FILE:1: "),
+        (format!("secret = \"{secret}\"\n{ids}server = 7\n"), "FILE:4: 7 does not belong here: write text in quotes"),
+        (
+            format!("secret = \"{secret}\"\n{ids}\nserver = \"coap://meter-7.example\"\n"),
+            "FILE:5: server: give HOST or HOST:PORT without a scheme: a context is for every transport",
+        ),
+        (format!("server = \"\"\"a\nb\"\"\"\nsecret = \"{secret}\"\n{ids}"), "FILE:1: server: "),
+        (
+            format!("secret = \"{secret}\"\n{ids}server = \"::1\"\n"),
+            "FILE:4: server: ::1 is no host; an IPv6 address stands in brackets: [::1]",
+        ),
     ] {
         fs::write(&path, text).expect("it can be written");
         let line = refused(&path);
         assert!(line.starts_with(told), "{line}");
         assert!(!line.contains(&secret[..8]), "{line}");
     }
+}
+
+#[test]
+fn the_file_of_the_client_names_the_server_that_it_was_made_for() {
+    let (folder, _alone) = folder("named");
+    for (kind, flags) in [("context", &[][..]), ("derived", &["--derive-anew"]), ("edhoc", &["--edhoc"])] {
+        let names = ["client", "server"].map(|side| format!("{side}.{kind}"));
+        made(&folder, &[flags, &["--server", "Meter-7.example:61616", &names[0], &names[1]]].concat());
+        let [client, server] = names.map(|name| fs::read_to_string(folder.join(name)).expect("it was written"));
+        assert_eq!(client.lines().last(), Some("server = \"meter-7.example:61616\""), "{kind}");
+        assert!(!server.contains("server ="), "{kind}");
+    }
+    assert!(read(&folder.join("client.context")).is_ok());
+    let output = new(&folder, &["--server", "coap://meter-7.example", "a", "b"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(line(&output.stderr).contains("give HOST or HOST:PORT without a scheme"), "{}", line(&output.stderr));
+    assert!(!folder.join("a").exists());
 }
 
 #[cfg(unix)]

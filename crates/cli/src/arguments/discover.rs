@@ -29,9 +29,9 @@ pub struct Discover {
     #[arg(long, short, value_name = "BYTES", value_parser = values::block_size)]
     pub block_size: Option<u16>,
     /// Protect what one host is asked by the security context in this file (OSCORE, RFC 8613), or by one that its credentials agree upon
-    /// (EDHOC).
+    /// (EDHOC). May be repeated, for a server each.
     #[arg(long, value_name = "FILE")]
-    pub oscore: Option<PathBuf>,
+    pub oscore: Vec<PathBuf>,
     /// Print each answer as JSON, with its links taken apart.
     #[arg(long)]
     pub json: bool,

@@ -204,6 +204,7 @@ pub enum Verb {
     #[command(after_help = "Examples:\n  \
         millpond oscore new\n  \
         millpond oscore new --client-id 07 device7.oscore gateway7.oscore\n  \
+        millpond oscore new --server meter-7.example from-me.oscore meter-7.oscore\n  \
         millpond oscore new --edhoc device.edhoc server.edhoc")]
     Oscore {
         /// What to do with them.

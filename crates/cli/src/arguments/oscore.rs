@@ -24,6 +24,9 @@ pub struct NewContexts {
     /// The file of the server; it must not be there.
     #[arg(default_value = "server.oscore")]
     pub server: PathBuf,
+    /// The client asks this server alone under it, so that it can be given several files [any server].
+    #[arg(long = "server", value_name = "HOST[:PORT]")]
+    pub asked: Option<oscore::Server>,
     /// Credentials with new keys instead, by which the two agree upon a context whenever the client begins (EDHOC, RFC 9528).
     #[arg(long, conflicts_with_all = ["derive_anew", "algorithm", "client_id", "server_id"])]
     pub edhoc: bool,

@@ -127,9 +127,9 @@ pub struct Request {
     #[arg(long)]
     pub q_block: bool,
     /// Protect request and answer by the security context in this file (OSCORE, RFC 8613), or by one that its credentials agree upon (EDHOC); `millpond
-    /// oscore new` makes either.
+    /// oscore new` makes either. May be repeated, for a server each.
     #[arg(long, value_name = "FILE", conflicts_with = "q_block")]
-    pub oscore: Option<PathBuf>,
+    pub oscore: Vec<PathBuf>,
     /// Give up after this long [when the controller does].
     #[arg(long, value_name = "TIME", value_parser = values::duration)]
     pub timeout: Option<Duration>,

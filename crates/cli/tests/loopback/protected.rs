@@ -177,6 +177,75 @@ fn clients_have_contexts_of_their_own_at_one_server() {
 }
 
 #[test]
+fn a_client_takes_the_context_of_who_it_asks() {
+    let ports = [free_port(), free_port(), free_port()];
+    let name = |index: usize| format!("127.0.0.1:{}", ports[index]);
+    let (one, two) = (name(0), name(1));
+    let pairs = [
+        pair_with("protected-for-one", &["--server", &one]),
+        pair_with("protected-for-two", &["--edhoc", "--server", &two]),
+        pair("protected-for-any"),
+    ];
+    let serving: Vec<_> = ports
+        .iter()
+        .zip(&pairs)
+        .map(|(port, (_, [_, server]))| Server::start_at(port, &["--oscore", server]))
+        .collect();
+    let [first, second, any] = pairs.each_ref().map(|(_, [client, _])| &**client);
+    for (given, reached) in [
+        (&[first, second, any][..], &[0, 1, 2][..]),
+        (&[any, second, first], &[2, 1, 0]),
+        (&[second, first], &[0, 1]),
+        (&[first], &[0]),
+        (&[any], &[2]),
+    ] {
+        let flags: Vec<&str> = given.iter().flat_map(|file| ["--oscore", file]).collect();
+        for server in reached {
+            let got = millpond(&[&["get"], &*flags, &[&serving[*server].at("/hello")]].concat());
+            assert_eq!(got.well(), "Hello from Millpond.\n", "{given:?} {server}");
+        }
+    }
+    let refused = |given: &[&str], uri: &str| {
+        let flags: Vec<&str> = given.iter().flat_map(|file| ["--oscore", file]).collect();
+        let said = millpond(&[&["get", "--trace"], &*flags, &[uri]].concat());
+        assert_eq!((said.code, said.err.lines().count()), (Some(2), 1), "{}", said.err);
+        let short = |text: String, (file, short): (&str, &str)| text.replace(file, short);
+        [(first, "FIRST"), (second, "SECOND"), (any, "ANY")].into_iter().fold(said.err.trim_end().to_owned(), short)
+    };
+    assert_eq!(
+        refused(&[first, second], &serving[2].at("/hello")),
+        format!(
+            "millpond: no context for {0}: FIRST:8 is for {one}, SECOND:6 is for {two}; give --oscore a file with `server = \"{0}\"`, \
+             or without `server`",
+            name(2)
+        )
+    );
+    assert_eq!(
+        refused(&[first], "coap://meter-7.example/x"),
+        format!(
+            "millpond: no context for meter-7.example: FIRST:8 is for {one}; give --oscore a file with `server = \"meter-7.example\"`, \
+             or without `server`"
+        )
+    );
+    // Whatever is asked, what is given has to make sense.
+    let again = format!("\nserver = \"{one}\"\n");
+    let text = std::fs::read_to_string(any).expect("it was written");
+    std::fs::write(any, format!("{text}{again}")).expect("written");
+    assert_eq!(
+        refused(&[second, first, any], &serving[1].at("/hello")),
+        format!("millpond: ANY:8: for {one}, as FIRST:8 is; leave one of the two out")
+    );
+    std::fs::write(any, text).expect("written");
+    assert_eq!(
+        refused(&[any, any], &serving[2].at("/hello")),
+        "millpond: ANY: for any server, as ANY is; name one's (`server = \"HOST\"`), or leave it out"
+    );
+    // One that is not chosen is looked at, too, but nothing is locked.
+    std::fs::write(any, "secret = 7\n").expect("written");
+    assert!(refused(&[first, any], &serving[0].at("/hello")).starts_with("millpond: ANY:1: "));
+}
+
+#[test]
 fn what_cannot_be_protected_is_refused_before_anything_is_sent() {
     let (directory, _) = pair("protected-refused");
     for flags in
