@@ -18,7 +18,7 @@ from millpond.measure.estimate import LEAST_RUNS, Difference
 #: What must be alike, so that a difference is one of what is compared.
 ALIKE = (
     "uri", "method", "confirmable", "payload_bytes", "clients", "nstart", "rate", "ramp_s", "duration_s", "count",
-    "count_each", "timeout_s",
+    "count_each", "timeout_s", "oscore",
 )  # fmt: skip
 _TIMES = ("median", "p90", "p99", "p999", "longest")
 

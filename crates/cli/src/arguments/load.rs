@@ -1,5 +1,6 @@
 //! Flags of the load generator.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
@@ -67,6 +68,10 @@ pub struct Load {
     /// Print the figures as JSON and nothing else; `millpond compare A.json B.json` puts two of them side by side.
     #[arg(long)]
     pub json: bool,
+    /// Protect requests and answers by the security context in this file (OSCORE, RFC 8613), or by one that its credentials agree upon (EDHOC):
+    /// of one client, whose it is. May be repeated, for a server each.
+    #[arg(long, value_name = "FILE")]
+    pub oscore: Vec<PathBuf>,
     /// What secure sessions are made with.
     #[command(flatten)]
     pub credentials: ClientCredentials,

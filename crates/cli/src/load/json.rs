@@ -28,6 +28,8 @@ pub(super) struct Loads<'l> {
     payload_bytes: usize,
     clients: usize,
     nstart: u16,
+    /// All messages are protected.
+    oscore: bool,
     /// Requests a second; `null` for a closed loop.
     rate: Option<f64>,
     ramp_s: Option<f64>,
@@ -107,6 +109,7 @@ impl<'l> Loads<'l> {
             payload_bytes: flags.payload_size,
             clients: flags.clients,
             nstart: flags.nstart,
+            oscore: !flags.oscore.is_empty(),
             rate: flags.rate,
             ramp_s: seconds(flags.ramp),
             duration_s: seconds(flags.duration),

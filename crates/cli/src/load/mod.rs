@@ -10,11 +10,12 @@ mod tally;
 use std::ffi::OsString;
 use std::time::{Duration, SystemTime};
 
-use millpond_live::{ClientSecurity, Code, ControllerChoice, Host, Uri, number};
+use millpond_live::{Client, ClientSecurity, Code, ControllerChoice, Host, OscoreContexts, Uri, number};
 
 use crate::arguments::{Load, Repeating};
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
+use crate::oscore;
 
 pub use pace::Pace;
 use scale::scale;
@@ -56,6 +57,8 @@ pub struct Plan {
     pub trace: bool,
     /// What secure sessions are made with.
     pub security: ClientSecurity,
+    /// What protects all messages of the one client. Loads in turn share its sequence numbers.
+    pub contexts: Option<OscoreContexts>,
     /// Congestion control.
     pub controller: ControllerChoice,
 }
@@ -92,6 +95,7 @@ pub async fn load(flags: Load, arguments: &[OsString], interrupt: &mut Interrupt
 
 async fn plans(flags: &Load) -> Result<Vec<Plan>, Failure> {
     let security = flags.credentials.read()?;
+    let contexts = contexts(flags, &security).await?;
     let (uri, name) = resolved(&flags.uri).await?;
     let controllers = match (&flags.controller, &flags.compare[..]) {
         (_, [_, ..]) => flags.compare.clone(),
@@ -114,9 +118,25 @@ async fn plans(flags: &Load) -> Result<Vec<Plan>, Failure> {
         count_each: flags.count_each,
         trace: flags.trace,
         security: security.clone(),
+        contexts: contexts.clone(),
         controller,
     };
     Ok(controllers.into_iter().map(plan).collect())
+}
+
+/// What protects the load, if anything does.
+async fn contexts(flags: &Load, security: &ClientSecurity) -> Result<Option<OscoreContexts>, Failure> {
+    match flags {
+        Load { oscore, .. } if oscore.is_empty() => Ok(None),
+        Load { clients: 1, oscore, uri, .. } => {
+            let plain = Client::builder().security(security.clone());
+            Ok(Some(oscore::of_client(oscore, plain, uri).await?))
+        }
+        Load { clients, .. } => Err(Failure::Usage(format!(
+            "--oscore with --clients {clients}: a context is for one client, and a server refuses what 64 later requests under it overtake; \
+             ask with one, and with --nstart for more at a time"
+        ))),
+    }
 }
 
 /// The same URI with an address instead of a name, so that the name is looked up once and not for each request; but the

@@ -40,7 +40,8 @@ fn heading(flags: &Load) -> String {
         (Some(rate), None) => format!("open loop of {rate}/s"),
         (Some(rate), Some(ramp)) => format!("open loop of {rate}/s, reached over {} s", ramp.as_secs_f64()),
     };
-    format!("{method} {}, {clients}, {pace}", flags.uri)
+    let protected = if flags.oscore.is_empty() { "" } else { " under OSCORE" };
+    format!("{method} {}, {clients}{protected}, {pace}", flags.uri)
 }
 
 fn table(tallies: &[Tally]) -> String {

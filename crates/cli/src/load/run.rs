@@ -63,6 +63,9 @@ pub(super) async fn run(plan: Plan, silent: bool, interrupt: &mut Interrupt) -> 
     for _ in 0..plan.clients {
         let builder = Client::builder().nstart(plan.nstart).security(plan.security.clone());
         let mut builder = plan.repeating.apply(builder, Some(&plan.controller), plan.uri.transport())?;
+        if let Some(contexts) = &plan.contexts {
+            builder = builder.oscore(contexts.clone());
+        }
         if plan.trace {
             builder = builder.trace(|event| trace::print(event, false));
         }

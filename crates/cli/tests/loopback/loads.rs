@@ -1,6 +1,7 @@
 //! Loads, counted.
 
 use crate::program::{Server, command, millpond, signal};
+use crate::protected::pair;
 
 #[test]
 fn a_count_is_answered_to_the_last() {
@@ -10,6 +11,29 @@ fn a_count_is_answered_to_the_last() {
     assert_eq!((&load["answers"], &load["failed"], &load["requests"]), (&200.into(), &0.into(), &200.into()), "{said}");
     assert!(load["transmissions"].as_u64().is_some_and(|count| count >= 200), "{said}");
     assert!(load["milliseconds"]["median"].as_f64().is_some_and(|time| time > 0.0), "{said}");
+}
+
+#[test]
+fn a_load_under_a_context_is_that_of_one_client() {
+    let (_, [client, at_server]) = pair("load-protected");
+    let server = Server::start(&["--quiet", "--oscore", &at_server]);
+    let uri = server.at("/hello");
+    let flags = ["load", "--oscore", &client, "--count", "60", "--nstart", "4", "--runs", "2"];
+    let said = millpond(&[&flags[..], &["--json", "--compare", "rfc7252,fasor", &uri]].concat()).json();
+    assert_eq!((&said["oscore"], said["loads"].as_array().map(Vec::len)), (&true.into(), Some(4)), "{said}");
+    for load in said["loads"].as_array().expect("a list") {
+        assert_eq!((&load["answers"], &load["refused"], &load["failed"]), (&60.into(), &0.into(), &0.into()), "{said}");
+    }
+    let said = millpond(&[&flags[..], &[&*uri]].concat());
+    assert!(said.well().starts_with(&format!("GET {uri}, 1 client under OSCORE, closed loop\n")), "{}", said.well());
+    let said = millpond(&["load", "--oscore", &client, "--clients", "3", &uri]);
+    let told = "millpond: --oscore with --clients 3: a context is for one client, and a server refuses what 64 later requests under it \
+                overtake; ask with one, and with --nstart for more at a time\n";
+    assert_eq!((said.code, &*said.err), (Some(2), told));
+    let said = millpond(&["load", "--count", "1", &uri]);
+    let refused =
+        said.well().lines().find(|row| row.contains("4.xx, 5.xx")).and_then(|row| row.split_whitespace().last());
+    assert_eq!(refused, Some("1"), "{}", said.well());
 }
 
 #[test]
