@@ -45,6 +45,7 @@ coap-plus-rate-responsive ✓ – ✓ ✓ ✓ ✓ ✗ ✓ E ✗ E ✓ E ✗ –
 bbr-con         ✓  ✓  ✓  ✓  ✓  ✓  ✗  ✓  E  ✗   E   ✓   E   ◐   ✗
 tfrc-non        ✓  –  –  ✓  ✓  ✓  ✗  ✓  E  ◐   E   ✓   E   ✗   –
 calm            ✓  ✓  ✓  ✓  ✓  ✓  ✓  ✓  E  ✓   E   ◐   E   ◐   ✓
+calm-unlimited  ✓  ✓  ✓  ✓  ✓  ✓  ✓  ✓  E  ✓   E   ◐   E   ◐   ✓
 """  # noqa: RUF001
 
 # What the sources lead a reader to expect of these six, before anything is driven: their texts say so, or what they say
