@@ -27,7 +27,7 @@ const EVERY: Duration = Duration::from_secs(600);
 const PAUSE: Duration = Duration::from_secs(1);
 
 impl Client {
-    /// What is to be remembered of peers when this client is gone: what it was [told](super::ClientBuilder::memory), the round trips
+    /// What is to be remembered of peers when this client is gone: what it was [told](super::ClientBuilder::path_cache), the round trips
     /// over UDP and DTLS that it has measured since, and where it waits to [come back](super::Reconnect). A peer is its address and
     /// port.
     ///
