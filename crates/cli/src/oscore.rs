@@ -22,7 +22,7 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use millpond_coap::oscore::{Algorithm, Context, Hash, Parameters, PartialIv, Start};
-use millpond_live::{ClientBuilder, EdhocCredentials, OscoreContexts, Uri};
+use millpond_live::{Authority, ClientBuilder, EdhocCredentials, OscoreContexts, Uri, UriError};
 use millpond_path::{InputError, unknown};
 use serde::Deserialize;
 use toml::Spanned;
@@ -30,8 +30,6 @@ use zeroize::Zeroizing;
 
 use crate::arguments::NewContexts;
 use crate::failure::Failure;
-
-pub use choosing::Server;
 
 /// The file as it is written.
 #[derive(Deserialize)]
@@ -64,7 +62,7 @@ struct Looked {
     path: PathBuf,
     holds: Holds,
     /// For whom it is, if it says so, and in which line.
-    server: Option<(Server, usize)>,
+    server: Option<(Authority, usize)>,
 }
 
 enum Holds {
@@ -206,7 +204,7 @@ impl Looked {
         }
     }
 
-    fn server(&self) -> Option<&Server> {
+    fn server(&self) -> Option<&Authority> {
         self.server.as_ref().map(|(server, _)| server)
     }
 
@@ -221,7 +219,7 @@ fn usage(error: InputError) -> Failure {
     Failure::Usage(error.to_string())
 }
 
-fn understood(origin: &str, text: &str) -> Result<(Holds, Option<(Server, usize)>), InputError> {
+fn understood(origin: &str, text: &str) -> Result<(Holds, Option<(Authority, usize)>), InputError> {
     let malformed = |error: toml::de::Error| InputError::from_toml(origin, text, &error);
     let (holds, server) = if toml::from_str::<toml::Table>(text).is_ok_and(|keys| keys.contains_key("private_key")) {
         let mut written: WrittenCredentials = toml::from_str(text).map_err(malformed)?;
@@ -235,13 +233,18 @@ fn understood(origin: &str, text: &str) -> Result<(Holds, Option<(Server, usize)
     };
     let server = server.map(|server| {
         let line = text.get(..server.span().start).unwrap_or(text).matches('\n').count() + 1;
-        let named = server
-            .get_ref()
-            .parse()
-            .map_err(|problem| InputError::at_key(&format!("{origin}:{line}"), "server", problem));
-        Ok((named?, line))
+        let at = |problem: String| InputError::at_key(&format!("{origin}:{line}"), "server", problem);
+        Ok((server.get_ref().parse().map_err(|error| at(why(error)))?, line))
     });
     Ok((holds, server.transpose()?))
+}
+
+/// Why a server is none, where what was written is told already.
+fn why(error: UriError) -> String {
+    match error {
+        UriError::Malformed { why, .. } => why,
+        other => other.to_string(),
+    }
 }
 
 fn credentials(origin: &str, written: &WrittenCredentials) -> Result<EdhocCredentials, InputError> {
@@ -402,7 +405,7 @@ pub fn new(flags: &NewContexts) -> Result<(), Failure> {
 }
 
 /// Makes credentials of a client and of its server, each of which takes the other.
-fn new_credentials(client: &Path, server: &Path, asked: Option<&Server>) -> Result<(), Failure> {
+fn new_credentials(client: &Path, server: &Path, asked: Option<&Authority>) -> Result<(), Failure> {
     let mut kids = [0; 8];
     getrandom::fill(&mut kids)
         .map_err(|error| Failure::Failed(format!("the operating system gives no random bytes: {error}")))?;
@@ -429,7 +432,12 @@ fn new_credentials(client: &Path, server: &Path, asked: Option<&Server>) -> Resu
 }
 
 /// Writes a context that was never used into a file that was not there.
-fn write(path: &Path, parameters: &Parameters<'_>, derive_anew: bool, asked: Option<&Server>) -> Result<(), Failure> {
+fn write(
+    path: &Path,
+    parameters: &Parameters<'_>,
+    derive_anew: bool,
+    asked: Option<&Authority>,
+) -> Result<(), Failure> {
     let mut text = Zeroizing::new(String::new());
     // A string takes whatever is written.
     let _ = write!(
@@ -453,7 +461,7 @@ fn write(path: &Path, parameters: &Parameters<'_>, derive_anew: bool, asked: Opt
 }
 
 /// Lines for whom it is.
-fn naming(asked: Option<&Server>) -> String {
+fn naming(asked: Option<&Authority>) -> String {
     asked.map_or_else(String::new, |asked| format!("# A client asks nobody else under it.\nserver = \"{asked}\"\n"))
 }
 

@@ -146,7 +146,7 @@ fn a_context_that_cannot_be_used_is_told_in_one_line_that_repeats_nothing_of_the
         (format!("secret = \"{secret}\"\n{ids}server = 7\n"), "FILE:4: 7 does not belong here: write text in quotes"),
         (
             format!("secret = \"{secret}\"\n{ids}\nserver = \"coap://meter-7.example\"\n"),
-            "FILE:5: server: give HOST or HOST:PORT without a scheme: a context is for every transport",
+            "FILE:5: server: give HOST or HOST:PORT without a scheme: it is for every transport",
         ),
         (format!("server = \"\"\"a\nb\"\"\"\nsecret = \"{secret}\"\n{ids}"), "FILE:1: server: "),
         (

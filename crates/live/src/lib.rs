@@ -119,7 +119,7 @@ pub use structured::Json;
 pub use tcp::{TlsConnector, TlsListener};
 pub use trace::{Happened, TraceEvent};
 pub use udp::{Interface, IntoAddress, network_of};
-pub use uri::{DEFAULT_PORT, DEFAULT_SECURE_PORT, Host, Transport, Uri, UriError, percent_encoded};
+pub use uri::{Authority, DEFAULT_PORT, DEFAULT_SECURE_PORT, Host, Transport, Uri, UriError, percent_encoded};
 
 /// For the fuzzer alone.
 #[cfg(all(fuzzing, feature = "dtls"))]

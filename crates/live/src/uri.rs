@@ -3,6 +3,7 @@
 //! Reading is strict (RFC 3986). Beyond it, an IPv6 literal may carry a zone: `coap://[fe80::1%eth0]/`, as RFC 9844 lets
 //! a person type it; `%25` before the zone, as RFC 6874 wrote it, is taken too.
 
+mod authority;
 mod reading;
 
 use std::fmt;
@@ -11,6 +12,8 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use millpond_coap::message::number;
 
 use crate::udp::is_group;
+
+pub use authority::Authority;
 
 /// Where CoAP without security listens unless the URI says otherwise, over UDP and over TCP (RFC 7252 §6.1, RFC 8323
 /// §8.1).

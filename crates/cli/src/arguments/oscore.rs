@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use millpond_coap::oscore::Algorithm;
+use millpond_live::Authority;
 
 use crate::oscore;
 use crate::values;
@@ -26,7 +27,7 @@ pub struct NewContexts {
     pub server: PathBuf,
     /// The client asks this server alone under it, so that it can be given several files [any server].
     #[arg(long = "server", value_name = "HOST[:PORT]")]
-    pub asked: Option<oscore::Server>,
+    pub asked: Option<Authority>,
     /// Credentials with new keys instead, by which the two agree upon a context whenever the client begins (EDHOC, RFC 9528).
     #[arg(long, conflicts_with_all = ["derive_anew", "algorithm", "client_id", "server_id"])]
     pub edhoc: bool,

@@ -24,6 +24,8 @@ pub struct SentRequest {
     pub(super) generation: u32,
     /// The ID context then, where keys are replaced.
     pub(super) under: Option<Box<[u8]>>,
+    /// By which of several contexts.
+    pub(super) by: u32,
 }
 
 /// A protected request that was received: what its responses are bound to (RFC 8613 §7.1).
@@ -41,6 +43,17 @@ pub struct ReceivedRequest {
 }
 
 impl SentRequest {
+    /// By which of several contexts it was protected, as who has them [says](Self::set_by); 0 if nobody does.
+    #[must_use]
+    pub const fn by(&self) -> u32 {
+        self.by
+    }
+
+    /// Says that, so that the same context takes its responses.
+    pub const fn set_by(&mut self, context: u32) {
+        self.by = context;
+    }
+
     /// It registers for notifications, and no response has ended that.
     pub(super) const fn observes(&self) -> bool {
         self.observes
@@ -107,7 +120,7 @@ impl Context {
         self.seal(request, &outer, None, (kid, partial_iv), (kid, partial_iv), into)?;
         let observes = observe.is_some_and(|value| Uint::read(value) == Some(0));
         let under = self.id_context().filter(|_| parts::OSCORE_ANEW && self.anew.is_some()).map(Into::into);
-        Ok(SentRequest { partial_iv, observes, taken: 0, newest: None, generation: self.generation(), under })
+        Ok(SentRequest { partial_iv, observes, taken: 0, newest: None, generation: self.generation(), under, by: 0 })
     }
 
     /// Appends a response to a request of this context, protected (RFC 8613 §8.3). The first takes the nonce of the request, every

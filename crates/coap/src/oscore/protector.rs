@@ -37,7 +37,8 @@ pub trait Protector: Send + Sync {
     /// Calls this with the context that is meant, once, if there is one. Its bound has been stored before if it may be about to send.
     fn with_context(&mut self, which: Which<'_>, act: &mut dyn FnMut(&mut Context));
 
-    /// As [`Context::protect_request`](super::Context::protect_request).
+    /// As [`Context::protect_request`](super::Context::protect_request). Who has several contexts may choose by an OSCORE option of the request,
+    /// which is not sent, and [notes](SentRequest::set_by) for the responses which it was.
     ///
     /// # Errors
     /// As there.

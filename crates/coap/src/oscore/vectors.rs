@@ -176,8 +176,15 @@ fn assert_response(nonce_is_free: bool, protected: &str) {
         ReceivedRequest { kid: server.recipient.id, partial_iv: of_request, nonce_is_free, generation: 0, first: None };
     server.protect_response(&mut received, &Message::parse(&plain).unwrap(), &mut written).unwrap();
     assert_eq!(hex(&written), protected);
-    let mut sent =
-        SentRequest { partial_iv: of_request, observes: false, taken: 0, newest: None, generation: 0, under: None };
+    let mut sent = SentRequest {
+        partial_iv: of_request,
+        observes: false,
+        taken: 0,
+        newest: None,
+        generation: 0,
+        under: None,
+        by: 0,
+    };
     let mut client = at_20(&c_1());
     client.unprotect_response(&mut sent, &Message::parse(&written).unwrap(), &mut read).unwrap();
     assert_eq!(read, plain);

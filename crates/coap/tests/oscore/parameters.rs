@@ -58,7 +58,7 @@ fn nothing_that_is_printed_holds_a_key() {
     );
     assert_eq!(
         format!("{sent:?}"),
-        "SentRequest { partial_iv: PartialIv(0), observes: false, taken: 0, newest: None, generation: 0, under: None }"
+        "SentRequest { partial_iv: PartialIv(0), observes: false, taken: 0, newest: None, generation: 0, under: None, by: 0 }"
     );
 }
 

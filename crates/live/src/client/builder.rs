@@ -160,8 +160,8 @@ impl ClientBuilder {
         self
     }
 
-    /// All requests are protected by the first of these contexts (RFC 8613), over whatever transport, and nothing but responses that
-    /// are is taken. Requests to groups are refused then, and nothing is sent in bursts.
+    /// All requests are protected by one of these contexts (RFC 8613), over whatever transport: that
+    /// [for the server](crate::OscoreContexts::add_for) of their URI, or the first for any. Nothing but responses that are is taken. Requests to groups are refused then, and nothing is sent in bursts.
     #[cfg(feature = "oscore")]
     #[must_use]
     pub fn oscore(mut self, contexts: crate::OscoreContexts) -> Self {

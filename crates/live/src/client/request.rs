@@ -440,7 +440,8 @@ impl RequestBuilder {
             Some(bytes) => block_size(bytes)?,
             None => self.client.settings.block,
         };
-        let options = self.all_options(uri);
+        let mut options = self.all_options(uri);
+        self.client.settings.protecting.choose(uri, &mut options)?;
         self.check_patience(uri.transport())?;
         if self.identity.is_some() && !matches!(uri.transport(), Transport::Dtls | Transport::Tls) {
             let reason = "an identity is proved to a request in a session of DTLS or TLS; ask by coaps or coaps+tcp, or leave it out";

@@ -4,11 +4,14 @@ use std::fmt;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use millpond_coap::oscore::{Context, Protector, Which};
 #[cfg(feature = "edhoc")]
-use millpond_coap::{message::Message, quota::Source};
+use millpond_coap::quota::Source;
+use millpond_coap::{
+    message::{Message, Uint, WriteError, Writer, number},
+    oscore::{Context, ProtectError, Protector, ResponseFault, SentRequest, Which},
+};
 
-use crate::Error;
+use crate::{Authority, Error, NotSent, Options, Uri};
 
 /// Messages that a context protects without its storage being written.
 const GAP: u32 = 1_000;
@@ -21,6 +24,8 @@ pub struct OscoreContexts(Arc<Mutex<All>>);
 #[derive(Debug, Default)]
 struct All {
     kept: Vec<StoredContext>,
+    /// How many of them are for one server.
+    named: u32,
     /// Who agrees upon further ones.
     #[cfg(feature = "edhoc")]
     acceptor: Option<super::edhoc::Acceptor>,
@@ -32,6 +37,8 @@ type Store = Box<dyn FnMut(u64) -> io::Result<()> + Send>;
 struct StoredContext {
     context: Context,
     store: Store,
+    /// What a client asks under it alone, and which of these contexts it is, from 1 on.
+    server: Option<(Authority, u32)>,
     /// That was agreed upon with the peer at this place among the credentials.
     #[cfg(feature = "edhoc")]
     with: Option<usize>,
@@ -63,7 +70,8 @@ impl OscoreContexts {
         Self::default()
     }
 
-    /// One more. A client takes the first for all its requests, a server that which a request names.
+    /// One more. A client takes the first for all requests but those to servers that have [one](Self::add_for), a server that which a
+    /// request names.
     ///
     /// `store` is called with the [bound](Context::bound_to_store) of the sequence numbers before more of them are used: it returns
     /// once the bound would be found after a power cut. One that was [never stored](millpond_coap::oscore::Start::Fresh) calls it
@@ -77,16 +85,68 @@ impl OscoreContexts {
         store: impl FnMut(u64) -> io::Result<()> + Send + 'static,
     ) -> Result<(), Error> {
         let mut all = self.all();
-        if all.kept.iter().any(|kept| kept.context.recipient_id() == context.recipient_id()) {
+        if all.unnamed().any(|kept| kept.context.recipient_id() == context.recipient_id()) {
             let reason = "has two contexts with one recipient ID; give each client an ID of its own".into();
             return Err(Error::Setting { name: "oscore", reason });
         }
         all.kept.push(StoredContext {
             context,
             store: Box::new(store),
+            server: None,
             #[cfg(feature = "edhoc")]
             with: None,
         });
+        Ok(())
+    }
+
+    /// One more, by which a client asks this server and nobody else. One for a [port](Authority::port) comes before one for the whole host.
+    /// Where none is for who is asked, and none for [any other server](Self::add), the request is refused before it is sent. A server
+    /// takes no request by it.
+    ///
+    /// # Errors
+    /// There is one for this server.
+    pub fn add_for(
+        &self,
+        server: Authority,
+        context: Context,
+        store: impl FnMut(u64) -> io::Result<()> + Send + 'static,
+    ) -> Result<(), Error> {
+        let mut all = self.all();
+        if all.kept.iter().any(|kept| kept.server.as_ref().is_some_and(|(other, _)| *other == server)) {
+            let reason = format!("has two contexts for {server}; leave one of them out");
+            return Err(Error::Setting { name: "oscore", reason });
+        }
+        all.named += 1;
+        let server = Some((server, all.named));
+        all.kept.push(StoredContext {
+            context,
+            store: Box::new(store),
+            server,
+            #[cfg(feature = "edhoc")]
+            with: None,
+        });
+        Ok(())
+    }
+
+    /// Writes into the options of a request by which context it is to be protected. That is not sent.
+    pub(crate) fn choose(&self, uri: &Uri, options: &mut Options) -> Result<(), Error> {
+        let all = self.all();
+        if all.named == 0 {
+            return Ok(());
+        }
+        if options.get(number::OSCORE).is_some() {
+            return Err(Error::refused(NotSent::Message, ProtectError::Nested.to_string()));
+        }
+        let fitting = all.kept.iter().filter_map(|kept| kept.server.as_ref()).filter(|(server, _)| server.is_of(uri));
+        match fitting.max_by_key(|(server, _)| server.port().is_some()) {
+            Some((_, by)) => options.add_uint(number::OSCORE, *by),
+            None if all.unnamed().next().is_some() => {}
+            None => {
+                let server = Authority::of(uri);
+                let reason = format!("no context of OSCORE is for {server}; add one for it, or one for any server");
+                return Err(Error::refused(NotSent::Message, reason));
+            }
+        }
         Ok(())
     }
 
@@ -104,31 +164,80 @@ impl OscoreContexts {
     }
 }
 
+impl All {
+    /// Those that are for no server alone.
+    fn unnamed(&self) -> impl Iterator<Item = &StoredContext> {
+        self.kept.iter().filter(|kept| kept.server.is_none())
+    }
+
+    /// By which requests are sent: that for one server, by its number, or the first for all others.
+    fn sending(&mut self, by: u32) -> Option<&mut StoredContext> {
+        self.kept.iter_mut().find(|kept| kept.server.as_ref().map_or(0, |(_, number)| *number) == by)
+    }
+}
+
 impl Protector for OscoreContexts {
     fn with_context(&mut self, which: Which<'_>, act: &mut dyn FnMut(&mut Context)) {
-        if let Some(kept) = self.all().kept.iter_mut().find(|kept| which.may_be(&kept.context)) {
+        let mut all = self.all();
+        if let Some(kept) = all.kept.iter_mut().find(|kept| kept.server.is_none() && which.may_be(&kept.context)) {
             act(if matches!(which, Which::Sent) { &mut kept.context } else { kept.ready() });
         }
     }
 
+    fn protect_request(&mut self, request: &Message<'_>, into: &mut Vec<u8>) -> Result<SentRequest, ProtectError> {
+        let mut all = self.all();
+        let Some(by) = request.option(number::OSCORE).filter(|_| all.named > 0) else {
+            return all.sending(0).ok_or(ProtectError::Plain)?.ready().protect_request(request, into);
+        };
+        let by = Uint::read(by).ok_or(ProtectError::Nested)?;
+        let context = all.sending(by).ok_or(ProtectError::Nested)?.ready();
+        let plain = without_choice(request)?;
+        let mut sent = context.protect_request(&Message::parse(&plain).map_err(|_| ProtectError::Nested)?, into)?;
+        sent.set_by(by);
+        Ok(sent)
+    }
+
+    fn unprotect_response(
+        &mut self,
+        request: &mut SentRequest,
+        response: &Message<'_>,
+        into: &mut Vec<u8>,
+    ) -> Result<(), ResponseFault> {
+        let mut all = self.all();
+        let kept = all.sending(request.by()).ok_or(ResponseFault::OtherContext)?;
+        kept.context.unprotect_response(request, response, into)
+    }
+
     #[cfg(feature = "edhoc")]
     fn establish(&mut self, request: &Message<'_>, from: Source, into: &mut Vec<u8>) -> Option<()> {
-        let All { kept, acceptor } = &mut *self.all();
+        let All { kept, acceptor, .. } = &mut *self.all();
         let mut agreed = None;
         let is_taken = |id: &[u8]| kept.iter().any(|kept| kept.context.recipient_id() == id);
         acceptor.as_mut()?.answer((request, from), is_taken, |context, with| agreed = Some((context, with)), into)?;
         if let Some((context, with)) = agreed {
             kept.retain(|kept| kept.with != Some(with));
-            kept.push(StoredContext { context, store: Box::new(|_| Ok(())), with: Some(with) });
+            kept.push(StoredContext { context, store: Box::new(|_| Ok(())), server: None, with: Some(with) });
         }
         Some(())
     }
 }
 
+/// The request without what was chosen.
+fn without_choice(request: &Message<'_>) -> Result<Vec<u8>, WriteError> {
+    let mut bytes = Vec::new();
+    let mut writer = Writer::start(&mut bytes, request.kind, request.code, request.id, request.token);
+    for option in request.options().filter(|option| option.number != number::OSCORE) {
+        writer.option(option.number, option.value)?;
+    }
+    writer.payload(request.payload())?;
+    writer.finish()?;
+    Ok(bytes)
+}
+
 #[cfg(test)]
 mod tests {
-    use millpond_coap::message::Message;
-    use millpond_coap::oscore::{Parameters, ProtectError, Start};
+    use millpond_coap::message::{Code, Kind, MessageId, Token};
+    use millpond_coap::oscore::{Parameters, Start};
 
     use super::*;
 
@@ -147,6 +256,45 @@ mod tests {
             refused.to_string(),
             "oscore: has two contexts with one recipient ID; give each client an ID of its own"
         );
+    }
+
+    /// Else one server could answer in the place of another.
+    #[test]
+    fn a_response_is_taken_by_the_context_of_its_request_alone() {
+        let derived = |parameters: &Parameters<'_>| Context::derive(parameters, Start::Fresh).unwrap();
+        let secrets = [b"0123456789abcdef", b"fedcba9876543210"];
+        let of = |secret| Parameters { sender_id: b"c", ..Parameters::of(secret) };
+        let mut contexts = OscoreContexts::new();
+        for (host, secret) in ["one.example", "two.example"].into_iter().zip(secrets) {
+            contexts.add_for(host.parse().unwrap(), derived(&of(secret)), |_| Ok(())).unwrap();
+        }
+        let mut requests = ["coap://one.example", "coap://two.example/"].map(|uri| {
+            let mut options = Options::new();
+            contexts.choose(&uri.parse().unwrap(), &mut options).unwrap();
+            let choice = options.get(number::OSCORE).unwrap();
+            let (mut plain, mut protected) = (Vec::new(), Vec::new());
+            let mut writer = Writer::start(&mut plain, Kind::Confirmable, Code::GET, MessageId(1), Token::EMPTY);
+            writer.option(number::OSCORE, choice).unwrap();
+            writer.finish().unwrap();
+            let sent = contexts.protect_request(&Message::parse(&plain).unwrap(), &mut protected).unwrap();
+            (sent, protected)
+        });
+        let answers = [0, 1].map(|index| {
+            let (mut server, mut inner) = (derived(&of(secrets[index]).mirrored()), Vec::new());
+            let request = Message::parse(&requests[index].1).unwrap();
+            let mut received = server.unprotect_request(&request, &mut inner).unwrap();
+            assert_eq!(Message::parse(&inner).unwrap().options().count(), 0);
+            let (mut plain, mut protected) = (Vec::new(), Vec::new());
+            let writer = Writer::start(&mut plain, Kind::Acknowledgement, Code::CONTENT, MessageId(1), Token::EMPTY);
+            writer.finish().unwrap();
+            server.protect_response(&mut received, &Message::parse(&plain).unwrap(), &mut protected).unwrap();
+            protected
+        });
+        for (index, (sent, _)) in requests.iter_mut().enumerate() {
+            let [own, other] = [index, 1 - index].map(|index| Message::parse(&answers[index]).unwrap());
+            assert!(contexts.unprotect_response(sent, &other, &mut Vec::new()).is_err());
+            assert_eq!(contexts.unprotect_response(sent, &own, &mut Vec::new()), Ok(()));
+        }
     }
 
     #[test]

@@ -6,6 +6,8 @@ use millpond_coap::Endpoint;
 #[cfg(feature = "tcp")]
 use millpond_coap::stream::Connection;
 
+use crate::{Error, Options, Uri};
+
 /// By what all messages of a client, or of a server, are protected.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum Protecting {
@@ -27,6 +29,18 @@ impl Protecting {
             Self::Nothing => endpoint,
             #[cfg(feature = "oscore")]
             Self::By(contexts) => endpoint.protected_by(contexts.clone()),
+        }
+    }
+
+    /// Writes into the options of a request by what it is to be protected.
+    pub(crate) fn choose(&self, uri: &Uri, options: &mut Options) -> Result<(), Error> {
+        match self {
+            Self::Nothing => {
+                let _ = (uri, options);
+                Ok(())
+            }
+            #[cfg(feature = "oscore")]
+            Self::By(contexts) => contexts.choose(uri, options),
         }
     }
 

@@ -28,6 +28,8 @@ mod one_connection;
 mod one_session;
 mod one_socket;
 mod parts;
+#[cfg(feature = "oscore")]
+mod protected;
 mod proxies;
 mod released;
 mod remembering;
