@@ -134,7 +134,7 @@ async fn contexts(flags: &Load, security: &ClientSecurity) -> Result<Option<Osco
         }
         Load { clients, .. } => Err(Failure::Usage(format!(
             "--oscore with --clients {clients}: a context is for one client, and a server refuses what 64 later requests under it overtake; \
-             ask with one, and with --nstart for more at a time"
+             leave --clients out"
         ))),
     }
 }

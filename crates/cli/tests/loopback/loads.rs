@@ -28,7 +28,7 @@ fn a_load_under_a_context_is_that_of_one_client() {
     assert!(said.well().starts_with(&format!("GET {uri}, 1 client under OSCORE, closed loop\n")), "{}", said.well());
     let said = millpond(&["load", "--oscore", &client, "--clients", "3", &uri]);
     let told = "millpond: --oscore with --clients 3: a context is for one client, and a server refuses what 64 later requests under it \
-                overtake; ask with one, and with --nstart for more at a time\n";
+                overtake; leave --clients out\n";
     assert_eq!((said.code, &*said.err), (Some(2), told));
     let said = millpond(&["load", "--count", "1", &uri]);
     let refused =
