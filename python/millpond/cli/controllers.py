@@ -15,7 +15,7 @@ from millpond.errors import UsageError
     cls=arguments.Verb,
     epilog=arguments.examples(
         "millpond controllers",
-        "millpond controllers calm --set patience='4 s'",
+        "millpond controllers calm --set patience=none",
         "millpond controllers mine.py:Mine --out mine.html",
     ),
 )
