@@ -57,7 +57,7 @@ def test_the_manual_explains_every_key() -> None:
 
 
 @pytest.mark.parametrize("kind", ["power-cut", "hourly", "command", "firmware"])
-@pytest.mark.parametrize("security", ["none", "dtls-psk", "dtls-resumed", "oscore"])
+@pytest.mark.parametrize("security", ["none", "dtls-psk", "dtls-resumed", "dtls-cid", "oscore"])
 def test_every_event_is_a_scenario(kind: str, security: str) -> None:
     told = fleet(event__kind=kind, security=security, devices=10)
     tree = scenario.tree(told, AS_IT_IS, others_every_s=20.0)

@@ -34,7 +34,10 @@ RESOLUTION = 1 / 32
 #: The interval of RFC 8289 §4.4, and the least that is tried.
 CODEL_INTERVAL_MS = 100
 #: What costs less after a power cut.
-_CHEAPER: dict[Security, tuple[Security, ...]] = {"dtls-psk": ("dtls-resumed", "oscore"), "dtls-resumed": ("oscore",)}
+_CHEAPER: dict[Security, tuple[Security, ...]] = {
+    "dtls-psk": ("dtls-resumed", "dtls-cid", "oscore"),
+    "dtls-resumed": ("dtls-cid", "oscore"),
+}
 #: What is paired.
 KINDS = ("calm-server", "gateway", "spread", "patient", "controller")
 
