@@ -24,7 +24,8 @@ ROOT = HERE.parent
 TOOLS = ROOT / ".tools" / "interop"
 PORTS_OF_A_WORKER = 1_000
 _WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % 20
-_PORTS = itertools.cycle(range(10_000 + _WORKER * PORTS_OF_A_WORKER, 10_000 + (_WORKER + 1) * PORTS_OF_A_WORKER))
+# Every second one: libcoap's server takes the next port, too, for DTLS, and may be slow to.
+_PORTS = itertools.cycle(range(10_000 + _WORKER * PORTS_OF_A_WORKER, 10_000 + (_WORKER + 1) * PORTS_OF_A_WORKER, 2))
 
 
 How: TypeAlias = Literal["get", "non", "open"]
