@@ -351,7 +351,8 @@ async fn of_bodies_that_were_begun_and_left_nothing_stays_once_their_handlers_ha
             let mut bytes = [0; 1_500];
             let length = socket.recv(&mut bytes).await.unwrap();
             match Message::parse(&bytes[..length]).unwrap().code {
-                Code::CONTINUE => return,
+                // Or its handler has ended before the server could say to go on.
+                Code::CONTINUE | Code::CONTENT => return,
                 // Its handlers have ended, and the server has not heard of that yet.
                 Code::TOO_MANY_REQUESTS | Code::SERVICE_UNAVAILABLE => {
                     tokio::time::sleep(Duration::from_millis(5)).await
