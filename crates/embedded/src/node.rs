@@ -9,7 +9,7 @@ use embedded_nal_async::UnconnectedUdp;
 use millpond_coap::{
     Config, Endpoint, Event, ExchangeId, Limits, Outgoing, Output, Refused, RetransmitOptions,
     block::{Assemblies, AssemblyLimits, BlockSize, Verdict},
-    message::{Code, Kind, Message, Writer, number},
+    message::{Code, Kind, Message, number},
     transfer::{AROUND_IPV4, AROUND_IPV6, Limit, NOTIFICATION, Read},
 };
 use millpond_control::{ChanceSeed, Instant, Purpose, Span};
@@ -257,7 +257,9 @@ impl<'b, U: UnconnectedUdp, C: Clock> Node<'b, U, C> {
                             self.notified.push_back(Notified::new(exchange, now, &message));
                         }
                         Event::Request { from, id, message } => {
-                            self.waiting = written(&message).map(|request| Waiting { from, to: id, request });
+                            // It is answered when nothing of the message layer is borrowed any more.
+                            let request = message.rewritten(|_| true, message.payload()).ok();
+                            self.waiting = request.map(|request| Waiting { from, to: id, request });
                         }
                         Event::Delivered { exchange, .. } => self.observers.delivered(exchange),
                         Event::Undelivered { exchange, .. } => self.observers.undelivered(exchange),
@@ -422,18 +424,6 @@ impl<'b, U: UnconnectedUdp, C: Clock> Node<'b, U, C> {
 /// What is left for a payload in a datagram that may be sent and received.
 pub(crate) fn longest_payload(limits: &Limits) -> usize {
     usize::from(limits.datagram.min(limits.longest_received())).saturating_sub(OVERHEAD)
-}
-
-/// A request as it came. It is answered when nothing of the message layer is borrowed any more.
-fn written(message: &Message<'_>) -> Option<Vec<u8>> {
-    let mut bytes = Vec::new();
-    let mut writer = Writer::start(&mut bytes, message.kind, message.code, message.id, message.token);
-    for option in message.options() {
-        writer.option(option.number, option.value).ok()?;
-    }
-    writer.payload(message.payload()).ok()?;
-    writer.finish().ok()?;
-    Some(bytes)
 }
 
 /// Code and options of a request, as far as they tell one resource from another (RFC 7252 §5.4.6).

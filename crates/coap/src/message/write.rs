@@ -2,7 +2,7 @@ use alloc::vec::Vec;
 
 use super::extended::{LONGEST_TOKEN, TokenLength, put_token};
 use super::options::MARKER;
-use super::{Code, HEADER, Kind, MessageId, Token, Uint};
+use super::{Code, HEADER, Kind, Message, MessageId, Token, Uint};
 
 /// Largest datagram that UDP can carry, bytes: 65535 less its own header (RFC 768). Of this, IPv4 without options
 /// leaves 65507. RFC 7252 §4.6 advises 1152.
@@ -324,5 +324,23 @@ impl Extended {
             Self::Byte(rest) => buffer.push(rest),
             Self::Word(rest) => buffer.extend_from_slice(&rest.to_be_bytes()),
         }
+    }
+}
+
+impl Message<'_> {
+    /// The message as bytes once more, with those of its options whose numbers are kept, and with this payload.
+    ///
+    /// # Errors
+    ///
+    /// As a [`Writer`] has them.
+    pub fn rewritten(&self, keeps: impl Fn(u16) -> bool, payload: &[u8]) -> Result<Vec<u8>, WriteError> {
+        let mut bytes = Vec::new();
+        let mut writer = Writer::start(&mut bytes, self.kind, self.code, self.id, self.token);
+        for option in self.options().filter(|option| keeps(option.number)) {
+            writer.option(option.number, option.value)?;
+        }
+        writer.payload(payload)?;
+        writer.finish()?;
+        Ok(bytes)
     }
 }

@@ -5,7 +5,7 @@ use hashbrown::HashTable;
 use super::{Context, Protector, ReceivedRequest, Refusal, SentRequest, only::Only};
 use crate::block::{Block, BlockSize, slice};
 use crate::endpoint::{ExchangeId, Outgoing, RequestId, beside::Beside};
-use crate::message::{Code, Kind, Message, MessageId, Token, Writer, is_for_responses, number, sort};
+use crate::message::{Code, Kind, Message, MessageId, Token, is_for_responses, number, sort};
 use crate::parts;
 use crate::protection::{Cut, Observer, ProtectError, Protection, ResponseFault, written};
 use crate::quota::Source;
@@ -342,12 +342,5 @@ fn block_of<P>(whole: &[u8], cut: &Cut<P>) -> Result<Vec<u8>, ProtectError> {
 /// The request without its Observe option, so that it is answered once (RFC 7641 §2).
 fn without_observe(plain: &[u8]) -> Option<Vec<u8>> {
     let message = Message::parse(plain).ok()?;
-    let mut bytes = Vec::new();
-    let mut writer = Writer::start(&mut bytes, message.kind, message.code, message.id, message.token);
-    for option in message.options().filter(|option| option.number != number::OBSERVE) {
-        writer.option(option.number, option.value).ok()?;
-    }
-    writer.payload(message.payload()).ok()?;
-    writer.finish().ok()?;
-    Some(bytes)
+    message.rewritten(|number| number != number::OBSERVE, message.payload()).ok()
 }

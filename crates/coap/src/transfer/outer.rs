@@ -19,7 +19,7 @@ use crate::block::{Block, BlockSize, Download, DownloadError, Next, Part};
 use crate::endpoint::{ExchangeId, RequestId};
 use crate::invariant::Sure;
 use crate::layer::MessageLayer;
-use crate::message::{MARKER, Message, Token, Writer, number, sort};
+use crate::message::{MARKER, Message, Token, number, sort};
 use crate::output::{Entry, OutputKind};
 use crate::parts;
 use crate::protection::{Cut, MAX_UNFRAGMENTED, ResponseFault};
@@ -84,15 +84,8 @@ impl OuterResponse {
 
 /// A message with this payload, which is that of all its blocks.
 fn whole(message: &Message<'_>, payload: &[u8]) -> Option<Vec<u8>> {
-    let mut bytes = Vec::new();
-    let mut writer = Writer::start(&mut bytes, message.kind, message.code, message.id, message.token);
     let of_blocks = |number| matches!(number, number::BLOCK1 | number::BLOCK2 | number::SIZE1 | number::SIZE2);
-    for option in message.options().filter(|option| !of_blocks(option.number)) {
-        writer.option(option.number, option.value).ok()?;
-    }
-    writer.payload(payload).ok()?;
-    writer.finish().ok()?;
-    Some(bytes)
+    message.rewritten(|number| !of_blocks(number), payload).ok()
 }
 
 /// Whether a message is protected, and a block of it.

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 #[cfg(feature = "edhoc")]
 use millpond_coap::quota::Source;
 use millpond_coap::{
-    message::{Message, Uint, WriteError, Writer, number},
+    message::{Message, Uint, number},
     oscore::{Context, ProtectError, Protector, ResponseFault, SentRequest, Which},
 };
 
@@ -51,6 +51,16 @@ impl fmt::Debug for StoredContext {
 }
 
 impl StoredContext {
+    fn new(context: Context, store: Store, server: Option<(Authority, u32)>) -> Self {
+        Self {
+            context,
+            store,
+            server,
+            #[cfg(feature = "edhoc")]
+            with: None,
+        }
+    }
+
     /// The context, with sequence numbers that may be used. What cannot be stored is told by the context, which protects nothing then.
     fn ready(&mut self) -> &mut Context {
         if let Some(bound) = self.context.bound_to_store(GAP) {
@@ -89,13 +99,7 @@ impl OscoreContexts {
             let reason = "has two contexts with one recipient ID; give each client an ID of its own".into();
             return Err(Error::Setting { name: "oscore", reason });
         }
-        all.kept.push(StoredContext {
-            context,
-            store: Box::new(store),
-            server: None,
-            #[cfg(feature = "edhoc")]
-            with: None,
-        });
+        all.kept.push(StoredContext::new(context, Box::new(store), None));
         Ok(())
     }
 
@@ -118,13 +122,7 @@ impl OscoreContexts {
         }
         all.named += 1;
         let server = Some((server, all.named));
-        all.kept.push(StoredContext {
-            context,
-            store: Box::new(store),
-            server,
-            #[cfg(feature = "edhoc")]
-            with: None,
-        });
+        all.kept.push(StoredContext::new(context, Box::new(store), server));
         Ok(())
     }
 
@@ -191,7 +189,7 @@ impl Protector for OscoreContexts {
         };
         let by = Uint::read(by).ok_or(ProtectError::Nested)?;
         let context = all.sending(by).ok_or(ProtectError::Nested)?.ready();
-        let plain = without_choice(request)?;
+        let plain = request.rewritten(|number| number != number::OSCORE, request.payload())?;
         let mut sent = context.protect_request(&Message::parse(&plain).map_err(|_| ProtectError::Nested)?, into)?;
         sent.set_by(by);
         Ok(sent)
@@ -216,27 +214,16 @@ impl Protector for OscoreContexts {
         acceptor.as_mut()?.answer((request, from), is_taken, |context, with| agreed = Some((context, with)), into)?;
         if let Some((context, with)) = agreed {
             kept.retain(|kept| kept.with != Some(with));
-            kept.push(StoredContext { context, store: Box::new(|_| Ok(())), server: None, with: Some(with) });
+            let agreed = StoredContext::new(context, Box::new(|_| Ok(())), None);
+            kept.push(StoredContext { with: Some(with), ..agreed });
         }
         Some(())
     }
 }
 
-/// The request without what was chosen.
-fn without_choice(request: &Message<'_>) -> Result<Vec<u8>, WriteError> {
-    let mut bytes = Vec::new();
-    let mut writer = Writer::start(&mut bytes, request.kind, request.code, request.id, request.token);
-    for option in request.options().filter(|option| option.number != number::OSCORE) {
-        writer.option(option.number, option.value)?;
-    }
-    writer.payload(request.payload())?;
-    writer.finish()?;
-    Ok(bytes)
-}
-
 #[cfg(test)]
 mod tests {
-    use millpond_coap::message::{Code, Kind, MessageId, Token};
+    use millpond_coap::message::{Code, Kind, MessageId, Token, Writer};
     use millpond_coap::oscore::{Parameters, Start};
 
     use super::*;

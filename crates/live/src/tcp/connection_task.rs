@@ -14,7 +14,7 @@ use super::accepted::Registration;
 use super::{
     asking::{Asking, refuse_rest},
     link::{Link, LinkEvent, Stream},
-    serving::{Ending, Serving},
+    serving::Serving,
 };
 use crate::{Error, client::Command, clock::Clock};
 
@@ -75,6 +75,15 @@ pub(super) struct ConnectionTask<S> {
     ended_for: Option<&'static str>,
     /// Nobody asks in it any more; told to who waits for that, once it has ended.
     last: Option<Option<oneshot::Sender<()>>>,
+}
+
+/// How a connection is to end.
+#[cfg_attr(not(feature = "server"), allow(dead_code, reason = "a server says so"))]
+pub(super) enum Ending {
+    /// What was asked is answered still.
+    Release,
+    /// At once, and why.
+    Abort(&'static str),
 }
 
 /// What is left of a connection.

@@ -5,16 +5,14 @@ use std::convert::Infallible;
 use millpond_coap::{stream::Connection, transfer::CoapStack};
 use tokio::task::JoinSet;
 
-use super::link::{Link, LinkEvent};
+use super::{
+    connection_task::Ending,
+    link::{Link, LinkEvent},
+};
 use crate::clock::Clock;
 
 /// There is none.
 pub(super) enum Serving {}
-
-pub(super) enum Ending {
-    Release,
-    Abort(&'static str),
-}
 
 macro_rules! never {
     ($($name:ident$(<$stream:ident>)?($($argument:ty),*) -> $result:ty;)*) => {

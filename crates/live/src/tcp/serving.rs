@@ -22,7 +22,7 @@ use tokio::{
 
 use super::{
     asking::{Asking, SETTINGS_WAIT, Whom},
-    connection_task::{CommandSource, ConnectionTask},
+    connection_task::{CommandSource, ConnectionTask, Ending},
     connections::ConnectionPermit,
     link::{Link, LinkEvent, Stream},
     server::{ConnectionContext, Counted, ServerChanges},
@@ -113,12 +113,6 @@ enum Stage {
     Settled,
     /// It has asked for something.
     Active,
-}
-
-/// How a connection is to end.
-pub(super) enum Ending {
-    Release,
-    Abort(&'static str),
 }
 
 /// Answers what is asked in a connection.

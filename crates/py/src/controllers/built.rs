@@ -3,10 +3,10 @@
 use std::sync::{Arc, OnceLock};
 
 use millpond_control::{
-    Admit, AnyController, Checked, Controller as _, PeerController, Preset, SettingKind, Span, Violation,
-    least_wait::not_below,
+    Admit, AnyController, Checked, Controller as _, PeerController, Preset, Setting, SettingError, SettingValue, Span,
+    Violation, least_wait::not_below,
 };
-use millpond_sim::scenario::{BuiltChoice, Duration, Settings, Value};
+use millpond_sim::scenario::{BuiltChoice, Settings, Value};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyInt, PyMapping, PyString};
@@ -19,9 +19,7 @@ use super::own::{CLASSES, NOW, WHEN_ONE_ENDS};
 use super::values::{Cx, ENDS, Exchange, Sample, View, Wait, Wishes};
 
 /// What programs set beside the preset's own, if that has none: no wait is shorter.
-const LEAST_WAIT: &str = "least-wait";
-const LONGEST_LEAST_WAIT: Span = Span::from_secs(600);
-const LEAST_WAITS: SettingKind = SettingKind::Time { low: Span::ZERO, high: LONGEST_LEAST_WAIT, none: false };
+const LEAST_WAIT: Setting = Setting::LeastWait;
 
 /// A setting: its name, the value in force, what it takes.
 type SettingRow = (&'static str, String, String);
@@ -66,13 +64,13 @@ impl Controller {
             return Err(PyValueError::new_err(told));
         }
         let mut settings = settings.map_or_else(|| Ok(Settings::new()), read_settings)?;
-        let has_one = Preset::from_name(preset).is_some_and(|preset| preset.build().setting(LEAST_WAIT).is_some());
-        let least = if has_one { None } else { settings.remove(LEAST_WAIT) };
+        let has_one = Preset::from_name(preset).is_some_and(|preset| preset.build().get(LEAST_WAIT).is_some());
+        let least = if has_one { None } else { settings.remove(LEAST_WAIT.name()) };
         let least = least.map(read_least_wait).transpose().map_err(PyValueError::new_err)?;
         let choice = BuiltChoice::named(preset, settings).map_err(PyValueError::new_err)?;
         let controller = choice.build();
         let mut settings = setting_rows(&controller);
-        settings.extend(least.map(|least| (LEAST_WAIT, least.to_string(), LEAST_WAITS.to_string())));
+        settings.extend(least.map(|least| (LEAST_WAIT.name(), least.to_string(), LEAST_WAIT.kind().to_string())));
         let kind = Kind::Built { preset: choice.preset(), settings, state_bytes: controller.state_bytes() };
         Ok(Self { kind, watched: Checked::new(least.map_or(controller.into(), |least| not_below(controller, least))) })
     }
@@ -322,12 +320,10 @@ fn setting_rows(controller: &AnyController) -> Vec<SettingRow> {
 
 /// The least wait as written.
 fn read_least_wait(value: Value) -> Result<Span, String> {
-    let Value::Text(text) = value else {
-        return Err(format!("`{value}` does not fit: {LEAST_WAIT} takes {LEAST_WAITS}"));
-    };
-    let time: Duration = text.parse().map_err(|error| format!("{LEAST_WAIT}: {error}"))?;
-    let wait = time.span();
-    if wait > LONGEST_LEAST_WAIT { Err(format!("out of range: {LEAST_WAIT} takes {LEAST_WAITS}")) } else { Ok(wait) }
+    match value.read(LEAST_WAIT)? {
+        SettingValue::Time(wait) if wait.as_micros() <= LEAST_WAIT.range().1 => Ok(wait),
+        _ => Err(SettingError::OutOfRange(LEAST_WAIT).to_string()),
+    }
 }
 
 /// Settings as Python hands them in.

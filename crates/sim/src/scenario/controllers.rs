@@ -200,8 +200,11 @@ impl fmt::Display for ControllerChoice {
 }
 
 impl Value {
-    /// The value as the setting takes it.
-    fn read(&self, setting: Setting) -> Result<SettingValue<'_>, String> {
+    /// The value as the setting takes it; whether it is in range, the controller says.
+    ///
+    /// # Errors
+    /// One line, if it is of another kind.
+    pub fn read(&self, setting: Setting) -> Result<SettingValue<'_>, String> {
         let wrong = || format!("`{self}` does not fit: {setting} takes {}", setting.kind());
         match (setting.kind(), self) {
             (SettingKind::Time { none: true, .. }, Self::Text(text)) if text == "none" => {
