@@ -2,12 +2,13 @@
 
 import csv
 import json
+import math
 import shlex
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate, product
+from itertools import product
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -67,13 +68,13 @@ class Captured:
 
     @cached_property
     def open_at_once(self) -> int:
-        """The most exchanges that a device had open, from its first transmission until an answer came or none did."""
-        changes: dict[Address, list[tuple[int, int]]] = {}
+        """The most exchanges that a device had open, from its first transmission until an answer came, or the end."""
+        spans: dict[Address, list[tuple[int, float]]] = {}
         for exchange in self.true.exchanges:
-            ended = min((at for at in exchange.answered if at is not None), default=exchange.sent[-1])
-            changes.setdefault(exchange.device, []).extend([(exchange.sent[0], 1), (ended, -1)])
-        # What ends when another begins was open with it at no time.
-        return max(max(accumulate(step for _, step in sorted(of))) for of in changes.values())
+            # No capture tells when a device gave up.
+            ended = min((at for at in exchange.answered if at is not None), default=math.inf)
+            spans.setdefault(exchange.device, []).append((exchange.sent[0], ended))
+        return max(sum(began <= at < ended for began, ended in of) for of in spans.values() for at, _ in of)
 
     def told(self, side: Side) -> "Told":
         """What is told of one end, or of both together."""
