@@ -86,7 +86,7 @@ impl Side {
         }
     }
 
-    /// Asks with whatever number the other side may have given in this run as an Echo.
+    /// Asks with a number as an Echo that the other side may have given. Those that it has still to give it alone knows.
     fn ask_with_echo(&mut self, echo: u64) -> Option<Vec<u8>> {
         let value = echo.to_be_bytes();
         let value = &value[value.iter().take(7).take_while(|byte| **byte == 0).count()..];
@@ -113,7 +113,10 @@ proptest! {
             let given = sides[other].stored;
             match step {
                 0 | 1 => requests[own].extend(sides[own].ask()),
-                2 => requests[own].extend(sides[own].ask_with_echo(given.saturating_sub(argument as u64 % 8))),
+                2 if given > 0 => {
+                    let echo = (given - 1).saturating_sub(argument as u64 % 8);
+                    requests[own].extend(sides[own].ask_with_echo(echo));
+                }
                 // Also one that came before.
                 3..=5 if !requests[other].is_empty() => {
                     let at = requests[other].len().saturating_sub(1 + argument % 70);
