@@ -334,13 +334,15 @@ class Ours:
                 server.kill()
 
     @contextlib.contextmanager
-    def gateway(self, folder: Path, lines: str, http: int | None = None, coap: int | None = None) -> Iterator[int]:
-        """Our gateway with these lines, on these ports of the loopback; gives that of CoAP."""
+    def gateway(
+        self, folder: Path, lines: str, *flags: str, http: int | None = None, coap: int | None = None
+    ) -> Iterator[int]:
+        """Our gateway with these lines and flags, on these ports of the loopback; gives that of CoAP."""
         coap = free_port() if coap is None else coap
         web = "" if http is None else f'http = ["127.0.0.1:{http}"]\n'
         file = folder / "gateway.toml"
         file.write_text(f'[listen]\ncoap = ["127.0.0.1:{coap}"]\n{web}{lines}', encoding="utf-8")
-        command = [self.program, "gateway", str(file)]
+        command = [self.program, "gateway", *flags, str(file)]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=sys.stderr, text=True) as running:
             try:
                 # It listens for HTTP last, and says so then.

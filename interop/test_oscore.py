@@ -363,3 +363,43 @@ def test_bodies_and_observations_go_through_libcoaps_proxy(
         bodies_go_both_ways(ours, where, files, *flags)
         observed = ours.run("observe", *flags, "--count", "4", f"{where}/count")
         assert is_counting(observed.stdout.decode().split()), observed
+
+
+def all_to(port: int) -> str:
+    """The rule of a gateway before a server on this port."""
+    return f'[[rule]]\npath = "/{{*rest}}"\nto = "coap://127.0.0.1:{port}/{{*rest}}"\n'
+
+
+def test_our_gateway_asks_their_server_under_a_context(ours: Ours, theirs: Theirs, tmp_path: Path) -> None:
+    """For clients that have none."""
+    contexts = Contexts(ours, tmp_path)
+    flags = ("--oscore", str(contexts.client))
+    with contextlib.ExitStack() as running:
+        port = running.enter_context(theirs.serving(contexts.server))
+        with contexts.client.open("a") as file:
+            file.write(f'server = "127.0.0.1:{port}"\n')
+        gateway = running.enter_context(ours.gateway(tmp_path, all_to(port), *flags))
+        where = f"coap://127.0.0.1:{gateway}"
+        assert ours.ask("get", f"{where}/store").payload == b"protected"
+        assert ours.ask("put", f"{where}/store", payload=LARGE).code == "2.04"
+        assert ours.ask("get", f"{where}/store").payload == LARGE
+        observed = ours.run("observe", "--count", "4", f"{where}/count")
+        assert is_counting(observed.stdout.decode().split()), observed
+
+
+def test_their_client_asks_our_gateway_under_a_context(
+    ours: Ours, theirs: Theirs, contexts: Contexts, tmp_path: Path
+) -> None:
+    """What a server has that knows nothing of it, and who has no context is refused."""
+    (files := tmp_path / "files").mkdir()
+    identity = next(line for line in contexts.client.read_text().splitlines() if line.startswith("sender_id"))
+    who = f'who = ["oscore:{identity.split(chr(34))[1]}"]\n'
+    flags = ("--oscore", str(contexts.server))
+    with ours.serving(files) as port, ours.gateway(tmp_path, all_to(port) + who, *flags) as gateway:
+        where = f"coap://127.0.0.1:{gateway}"
+        assert theirs.ask("get", f"{where}/hello", contexts.client).payload == b"Hello from Millpond.\n"
+        assert theirs.ask("put", f"{where}/kept", contexts.client).code == "2.01"
+        assert (files / "kept").read_bytes() == LARGE
+        observed = theirs.ask("observe", f"{where}/count", contexts.client)
+        assert is_counting(observed.payload.decode().split()), observed
+        assert ours.ask("get", f"{where}/hello").code == "4.01"

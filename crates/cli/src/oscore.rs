@@ -268,18 +268,48 @@ fn bytes(origin: &str, key: &str, digits: &str) -> Result<Zeroizing<Vec<u8>>, In
 /// # Errors
 /// As [`read`], two contexts that cannot be told apart, and more than one file of credentials.
 pub fn of_server(paths: &[PathBuf]) -> Result<OscoreContexts, Failure> {
+    served(paths, |_| None)
+}
+
+/// The contexts of a gateway, locked as long as what is returned is used: those that name a server are for what it asks there, the others for
+/// those who ask it.
+///
+/// # Errors
+/// As [`of_server`]; credentials that name a server.
+pub fn of_gateway(paths: &[PathBuf]) -> Result<OscoreContexts, Failure> {
+    served(paths, |looked| looked.server().cloned())
+}
+
+/// Whether these files can be used. Nothing is locked.
+///
+/// # Errors
+/// A file that cannot be read, that others may read, or in which something cannot be used.
+pub fn check(paths: &[PathBuf]) -> Result<(), Failure> {
+    paths.iter().try_for_each(|path| Looked::at(path).map(drop))
+}
+
+fn served(paths: &[PathBuf], asked: impl Fn(&Looked) -> Option<Authority>) -> Result<OscoreContexts, Failure> {
     let contexts = OscoreContexts::new();
     let mut accepts = false;
     for path in paths {
-        match Looked::at(path)?.open()? {
-            Given::Context(context, mut sent) => contexts.add(context, move |bound| sent.store(bound))?,
-            Given::Credentials(_) if accepts => {
+        let looked = Looked::at(path)?;
+        let (asked, place) = (asked(&looked), looked.place());
+        match (looked.open()?, asked) {
+            (Given::Context(context, mut sent), None) => contexts.add(context, move |bound| sent.store(bound))?,
+            (Given::Context(context, mut sent), Some(server)) => {
+                contexts.add_for(server, context, move |bound| sent.store(bound))?;
+            }
+            (Given::Credentials(_), Some(_)) => {
+                let told = "credentials for a server; a gateway agrees upon contexts with those who ask it, and asks under contexts";
+                return Err(Failure::Usage(format!("{place}: {told}")));
+            }
+            (Given::Credentials(_), None) if accepts => {
                 let told = "a second file with credentials; write all that are taken into the peers of one";
                 return Err(Failure::Usage(format!("{}: {told}", path.display())));
             }
-            Given::Credentials(ours) => {
+            (Given::Credentials(ours), None) => {
                 accepts = true;
-                contexts.accept(ours);
+                contexts.accept(ours)?;
             }
         }
     }

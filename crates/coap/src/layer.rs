@@ -126,11 +126,16 @@ pub trait MessageLayer: Debug + Sized {
     /// The next output. Also does what is due. What it gives can be asked about until the next step, and until bytes come in.
     fn step(&mut self, now: Instant) -> Step<Entry<Self::Peer>, Self::Closing>;
 
-    /// Takes the protection off a message that came in (RFC 8613), where all are to be protected: off this one, if it came in blocks.
+    /// Takes the protection off a message that came in (RFC 8613), if it has any: off this one, if it came in blocks.
     fn unprotect(&mut self, entry: &Entry<Self::Peer>, whole: Option<&Message<'_>>) -> Taken;
 
-    /// What protects its messages, if that is done.
-    fn protection(&mut self) -> Option<&mut (dyn Protection<Self::Peer> + 'static)> {
+    /// What protects its messages, if that is done: there are no groups and bursts then.
+    fn protection(&self) -> Option<&(dyn Protection<Self::Peer> + 'static)> {
+        None
+    }
+
+    /// The same, to be told something.
+    fn protection_mut(&mut self) -> Option<&mut (dyn Protection<Self::Peer> + 'static)> {
         None
     }
 
@@ -167,20 +172,15 @@ pub trait MessageLayer: Debug + Sized {
         None
     }
 
-    /// Whether all its messages are protected (RFC 8613): there are no groups and bursts then.
-    fn is_protected(&self) -> bool {
-        false
-    }
-
     /// What to answer a request that is not protected where all are to be: a step in agreeing upon a security context, or a refusal.
     fn establish(&mut self, _request: &Entry<Self::Peer>, _from: Source) -> Vec<u8> {
         Vec::new()
     }
 
-    /// Whether no notification comes that is older than one that came before: a stream has one order, and what is protected has
-    /// numbers by which older ones were refused (RFC 8613 §7.4.1).
-    fn keeps_order(&self) -> bool {
-        Self::IS_RELIABLE || self.is_protected()
+    /// Whether no notification of this exchange comes that is older than one that came before: a stream has one order, and what is
+    /// protected has numbers by which older ones were refused (RFC 8613 §7.4.1).
+    fn keeps_order(&self, exchange: ExchangeId) -> bool {
+        Self::IS_RELIABLE || self.protection().is_some_and(|protection| protection.has_sent(exchange))
     }
 
     /// Its number among those that share a seed of chance.

@@ -23,11 +23,17 @@ pub trait Protection<P>: Send + Sync {
     /// The same for another layer, which has sent nothing yet.
     fn sibling(&self) -> Box<dyn Protection<P>>;
 
-    /// A request of ours, protected. To be [named](Self::sent) once the layer has taken it.
-    fn request(&mut self, request: &Outgoing<'_>) -> Result<Vec<u8>, ProtectError>;
+    /// Whether all messages are protected. Else others go on as they are.
+    fn is_for_all(&self) -> bool;
+
+    /// A request of ours, protected; `None` if it is to leave as it is. To be [named](Self::sent) once the layer has taken it.
+    fn request(&mut self, request: &Outgoing<'_>) -> Result<Option<Vec<u8>>, ProtectError>;
 
     /// The request that was protected last has this name, and renews the observation of that one.
     fn sent(&mut self, exchange: ExchangeId, renews: Option<ExchangeId>);
+
+    /// Whether a request of ours is protected, and its response awaited.
+    fn has_sent(&self, exchange: ExchangeId) -> bool;
 
     /// A request of ours as it left, without the payload of a POST: for later blocks of its response.
     fn written(&self, exchange: ExchangeId) -> Option<Vec<u8>>;
@@ -64,10 +70,16 @@ pub trait Protection<P>: Send + Sync {
     #[cfg(all(feature = "server", feature = "observe"))]
     fn recall(&mut self, registration: &[u8]) -> bool;
 
-    /// A notification, protected.
-    fn notification(&mut self, observer: Observer<P>, message: &Outgoing<'_>) -> Result<Vec<u8>, ProtectError>;
+    /// A notification, protected; `None` if it is to leave as it is.
+    fn notification(&mut self, observer: Observer<P>, message: &Outgoing<'_>) -> Option<Result<Vec<u8>, ProtectError>>;
 
-    /// Takes the protection off a request. Else with what to answer it; with nothing if it is not protected, so that it may ask to
+    /// Whether a request that is protected or asks for protection is to be [taken](Self::take_request), and not for others.
+    fn takes(&self, request: &Message<'_>) -> bool;
+
+    /// The context by which a request is protected that was [taken](Self::take_request), by the ID that it has for who asks.
+    fn context_of(&self, request: RequestId) -> Option<&[u8]>;
+
+    /// Takes the protection off a request, if it is not for others. Else with what to answer it; with nothing if it is not protected, so that it may ask to
     /// [establish](Self::establish) a context.
     fn take_request(&mut self, id: RequestId, from: Observer<P>, request: &Message<'_>) -> Result<(), Option<Vec<u8>>>;
 

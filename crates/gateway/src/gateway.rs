@@ -8,8 +8,8 @@ use std::{
 };
 
 use millpond_live::{
-    AccessOutcome, AccessRecord, Code, Duplicates, Error, PeerIdentity, Request, Resource, Response, Server, Transport,
-    number,
+    AccessOutcome, AccessRecord, Code, Duplicates, Error, OscoreContexts, PeerIdentity, Request, Resource, Response,
+    Server, Transport, number,
 };
 use tokio::time::Instant;
 
@@ -166,6 +166,14 @@ impl Builder {
         self
     }
 
+    /// By these contexts of OSCORE those who have one may ask, and servers are asked [that have one](OscoreContexts::add_for). What is protected
+    /// for others, or not at all, passes as without.
+    #[must_use]
+    pub fn oscore(mut self, contexts: OscoreContexts) -> Self {
+        self.config.contexts = Some(contexts.pass_others());
+        self
+    }
+
     /// Uses a socket that is bound already, as service managers pass them, where the file says to listen at its address. Repeatable.
     #[must_use]
     pub fn bound_udp(mut self, socket: UdpSocket) -> Self {
@@ -215,6 +223,9 @@ impl Builder {
             builder = listen.coaps.iter().fold(builder, |builder, address| builder.bind_dtls(*address));
             builder = listen.coaps_tcp.iter().fold(builder, |builder, address| builder.bind_tls(*address));
             builder = builder.security(security);
+        }
+        if let Some(contexts) = config.contexts.clone() {
+            builder = builder.oscore(contexts);
         }
         let is_for_http = |bound: &TcpListener| {
             bound.local_addr().is_ok_and(|at| listen.http.contains(&at) || listen.https.contains(&at))

@@ -7,7 +7,7 @@ use std::{
 };
 
 use millpond_live::{
-    Client, Error, IpNet, PathKey, Uri, network_of,
+    Client, ClientBuilder, Error, IpNet, PathKey, Uri, network_of,
     proxy::{NoRoom, Queue},
     quota::Source,
 };
@@ -72,11 +72,10 @@ impl Paths {
         for PathOf { name, devices, nstart, queue, controller } in &config.paths {
             let builder = Client::builder().controller(controller.clone()).nstart(*nstart);
             // All its devices are behind one link.
-            let builder = builder.share_paths(PathKey::by(|_| 0)).security(config.client_security.clone());
             declared.push(Declared {
                 name: name.clone(),
                 devices: devices.clone(),
-                client: builder.build().await?,
+                client: protecting(builder.share_paths(PathKey::by(|_| 0)), config).build().await?,
                 turns: Arc::new(Turns::new(usize::from(*nstart), *queue)),
             });
         }
@@ -84,7 +83,7 @@ impl Paths {
         let others = Client::builder().controller(upstream.controller.clone()).nstart(upstream.nstart);
         Ok(Self {
             declared,
-            others: others.security(config.client_security.clone()).build().await?,
+            others: protecting(others, config).build().await?,
             nstart: upstream.nstart,
             queue: upstream.queue,
             asked: Mutex::default(),
@@ -139,6 +138,15 @@ impl Paths {
     pub(crate) fn clients(&self) -> impl Iterator<Item = (&str, &Client)> {
         let declared = self.declared.iter().map(|path| (path.name.as_str(), &path.client));
         declared.chain([("", &self.others)])
+    }
+}
+
+/// A client with what it protects its requests by.
+fn protecting(builder: ClientBuilder, config: &Config) -> ClientBuilder {
+    let builder = builder.security(config.client_security.clone());
+    match config.contexts.clone() {
+        Some(contexts) => builder.oscore(contexts),
+        None => builder,
     }
 }
 

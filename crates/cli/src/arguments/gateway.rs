@@ -15,6 +15,10 @@ pub struct Gateway {
     /// Read the file, say what is wrong with it, and end.
     #[arg(long)]
     pub check: bool,
+    /// A security context of OSCORE (RFC 8613), made by `millpond oscore new`: with `server` in it for what the gateway asks there, else for a
+    /// client of the gateway, or credentials that agree upon contexts with clients (EDHOC). May be repeated.
+    #[arg(long, value_name = "FILE")]
+    pub oscore: Vec<PathBuf>,
     /// Write no line for each request.
     #[arg(long, short)]
     pub quiet: bool,

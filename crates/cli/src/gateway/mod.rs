@@ -11,7 +11,7 @@ use crate::arguments;
 use crate::failure::Failure;
 use crate::interrupt::{Interrupt, Signalled, no_signals};
 use crate::log::{self, Log};
-use crate::systemd;
+use crate::{oscore, systemd};
 
 /// How long a gateway that ends waits for its log to be read.
 const LAST_LINES: Duration = Duration::from_secs(1);
@@ -23,6 +23,7 @@ const LAST_LINES: Duration = Duration::from_secs(1);
 pub async fn gateway(flags: arguments::Gateway, interrupt: &mut Interrupt) -> Result<(), Failure> {
     let config = read(&flags)?;
     if flags.check {
+        oscore::check(&flags.oscore)?;
         Gateway::builder(config).check().await?;
         let mut out = std::io::stdout().lock();
         writeln!(out, "{}: can be used", flags.file.display())?;
@@ -34,6 +35,9 @@ pub async fn gateway(flags: arguments::Gateway, interrupt: &mut Interrupt) -> Re
     let (datagrams, listeners) = systemd::passed()?;
     let builder = datagrams.into_iter().fold(Gateway::builder(config), Builder::bound_udp);
     let mut builder = listeners.into_iter().fold(builder, Builder::bound_tcp);
+    if !flags.oscore.is_empty() {
+        builder = builder.oscore(oscore::of_gateway(&flags.oscore)?);
+    }
     if !flags.quiet {
         let (log, format) = (log.clone(), flags.log);
         builder = builder.on_access(move |access| log.line(&requests::line(log::time_of_day(), access, format)));

@@ -66,6 +66,7 @@ pub(crate) fn identity(identity: Option<&PeerIdentity>) -> Option<(&'static str,
     let kind = match identity {
         PeerIdentity::PreSharedKey(_) => "psk",
         PeerIdentity::Certificate(_) => "certificate",
+        PeerIdentity::Oscore(_) => "oscore",
         _ => "other",
     };
     Some((kind, identity.names().into_iter().next().unwrap_or_default()))

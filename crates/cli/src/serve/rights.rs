@@ -21,6 +21,7 @@ struct File {
 struct Written {
     psk: Option<String>,
     certificate: Option<String>,
+    oscore: Option<String>,
     network: Option<String>,
     paths: Option<std::collections::BTreeMap<String, Vec<String>>>,
     rate: Option<String>,
@@ -50,12 +51,16 @@ fn policy(origin: &str, text: &str) -> Result<Policy, InputError> {
 impl Written {
     fn rule(self) -> Result<Rule, (String, String)> {
         let wrong = |key: &str, problem: String| (key.to_owned(), problem);
-        let who = match (&self.psk, &self.certificate, &self.network) {
-            (Some(identity), None, None) => Who::pre_shared_key(identity),
-            (None, Some(name), None) => Who::certificate(name),
-            (None, None, Some(network)) => Who::network(network).map_err(|error| wrong("network", told(&error)))?,
+        let who = match (&self.psk, &self.certificate, &self.oscore, &self.network) {
+            (Some(identity), None, None, None) => Who::pre_shared_key(identity),
+            (None, Some(name), None, None) => Who::certificate(name),
+            (None, None, Some(id), None) => Who::oscore(id).map_err(|error| wrong("oscore", told(&error)))?,
+            (None, None, None, Some(network)) => {
+                Who::network(network).map_err(|error| wrong("network", told(&error)))?
+            }
             _ => {
-                return Err(wrong("psk, certificate, network", "name one of the three: a rule is for one kind".into()));
+                let problem = "name one of the four: a rule is for one kind";
+                return Err(wrong("psk, certificate, oscore, network", problem.into()));
             }
         };
         let mut rule = Rule::of(who);
@@ -136,13 +141,17 @@ mod tests {
         for (text, line) in [
             ("[[rule]]\npks = \"a\"", "r.toml:2: unknown key `pks`: did you mean `psk`?"),
             ("[[rul]]\npsk = \"a\"", "r.toml:1: unknown key `rul`: did you mean `rule`?"),
-            ("[[rule]]\nrate = \"1/s\"", "rule 1: psk, certificate, network: name one of the three"),
-            ("[[rule]]\npsk = \"a\"\nnetwork = \"::/0\"\nrate = \"1/s\"", "name one of the three"),
+            ("[[rule]]\nrate = \"1/s\"", "rule 1: psk, certificate, oscore, network: name one of the four"),
+            ("[[rule]]\npsk = \"a\"\nnetwork = \"::/0\"\nrate = \"1/s\"", "name one of the four"),
             ("[[rule]]\npsk = \"a\"", "rule 1: paths, rate: the rule has neither"),
             ("[[rule]]\npsk = \"a\"\nburst = 4\npaths = {}", "rule 1: burst: is there without rate"),
             ("[[rule]]\npsk = \"a\"\nrate = \"4\"", "rule 1: rate: \"4\" is no rate; write 2/s, 100/min or 10/h"),
             ("[[rule]]\npsk = \"a\"\nrate = \"0/s\"", "rule 1: rate: a rate of 0/s; write one above 0"),
             ("[[rule]]\nnetwork = \"10.0.0.0/40\"\nrate = \"4/s\"", "rule 1: network: \"10.0.0.0/40\" is no network"),
+            (
+                "[[rule]]\noscore = \"0G\"\nrate = \"4/s\"",
+                "rule 1: oscore: \"0G\" is no ID in lower-case hexadecimal digits",
+            ),
             (
                 "[[rule]]\npsk = \"a\"\nrate = \"4/s\"\n[[rule]]\npsk = \"b\"\npaths = { \"/x\" = [\"GTE\"] }",
                 "rule 2: paths.\"/x\": unknown method `GTE`: did you mean `GET`?",

@@ -102,8 +102,12 @@ impl<A: Copy + Eq + Hash + Debug> MessageLayer for Endpoint<A> {
         if parts::OSCORE { Self::unprotect(self, entry, whole) } else { Taken::Message }
     }
 
-    fn protection(&mut self) -> Option<&mut (dyn Protection<A> + 'static)> {
-        self.protection_mut()
+    fn protection(&self) -> Option<&(dyn Protection<A> + 'static)> {
+        Self::protection(self)
+    }
+
+    fn protection_mut(&mut self) -> Option<&mut (dyn Protection<A> + 'static)> {
+        Self::protection_mut(self)
     }
 
     fn request_as_written(&mut self, now: Instant, to: A, request: &Outgoing<'_>) -> Result<ExchangeId, Refused> {
@@ -133,10 +137,6 @@ impl<A: Copy + Eq + Hash + Debug> MessageLayer for Endpoint<A> {
 
     fn datagrams(&mut self) -> Option<&mut Self> {
         Some(self)
-    }
-
-    fn is_protected(&self) -> bool {
-        Self::is_protected(self)
     }
 
     fn establish(&mut self, request: &Entry<A>, from: Source) -> Vec<u8> {

@@ -13,7 +13,8 @@ use crate::parts;
 use crate::protection::{Observer, ProtectError, Protection, ResponseFault, Taken, check, observes, with};
 
 impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
-    /// From now on all requests and responses are protected, and requests that are not are refused. There are no groups and bursts then, and
+    /// From now on all requests and responses are protected, and requests that are not are refused, unless others
+    /// [pass](crate::oscore::Protector::passes_others). There are no groups and bursts then, and
     /// answers are stored where copies were to be taken [afresh](super::Duplicates::Afresh): as requests of their own they would be
     /// replays. To be said before anything is sent or comes in.
     #[cfg(feature = "oscore")]
@@ -54,10 +55,10 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// All its messages are protected, so that of the responses on one token none comes that is older than one before.
     #[must_use]
     pub fn is_protected(&self) -> bool {
-        self.protection().is_some()
+        self.protection().is_some_and(Protection::is_for_all)
     }
 
-    pub(super) fn protection(&self) -> Option<&dyn Protection<A>> {
+    pub(super) fn protection(&self) -> Option<&(dyn Protection<A> + 'static)> {
         self.extra.as_deref().filter(|_| parts::OSCORE)?.protection.as_deref()
     }
 
@@ -74,7 +75,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     }
 
     pub(super) fn check_protection(&self, message: &Outgoing<'_>) -> Result<(), Refused> {
-        if self.protection().is_some() { Ok(check(message)?) } else { Ok(()) }
+        if self.is_protected() { Ok(check(message)?) } else { Ok(()) }
     }
 
     /// A request leaves, protected so.
@@ -146,11 +147,12 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             return self.submit_additional(now, to, Role::AdditionalResponse, token, message);
         }
         let observer = self.observer(to, token);
-        let Some(protection) = self.protection_mut() else { return Err(ProtectError::Plain.into()) };
-        let protected = protection.notification(observer, message)?;
-        with(&protected, message, |protected| {
-            self.submit_additional(now, to, Role::AdditionalResponse, token, protected)
-        })?
+        match self.protection_mut().and_then(|protection| protection.notification(observer, message)) {
+            Some(protected) => with(&protected?, message, |protected| {
+                self.submit_additional(now, to, Role::AdditionalResponse, token, protected)
+            })?,
+            None => self.submit_additional(now, to, Role::AdditionalResponse, token, message),
+        }
     }
 
     /// No answer to a request of ours is taken any more.

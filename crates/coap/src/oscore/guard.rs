@@ -2,7 +2,7 @@ use alloc::{boxed::Box, vec::Vec};
 
 use hashbrown::HashTable;
 
-use super::{Context, Protector, ReceivedRequest, Refusal, SentRequest, only::Only};
+use super::{Context, Protector, ReceivedRequest, Refusal, SentRequest, Which, only::Only};
 use crate::block::{Block, BlockSize, slice};
 use crate::endpoint::{ExchangeId, Outgoing, RequestId, beside::Beside};
 use crate::message::{Code, Kind, Message, MessageId, Token, is_for_responses, number, sort};
@@ -104,12 +104,19 @@ impl<P: Copy + PartialEq + Send + Sync + 'static> Protection<P> for Guard<P> {
         Box::new(Self::with(self.protector.share()))
     }
 
-    fn request(&mut self, request: &Outgoing<'_>) -> Result<Vec<u8>, ProtectError> {
+    fn is_for_all(&self) -> bool {
+        !self.protector.passes_others()
+    }
+
+    fn request(&mut self, request: &Outgoing<'_>) -> Result<Option<Vec<u8>>, ProtectError> {
         let (plain, mut protected) = (written(request)?, Vec::new());
-        let sent = self.protector.protect_request(&parsed(&plain)?, &mut protected)?;
+        let sent = match self.protector.protect_request(&parsed(&plain)?, &mut protected) {
+            Err(ProtectError::Plain | ProtectError::Nested) if !self.is_for_all() => return Ok(None),
+            sent => sent?,
+        };
         let kept = if parts::BLOCK { without_payload(&protected) } else { Box::default() };
         self.unnamed = Some((sent, kept));
-        Ok(protected)
+        Ok(Some(protected))
     }
 
     fn sent(&mut self, exchange: ExchangeId, renews: Option<ExchangeId>) {
@@ -119,6 +126,10 @@ impl<P: Copy + PartialEq + Send + Sync + 'static> Protection<P> for Guard<P> {
             renewed.other = Some(exchange);
         }
         self.sent.set(exchange, Sent { registers: request.observes(), request, written, other });
+    }
+
+    fn has_sent(&self, exchange: ExchangeId) -> bool {
+        self.sent.borrow(exchange).is_some()
     }
 
     fn written(&self, exchange: ExchangeId) -> Option<Vec<u8>> {
@@ -184,26 +195,38 @@ impl<P: Copy + PartialEq + Send + Sync + 'static> Protection<P> for Guard<P> {
 
     #[cfg(all(feature = "server", feature = "observe"))]
     fn registration(&mut self, observer: Observer<P>) -> Option<Vec<u8>> {
-        let (_, Registration { request, .. }) = self.observers.find(observer.hash, |(known, _)| *known == observer)?;
+        let found = self.observers.find(observer.hash, |(known, _)| *known == observer);
+        let Some((_, Registration { request, .. })) = found else { return (!self.is_for_all()).then(Vec::new) };
         outlives(&mut *self.protector, request).then(|| request.to_bytes())
     }
 
     #[cfg(all(feature = "server", feature = "observe"))]
     fn recall(&mut self, registration: &[u8]) -> bool {
+        if registration.is_empty() && !self.is_for_all() {
+            self.registered = None;
+            return true;
+        }
         let request = ReceivedRequest::from_bytes(registration);
         let request = request.filter(|request| outlives(&mut *self.protector, request));
         self.registered = request.map(|request| Registration { request, cut: None });
         self.registered.is_some()
     }
 
-    fn notification(&mut self, observer: Observer<P>, message: &Outgoing<'_>) -> Result<Vec<u8>, ProtectError> {
-        if !parts::NOTIFY {
-            return Err(ProtectError::Plain);
-        }
+    fn notification(&mut self, observer: Observer<P>, message: &Outgoing<'_>) -> Option<Result<Vec<u8>, ProtectError>> {
         let found = self.observers.find_mut(observer.hash, |(known, _)| *known == observer);
-        let (_, Registration { request, cut }) = found.ok_or(ProtectError::Plain)?;
+        let Some((_, Registration { request, cut })) = found.filter(|_| parts::NOTIFY) else {
+            return self.is_for_all().then_some(Err(ProtectError::Plain));
+        };
         let (protected, cut) = (Self::protect_response(&mut *self.protector, request, message), *cut);
-        self.cut_to_block(protected?, cut)
+        Some(protected.and_then(|whole| self.cut_to_block(whole, cut)))
+    }
+
+    fn takes(&self, request: &Message<'_>) -> bool {
+        self.is_for_all() || self.protector.is_for(request)
+    }
+
+    fn context_of(&self, request: RequestId) -> Option<&[u8]> {
+        self.received.borrow(request).filter(|_| parts::SERVER).map(ReceivedRequest::kid)
     }
 
     fn take_request(&mut self, id: RequestId, from: Observer<P>, request: &Message<'_>) -> Result<(), Option<Vec<u8>>> {
@@ -211,21 +234,36 @@ impl<P: Copy + PartialEq + Send + Sync + 'static> Protection<P> for Guard<P> {
             return Err(Some(Vec::new()));
         }
         let mut plain = Vec::new();
+        let others_pass = !self.is_for_all();
         let taken = match request.token.len() <= Token::MAX {
             true => self.protector.unprotect_request(request, &mut plain),
+            false if others_pass => Err(Refusal::UnknownContext),
             false => Err(Refusal::Malformed),
         };
-        let received = taken.map_err(|refusal| match refusal {
-            Refusal::NotProtected => None,
-            refusal => Some(refused(&mut *self.protector, refusal).unwrap_or_default()),
-        })?;
-        // Who has a context of its own, and forges an address, neither ends nor takes over an observation of another context.
+        let passes = match taken {
+            Err(Refusal::NotProtected) => others_pass && !self.protector.is_for(request),
+            // One that has the ID of another's context by chance is not authentic here.
+            Err(Refusal::UnknownContext | Refusal::DecryptionFailed) => others_pass,
+            _ => false,
+        };
+        let received = match taken {
+            Ok(received) => Some(received),
+            Err(_) if passes => None,
+            Err(Refusal::NotProtected) => return Err(None),
+            Err(refusal) => return Err(Some(refused(&mut *self.protector, refusal).unwrap_or_default())),
+        };
+        // Who has a context of its own or none, and forges an address, neither ends nor takes over an observation of another context.
         let known = self.observers.find(from.hash, |(known, _)| *known == from);
-        if known.is_some_and(|(_, known)| known.request.kid() != received.kid()) {
-            plain = without_observe(&plain).unwrap_or(plain);
+        let is_anothers =
+            known.is_some_and(|(_, known)| received.as_ref().is_none_or(|it| it.kid() != known.request.kid()));
+        let once = is_anothers.then(|| match received {
+            Some(_) => Message::parse(&plain).ok().and_then(|plain| without_observe(&plain)),
+            None => without_observe(request),
+        });
+        self.plain = once.flatten().or_else(|| received.is_some().then_some(plain));
+        if let Some(received) = received {
+            self.received.set(id, received);
         }
-        self.received.set(id, received);
-        self.plain = Some(plain);
         Ok(())
     }
 
@@ -292,7 +330,7 @@ impl<P: Copy + PartialEq + Send + Sync + 'static> Protection<P> for Guard<P> {
 #[cfg(all(feature = "server", feature = "observe"))]
 fn outlives(protector: &mut dyn Shared, request: &ReceivedRequest) -> bool {
     let mut outlives = false;
-    protector.with_context(super::Which::Of(request.kid()), &mut |context| outlives = context.outlives());
+    protector.with_context(Which::Of(request.kid()), &mut |context| outlives = context.outlives());
     outlives
 }
 
@@ -340,7 +378,6 @@ fn block_of<P>(whole: &[u8], cut: &Cut<P>) -> Result<Vec<u8>, ProtectError> {
 }
 
 /// The request without its Observe option, so that it is answered once (RFC 7641 §2).
-fn without_observe(plain: &[u8]) -> Option<Vec<u8>> {
-    let message = Message::parse(plain).ok()?;
+fn without_observe(message: &Message<'_>) -> Option<Vec<u8>> {
     message.rewritten(|number| number != number::OBSERVE, message.payload()).ok()
 }

@@ -37,6 +37,18 @@ pub trait Protector: Send + Sync {
     /// Calls this with the context that is meant, once, if there is one. Its bound has been stored before if it may be about to send.
     fn with_context(&mut self, which: Which<'_>, act: &mut dyn FnMut(&mut Context));
 
+    /// Whether messages that none of the contexts is for go on as they are, in both directions, as at a proxy that others' protected
+    /// messages pass. Else requests are refused then, and nothing is sent in the clear.
+    fn passes_others(&self) -> bool {
+        false
+    }
+
+    /// Whether a request names one of the contexts, or asks to [establish](Self::establish) one. Asked where others
+    /// [pass](Self::passes_others).
+    fn is_for(&self, _request: &Message<'_>) -> bool {
+        true
+    }
+
     /// As [`Context::protect_request`](super::Context::protect_request). Who has several contexts may choose by an OSCORE option of the request,
     /// which is not sent, and [notes](SentRequest::set_by) for the responses which it was.
     ///

@@ -164,7 +164,7 @@ impl<L: MessageLayer> CoapStack<L> {
 
     /// Whether a peer may take bursts, as far as is known. Over a stream nobody does.
     pub(super) fn may_burst(&mut self, to: L::Peer) -> bool {
-        if self.layer.datagrams().is_none() || self.layer.is_protected() {
+        if self.layer.datagrams().is_none() || self.layer.protection().is_some() {
             return false;
         }
         let (config, chance, node) = (self.config, self.chance, self.layer.node());

@@ -218,7 +218,7 @@ impl<L: MessageLayer> CoapStack<L> {
             let newer = pending.watch.filter(|watch| {
                 pending.was_notified
                     && is_success
-                    && !self.layer.keeps_order()
+                    && !self.layer.keeps_order(exchange)
                     && observe.is_some_and(|sequence| !watch.newest.is_before(sequence, now))
             });
             if let Some(watch) = newer {
@@ -280,7 +280,7 @@ impl<L: MessageLayer> CoapStack<L> {
         let Read { observe, max_age, .. } = Read::of(&message, self.layer.room());
         let is_success = message.code.class() == 2;
         match observe.filter(|_| is_success) {
-            Some(sequence) if !self.layer.keeps_order() && !watch.newest.is_before(sequence, now) => {
+            Some(sequence) if !self.layer.keeps_order(exchange) && !watch.newest.is_before(sequence, now) => {
                 self.counts.stale = self.counts.stale.saturating_add(1);
                 return self.requests.put_back(slot, pending);
             }

@@ -66,7 +66,7 @@ impl<L: MessageLayer> CoapStack<L> {
     fn take(&mut self, now: Instant, entry: Entry<L::Peer>) {
         let mut bytes = None;
         let mut entry = entry;
-        if parts::OSCORE && parts::BLOCK && self.layer.is_protected() {
+        if parts::OSCORE && parts::BLOCK && self.layer.protection().is_some() {
             let Some((whole, its_bytes)) = self.put_together(now, entry) else { return };
             (entry, bytes) = (whole, its_bytes);
         }
@@ -210,7 +210,8 @@ impl<L: MessageLayer> CoapStack<L> {
             QueuedEvent::Request { entry, id, body, wants_to_observe } => message(&entry).map(|message| {
                 let body = body.map_or(Cow::Borrowed(message.payload()), Cow::Owned);
                 let by_group = self.layer.came_by_group(id);
-                Event::Request { from: entry.peer, id, message, body, wants_to_observe, by_group }
+                let context = self.layer.protection().and_then(|protection| protection.context_of(id));
+                Event::Request { from: entry.peer, id, message, body, wants_to_observe, by_group, context }
             }),
             QueuedEvent::Refused { entry, why, by_group } => {
                 message(&entry).map(|message| Event::Refused { from: entry.peer, message, why, by_group })
@@ -238,6 +239,7 @@ impl<L: MessageLayer> CoapStack<L> {
                     body: Cow::Owned(whole.body),
                     wants_to_observe: false,
                     by_group: false,
+                    context: None,
                 })
             }
             QueuedEvent::BurstAnswer { request, from, whole } => {

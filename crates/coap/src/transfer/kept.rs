@@ -76,6 +76,12 @@ impl KeptObserver {
         bytes
     }
 
+    /// The context under which it observes, by the ID that it has for it.
+    #[must_use]
+    pub fn context(&self) -> Option<&[u8]> {
+        take(&self.protection).map(|(id, _)| id)
+    }
+
     /// What [`to_bytes`](Self::to_bytes) wrote; `None` if these bytes are something else.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {

@@ -19,7 +19,7 @@ use crate::block::{Block, BlockSize, Download, DownloadError, Next, Part};
 use crate::endpoint::{ExchangeId, RequestId};
 use crate::invariant::Sure;
 use crate::layer::MessageLayer;
-use crate::message::{MARKER, Message, Token, number, sort};
+use crate::message::{Code, MARKER, Message, Token, number, sort};
 use crate::output::{Entry, OutputKind};
 use crate::parts;
 use crate::protection::{Cut, MAX_UNFRAGMENTED, ResponseFault};
@@ -102,7 +102,9 @@ impl<L: MessageLayer> CoapStack<L> {
     /// What is to be looked at of what came in, if no more blocks are awaited.
     pub(super) fn put_together(&mut self, now: Instant, entry: Entry<L::Peer>) -> PutTogether<L::Peer> {
         match entry.kind {
-            OutputKind::Request { id } if parts::SERVER && self.layer.message(&entry).is_some_and(|it| is_cut(&it)) => {
+            OutputKind::Request { id }
+                if parts::SERVER && self.layer.message(&entry).is_some_and(|it| is_cut(&it) && self.takes(&it)) =>
+            {
                 self.request_came(now, entry, id, Form::Cut);
                 None
             }
@@ -117,6 +119,11 @@ impl<L: MessageLayer> CoapStack<L> {
         }
     }
 
+    /// Whether a request that is protected is not for others.
+    fn takes(&self, request: &Message<'_>) -> bool {
+        self.layer.protection().is_some_and(|protection| protection.takes(request))
+    }
+
     fn put_response_together(
         &mut self,
         now: Instant,
@@ -124,7 +131,8 @@ impl<L: MessageLayer> CoapStack<L> {
         exchange: ExchangeId,
     ) -> PutTogether<L::Peer> {
         let Some(Owner::Request(slot)) = self.owners.get(exchange) else { return Some((entry, None)) };
-        let message = self.layer.message(&entry).filter(is_cut);
+        let is_ours = self.layer.protection().is_some_and(|protection| protection.has_sent(exchange));
+        let message = self.layer.message(&entry).filter(|message| is_ours && is_cut(message));
         let fetches = |pending: &PendingRequest<L::Peer>| !pending.outer.is_empty();
         if message.is_none() && !self.requests.slots.get(slot).and_then(Option::as_deref).is_some_and(fetches) {
             return Some((entry, None));
@@ -226,7 +234,7 @@ impl<L: MessageLayer> CoapStack<L> {
         let next = pending.as_written(request.code, &options, request.payload());
         let exchange = self.layer.request_as_written(now, pending.to, &next).map_err(Into::<RequestFailure>::into)?;
         if !outer.is_subscription {
-            if let Some(protection) = self.layer.protection() {
+            if let Some(protection) = self.layer.protection_mut() {
                 protection.rename(outer.of, exchange);
             }
             self.cancel_exchange(now, outer.of);
@@ -258,9 +266,12 @@ impl<L: MessageLayer> CoapStack<L> {
             return;
         }
         let Pending { from: peer, key, asked, block1, block2, .. } = *pending;
-        if let Some(protection) = self.layer.protection() {
-            protection.cut(id, Cut { peer, key, asked, block1, block2 });
-        }
+        let protection = self.layer.protection_mut().filter(|protection| protection.context_of(id).is_some());
+        let Some(protection) = protection else {
+            // It has the ID of another's context by chance.
+            return self.respond_plainly(now, id, Code::BAD_REQUEST, &[], &[]);
+        };
+        protection.cut(id, Cut { peer, key, asked, block1, block2 });
         self.request_came(now, entry, id, Form::Whole(length));
     }
 
@@ -269,7 +280,7 @@ impl<L: MessageLayer> CoapStack<L> {
         if !parts::OSCORE || !parts::SERVE_BLOCKS {
             return;
         }
-        let cut = self.layer.protection().and_then(|protection| protection.take_cut());
+        let cut = self.layer.protection_mut().and_then(|protection| protection.take_cut());
         let Some((Cut { peer, key, asked, block1, block2 }, bytes)) = cut else { return };
         let Some(message) = Message::parse(&bytes).ok().sure("message that was protected") else { return };
         let size = block2.map_or(BlockSize::B1024, |block| block.size.min(BlockSize::B1024));

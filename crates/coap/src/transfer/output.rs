@@ -37,6 +37,8 @@ pub enum Event<'h, A> {
         /// It came to a group. Its answer leaves after a while, or not at all: see
         /// [`Endpoint::receive_by_group`](crate::Endpoint::receive_by_group).
         by_group: bool,
+        /// The security context by which it is protected (RFC 8613), by the ID that it has for who asks.
+        context: Option<&'h [u8]>,
     },
     /// A request is answered with an error by the stack itself, for logs: there is nothing to do.
     Refused {

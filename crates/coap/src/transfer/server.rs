@@ -73,7 +73,7 @@ impl<L: MessageLayer> CoapStack<L> {
             && !by_group
             && !is_cut
             && self.in_pieces.has(&message);
-        let takes_bursts = self.bursts.are_served() && !by_group && !in_pieces && !self.layer.is_protected();
+        let takes_bursts = self.bursts.are_served() && !by_group && !in_pieces && self.layer.protection().is_none();
         let is_known = |number| match number {
             number::BLOCK1 | number::BLOCK2 => parts::BLOCK,
             number::Q_BLOCK1 | number::Q_BLOCK2 => takes_bursts,
@@ -479,7 +479,14 @@ impl<L: MessageLayer> CoapStack<L> {
         self.respond_plainly(now, id, why.code(), options.as_slice(), words.as_bytes());
     }
 
-    fn respond_plainly(&mut self, now: Instant, id: RequestId, code: Code, options: &[(u16, &[u8])], payload: &[u8]) {
+    pub(super) fn respond_plainly(
+        &mut self,
+        now: Instant,
+        id: RequestId,
+        code: Code,
+        options: &[(u16, &[u8])],
+        payload: &[u8],
+    ) {
         let response = Outgoing { options, payload, ..plain(self.layer.kind_of_answer(id), code) };
         match self.layer.respond(now, id, &response) {
             Ok(()) => self.keep_cut(now),

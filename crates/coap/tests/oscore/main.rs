@@ -21,6 +21,7 @@ mod observing;
 mod options;
 mod outer;
 mod parameters;
+mod passing;
 mod properties;
 mod refusals;
 mod replay;

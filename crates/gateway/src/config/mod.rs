@@ -9,7 +9,7 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use millpond_live::{ClientSecurity, Code, ControllerChoice, IpNet, ServerSecurity, Who};
+use millpond_live::{ClientSecurity, Code, ControllerChoice, IpNet, OscoreContexts, ServerSecurity, Who};
 use millpond_path::{InputError, Size};
 
 use crate::{
@@ -25,6 +25,8 @@ pub struct Config {
     pub(crate) http: Web,
     pub(crate) security: Option<ServerSecurity>,
     pub(crate) client_security: ClientSecurity,
+    /// Of those who ask, and of those who are asked; the file has none.
+    pub(crate) contexts: Option<OscoreContexts>,
     pub(crate) upstream: Upstream,
     pub(crate) cache: Cache,
     pub(crate) paths: Vec<PathOf>,
@@ -236,6 +238,7 @@ impl Config {
             http,
             security,
             client_security,
+            contexts: None,
             upstream: Upstream {
                 nstart: upstream.nstart.unwrap_or(1).max(1),
                 queue: upstream.queue.unwrap_or(QUEUE),

@@ -355,10 +355,14 @@ fn whom(text: &str) -> Result<Who, String> {
     match text.split_once(':') {
         Some(("psk", identity)) => Ok(Who::pre_shared_key(identity)),
         Some(("cert", name)) => Ok(Who::certificate(name)),
+        Some(("oscore", id)) => Who::oscore(id).map_err(|error| match error {
+            millpond_live::Error::Setting { reason, .. } => format!("who: {reason}"),
+            other => other.to_string(),
+        }),
         _ if text == "identified" => Ok(Who::identified()),
         _ => Who::network(text).map_err(|_| {
             format!(
-                "who: {text:?} is no network (10.0.0.0/8, 2001:db8::/32), nor psk:IDENTITY, cert:NAME or identified"
+                "who: {text:?} is no network (10.0.0.0/8, 2001:db8::/32), nor psk:IDENTITY, cert:NAME, oscore:ID or identified"
             )
         }),
     }

@@ -128,7 +128,7 @@ impl Registration {
         let attributes = self.attributes.iter();
         let attributes = attributes.map(|(name, value)| name.len() + length(value) + OVERHEAD_OF_ATTRIBUTE);
         let identity = match &self.registrant.identity {
-            Some(PeerIdentity::PreSharedKey(identity)) => identity.len(),
+            Some(PeerIdentity::PreSharedKey(identity) | PeerIdentity::Oscore(identity)) => identity.len(),
             Some(PeerIdentity::Certificate(chain)) => chain.iter().map(|certificate| certificate.len() + 64).sum(),
             _ => 0,
         };

@@ -142,6 +142,7 @@ enum Carrier {
 enum Identity {
     PreSharedKey(Bytes),
     Certificate(Vec<Bytes>),
+    Oscore(Bytes),
 }
 
 impl Record {
@@ -154,6 +155,7 @@ impl Record {
             None => None,
             Some(PeerIdentity::PreSharedKey(identity)) => Some(Identity::PreSharedKey(identity)),
             Some(PeerIdentity::Certificate(chain)) => Some(Identity::Certificate(chain)),
+            Some(PeerIdentity::Oscore(id)) => Some(Identity::Oscore(id)),
             Some(_) => return None,
         };
         let record = Self {
@@ -190,6 +192,7 @@ impl Record {
         let identity = record.identity.map(|identity| match identity {
             Identity::PreSharedKey(identity) => PeerIdentity::PreSharedKey(identity),
             Identity::Certificate(chain) => PeerIdentity::Certificate(chain),
+            Identity::Oscore(id) => PeerIdentity::Oscore(id),
         });
         let registrant = Registrant {
             transport: match record.transport {

@@ -3,6 +3,7 @@
 #[path = "../bodies/mod.rs"]
 mod bodies;
 mod caching;
+mod contexts;
 mod duplicates;
 mod endpoints;
 mod faults;

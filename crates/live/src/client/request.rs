@@ -226,7 +226,8 @@ impl RequestBuilder {
 
     /// Only in a session of DTLS or TLS in which the other side has proved this [identity](crate::Request::identity): else nothing is
     /// sent, and it ends as [`Error::Insecure`]. With it a server asks the device that it means, no matter who has its address by now.
-    /// A server proves its certificate by this, and nothing by a pre-shared key.
+    /// A server proves its certificate by this, and nothing by a pre-shared key. An identity of OSCORE is proved by whatever transport:
+    /// the request is protected by [its context](crate::OscoreContexts::add).
     ///
     /// What a server [observes](Self::observe) in a session that a peer has begun is for the identity of that session without this, too:
     /// it is registered again in the next session that the same identity begins from that address, and ends where there is none.
@@ -441,9 +442,11 @@ impl RequestBuilder {
             None => self.client.settings.block,
         };
         let mut options = self.all_options(uri);
-        self.client.settings.protecting.choose(uri, &mut options)?;
+        self.client.settings.protecting.choose(uri, self.identity.as_deref(), &mut options)?;
         self.check_patience(uri.transport())?;
-        if self.identity.is_some() && !matches!(uri.transport(), Transport::Dtls | Transport::Tls) {
+        // The context proves the other kind, whatever carries the message.
+        let identity = self.identity.clone().filter(|identity| !matches!(**identity, PeerIdentity::Oscore(_)));
+        if identity.is_some() && !matches!(uri.transport(), Transport::Dtls | Transport::Tls) {
             let reason = "an identity is proved to a request in a session of DTLS or TLS; ask by coaps or coaps+tcp, or leave it out";
             return Err(Error::refused(NotSent::Combination, reason));
         }
@@ -467,7 +470,7 @@ impl RequestBuilder {
             token: self.token,
             one_token: self.one_token,
             name: secure_name(uri.transport(), uri.host())?,
-            identity: self.identity.clone(),
+            identity,
             retransmit: self.retransmit,
             q_block: self.q_block,
             // Of a block nothing is told but that it came.

@@ -33,6 +33,8 @@ pub use identity::PeerIdentity;
 pub use oscore::OscoreContexts;
 
 pub(crate) use identity::Other;
+#[cfg(feature = "server")]
+pub(crate) use identity::digits;
 pub(crate) use protecting::Protecting;
 
 #[cfg(feature = "_secure")]

@@ -4,14 +4,15 @@ use std::fmt;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use bytes::Bytes;
 #[cfg(feature = "edhoc")]
 use millpond_coap::quota::Source;
 use millpond_coap::{
     message::{Message, Uint, number},
-    oscore::{Context, ProtectError, Protector, ResponseFault, SentRequest, Which},
+    oscore::{Context, OscoreOption, ProtectError, Protector, ResponseFault, SentRequest, Which},
 };
 
-use crate::{Authority, Error, NotSent, Options, Uri};
+use crate::{Authority, Error, Host, NotSent, Options, PeerIdentity, Uri};
 
 /// Messages that a context protects without its storage being written.
 const GAP: u32 = 1_000;
@@ -24,8 +25,10 @@ pub struct OscoreContexts(Arc<Mutex<All>>);
 #[derive(Debug, Default)]
 struct All {
     kept: Vec<StoredContext>,
-    /// How many of them are for one server.
-    named: u32,
+    /// How many there were.
+    added: u32,
+    /// What none of them is for goes on as it is.
+    passes_others: bool,
     /// Who agrees upon further ones.
     #[cfg(feature = "edhoc")]
     acceptor: Option<super::edhoc::Acceptor>,
@@ -37,8 +40,10 @@ type Store = Box<dyn FnMut(u64) -> io::Result<()> + Send>;
 struct StoredContext {
     context: Context,
     store: Store,
-    /// What a client asks under it alone, and which of these contexts it is, from 1 on.
-    server: Option<(Authority, u32)>,
+    /// Which of these contexts it is, from 1 on.
+    number: u32,
+    /// Whom a client asks under it, and nobody else.
+    server: Option<Authority>,
     /// That was agreed upon with the peer at this place among the credentials.
     #[cfg(feature = "edhoc")]
     with: Option<usize>,
@@ -51,16 +56,6 @@ impl fmt::Debug for StoredContext {
 }
 
 impl StoredContext {
-    fn new(context: Context, store: Store, server: Option<(Authority, u32)>) -> Self {
-        Self {
-            context,
-            store,
-            server,
-            #[cfg(feature = "edhoc")]
-            with: None,
-        }
-    }
-
     /// The context, with sequence numbers that may be used. What cannot be stored is told by the context, which protects nothing then.
     fn ready(&mut self) -> &mut Context {
         if let Some(bound) = self.context.bound_to_store(GAP) {
@@ -95,15 +90,19 @@ impl OscoreContexts {
         store: impl FnMut(u64) -> io::Result<()> + Send + 'static,
     ) -> Result<(), Error> {
         let mut all = self.all();
-        if all.unnamed().any(|kept| kept.context.recipient_id() == context.recipient_id()) {
+        let id = context.recipient_id();
+        if all.unnamed().any(|kept| kept.context.recipient_id() == id) {
             let reason = "has two contexts with one recipient ID; give each client an ID of its own".into();
             return Err(Error::Setting { name: "oscore", reason });
         }
-        all.kept.push(StoredContext::new(context, Box::new(store), None));
+        if all.accepts(id) {
+            return Err(ambiguous());
+        }
+        all.keep(context, Box::new(store), None);
         Ok(())
     }
 
-    /// One more, by which a client asks this server and nobody else. One for a [port](Authority::port) comes before one for the whole host.
+    /// One more, by which a client asks this server and nobody else. Without a [port](Authority::port) it is for the usual ones.
     /// Where none is for who is asked, and none for [any other server](Self::add), the request is refused before it is sent. A server
     /// takes no request by it.
     ///
@@ -116,45 +115,94 @@ impl OscoreContexts {
         store: impl FnMut(u64) -> io::Result<()> + Send + 'static,
     ) -> Result<(), Error> {
         let mut all = self.all();
-        if all.kept.iter().any(|kept| kept.server.as_ref().is_some_and(|(other, _)| *other == server)) {
+        if all.kept.iter().any(|kept| kept.server.as_ref() == Some(&server)) {
             let reason = format!("has two contexts for {server}; leave one of them out");
             return Err(Error::Setting { name: "oscore", reason });
         }
-        all.named += 1;
-        let server = Some((server, all.named));
-        all.kept.push(StoredContext::new(context, Box::new(store), server));
+        all.keep(context, Box::new(store), Some(server));
         Ok(())
     }
 
+    /// What none of these contexts is for goes on as it is: a client sends it, and a server takes it, as a proxy does whose neighbours have
+    /// contexts with others, or none. A client takes no context then but that [for the server](Self::add_for) that it asks, or that of
+    /// the [identity](crate::RequestBuilder::identity) that it asks for, and a request that is protected already leaves as it is. A server
+    /// tells by the [identity](crate::Request::identity) which requests were protected for it; an ID that it has for one of its clients is
+    /// to be nobody else's.
+    #[must_use]
+    pub fn pass_others(self) -> Self {
+        self.all().passes_others = true;
+        self
+    }
+
     /// Writes into the options of a request by which context it is to be protected. That is not sent.
-    pub(crate) fn choose(&self, uri: &Uri, options: &mut Options) -> Result<(), Error> {
+    pub(crate) fn choose(
+        &self,
+        uri: &Uri,
+        identity: Option<&PeerIdentity>,
+        options: &mut Options,
+    ) -> Result<(), Error> {
+        let refused = |reason: String| Err(Error::refused(NotSent::Message, reason));
         let all = self.all();
-        if all.named == 0 {
-            return Ok(());
+        match options.get(number::OSCORE).map(|value| OscoreOption::decode(value)) {
+            None => {}
+            Some(_) if !all.passes_others => return refused(ProtectError::Nested.to_string()),
+            Some(Ok(_)) => return Ok(()),
+            // It would be taken for a choice, or be nothing to anybody.
+            Some(Err(fault)) => return refused(format!("its OSCORE option cannot be read: {fault}")),
         }
-        if options.get(number::OSCORE).is_some() {
-            return Err(Error::refused(NotSent::Message, ProtectError::Nested.to_string()));
+        if let Some(identity @ PeerIdentity::Oscore(_)) = identity {
+            return match all.unnamed().find(|kept| all.identity(kept) == *identity) {
+                Some(kept) => {
+                    options.add(number::OSCORE, chosen(kept.number));
+                    Ok(())
+                }
+                None => refused("no context of OSCORE is for this identity, or not any more".into()),
+            };
         }
-        let fitting = all.kept.iter().filter_map(|kept| kept.server.as_ref()).filter(|(server, _)| server.is_of(uri));
-        match fitting.max_by_key(|(server, _)| server.port().is_some()) {
-            Some((_, by)) => options.add_uint(number::OSCORE, *by),
-            None if all.unnamed().next().is_some() => {}
+        let fitting = all.kept.iter().filter_map(|kept| Some((kept, kept.server.as_ref()?)));
+        let fitting = fitting.filter(|(_, server)| server.is_of(uri));
+        match fitting.max_by_key(|(_, server)| server.port().is_some()) {
+            Some((kept, _)) => options.add(number::OSCORE, chosen(kept.number)),
+            // Nothing leaves in the clear because a port was not written.
+            None if all.passes_others && all.is_for_usual_ports_of(uri.host()) => {
+                let (asked, host) = (Authority::of(uri), uri.host());
+                return refused(format!(
+                    "a context of OSCORE is for {host} at the usual ports, and none for {asked}; give it that port"
+                ));
+            }
+            None if all.passes_others || all.unnamed().next().is_some() => {}
             None => {
                 let server = Authority::of(uri);
-                let reason = format!("no context of OSCORE is for {server}; add one for it, or one for any server");
-                return Err(Error::refused(NotSent::Message, reason));
+                return refused(format!("no context of OSCORE is for {server}; add one for it, or one for any server"));
             }
         }
         Ok(())
+    }
+
+    /// Who has sent a request that names the context of this ID.
+    #[cfg(feature = "server")]
+    pub(crate) fn identity(&self, id: &[u8]) -> Option<PeerIdentity> {
+        let all = self.all();
+        all.unnamed().find(|kept| kept.context.recipient_id() == id).map(|kept| all.identity(kept))
     }
 
     /// A server agrees upon further contexts, with those whose credentials these name (EDHOC, RFC 9528): it answers requests for
     /// `/.well-known/edhoc` that nothing protects. Each has one context, which another handshake replaces. 256 are begun within 16
     /// seconds, of a network 192, for addresses that are not validated 64, of a network 16. Then such an address is asked for Echo, and
     /// others are answered with 5.03 and Max-Age.
+    ///
+    /// # Errors
+    /// A credential has the recipient ID of a context as its kid.
     #[cfg(feature = "edhoc")]
-    pub fn accept(&self, ours: crate::EdhocCredentials) {
-        self.all().acceptor = Some(super::edhoc::Acceptor::new(ours));
+    pub fn accept(&self, ours: crate::EdhocCredentials) -> Result<(), Error> {
+        let mut all = self.all();
+        let acceptor = super::edhoc::Acceptor::new(ours);
+        let is_taken = all.unnamed().any(|kept| acceptor.accepts(kept.context.recipient_id()));
+        if is_taken {
+            return Err(ambiguous());
+        }
+        all.acceptor = Some(acceptor);
+        Ok(())
     }
 
     fn all(&self) -> MutexGuard<'_, All> {
@@ -163,15 +211,77 @@ impl OscoreContexts {
 }
 
 impl All {
+    fn keep(&mut self, context: Context, store: Store, server: Option<Authority>) -> &mut StoredContext {
+        self.added += 1;
+        self.kept.push(StoredContext {
+            context,
+            store,
+            number: self.added,
+            server,
+            #[cfg(feature = "edhoc")]
+            with: None,
+        });
+        let last = self.kept.len() - 1;
+        &mut self.kept[last]
+    }
+
     /// Those that are for no server alone.
     fn unnamed(&self) -> impl Iterator<Item = &StoredContext> {
         self.kept.iter().filter(|kept| kept.server.is_none())
     }
 
-    /// By which requests are sent: that for one server, by its number, or the first for all others.
-    fn sending(&mut self, by: u32) -> Option<&mut StoredContext> {
-        self.kept.iter_mut().find(|kept| kept.server.as_ref().map_or(0, |(_, number)| *number) == by)
+    /// Whether one is for a server at this host that names no port.
+    fn is_for_usual_ports_of(&self, host: &Host) -> bool {
+        let mut servers = self.kept.iter().filter_map(|kept| kept.server.as_ref());
+        servers.any(|server| server.host() == host && server.port().is_none())
     }
+
+    /// By which a request is protected that has this option: that which was chosen, or the first for all servers.
+    fn sending(&mut self, by: u32) -> Option<&mut StoredContext> {
+        match by {
+            0 if self.passes_others => None,
+            0 => self.kept.iter_mut().find(|kept| kept.server.is_none()),
+            number => self.kept.iter_mut().find(|kept| kept.number == number),
+        }
+    }
+
+    /// Who the peer is that has a context.
+    fn identity(&self, kept: &StoredContext) -> PeerIdentity {
+        let id = kept.context.recipient_id();
+        #[cfg(feature = "edhoc")]
+        let id = kept.with.and_then(|place| self.acceptor.as_ref()?.kid(place)).unwrap_or(id);
+        PeerIdentity::Oscore(Bytes::copy_from_slice(id))
+    }
+
+    /// Whether contexts are agreed upon with somebody of this kid.
+    fn accepts(&self, id: &[u8]) -> bool {
+        #[cfg(feature = "edhoc")]
+        let accepts = self.acceptor.as_ref().is_some_and(|acceptor| acceptor.accepts(id));
+        #[cfg(not(feature = "edhoc"))]
+        let accepts = {
+            let _ = id;
+            false
+        };
+        accepts
+    }
+}
+
+fn ambiguous() -> Error {
+    let reason = "has a context and a credential of EDHOC with one ID; give each client an ID of its own".into();
+    Error::Setting { name: "oscore", reason }
+}
+
+/// What no message can have as an OSCORE option: all flags (RFC 8613 §6.1).
+const CHOICE: u8 = 0xff;
+
+/// The OSCORE option by which a request names its context here.
+fn chosen(number: u32) -> Vec<u8> {
+    [&[CHOICE], Uint::new(number).as_bytes()].concat()
+}
+
+/// The number of the context, if the option is such a choice.
+fn choice(option: &[u8]) -> Option<u32> {
+    option.strip_prefix(&[CHOICE]).and_then(Uint::read)
 }
 
 impl Protector for OscoreContexts {
@@ -182,12 +292,28 @@ impl Protector for OscoreContexts {
         }
     }
 
+    fn passes_others(&self) -> bool {
+        self.all().passes_others
+    }
+
+    fn is_for(&self, request: &Message<'_>) -> bool {
+        let all = self.all();
+        match request.option(number::OSCORE).map(OscoreOption::decode) {
+            Some(Ok(option)) => all.unnamed().any(|kept| Which::Named(&option).may_be(&kept.context)),
+            Some(Err(_)) => true,
+            #[cfg(feature = "edhoc")]
+            None => all.acceptor.as_ref().is_some_and(|acceptor| acceptor.is_for(request)),
+            #[cfg(not(feature = "edhoc"))]
+            None => false,
+        }
+    }
+
     fn protect_request(&mut self, request: &Message<'_>, into: &mut Vec<u8>) -> Result<SentRequest, ProtectError> {
         let mut all = self.all();
-        let Some(by) = request.option(number::OSCORE).filter(|_| all.named > 0) else {
+        let Some(option) = request.option(number::OSCORE) else {
             return all.sending(0).ok_or(ProtectError::Plain)?.ready().protect_request(request, into);
         };
-        let by = Uint::read(by).ok_or(ProtectError::Nested)?;
+        let by = choice(option).ok_or(ProtectError::Nested)?;
         let context = all.sending(by).ok_or(ProtectError::Nested)?.ready();
         let plain = request.rewritten(|number| number != number::OSCORE, request.payload())?;
         let mut sent = context.protect_request(&Message::parse(&plain).map_err(|_| ProtectError::Nested)?, into)?;
@@ -208,14 +334,14 @@ impl Protector for OscoreContexts {
 
     #[cfg(feature = "edhoc")]
     fn establish(&mut self, request: &Message<'_>, from: Source, into: &mut Vec<u8>) -> Option<()> {
-        let All { kept, acceptor, .. } = &mut *self.all();
+        let all = &mut *self.all();
+        let All { kept, acceptor, .. } = all;
         let mut agreed = None;
         let is_taken = |id: &[u8]| kept.iter().any(|kept| kept.context.recipient_id() == id);
         acceptor.as_mut()?.answer((request, from), is_taken, |context, with| agreed = Some((context, with)), into)?;
         if let Some((context, with)) = agreed {
-            kept.retain(|kept| kept.with != Some(with));
-            let agreed = StoredContext::new(context, Box::new(|_| Ok(())), None);
-            kept.push(StoredContext { with: Some(with), ..agreed });
+            all.kept.retain(|kept| kept.with != Some(with));
+            all.keep(context, Box::new(|_| Ok(())), None).with = Some(with);
         }
         Some(())
     }
@@ -257,7 +383,7 @@ mod tests {
         }
         let mut requests = ["coap://one.example", "coap://two.example/"].map(|uri| {
             let mut options = Options::new();
-            contexts.choose(&uri.parse().unwrap(), &mut options).unwrap();
+            contexts.choose(&uri.parse().unwrap(), None, &mut options).unwrap();
             let choice = options.get(number::OSCORE).unwrap();
             let (mut plain, mut protected) = (Vec::new(), Vec::new());
             let mut writer = Writer::start(&mut plain, Kind::Confirmable, Code::GET, MessageId(1), Token::EMPTY);

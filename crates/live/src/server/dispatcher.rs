@@ -10,6 +10,7 @@ mod streams;
 use std::{borrow::Cow, collections::VecDeque, net::SocketAddr, sync::Arc, time::Duration};
 
 use answering::{heeding, taken_over, wants_none};
+use bytes::Bytes;
 use finding::{Refusal, Which};
 use millpond_coap::{
     RequestId,
@@ -65,6 +66,8 @@ pub(crate) struct IncomingRequest {
     pub(crate) length: usize,
     pub(crate) wants_to_observe: bool,
     pub(crate) by_group: bool,
+    /// The ID of the security context by which it was protected.
+    pub(crate) context: Option<Bytes>,
     /// Over a connection: how much a message to the client may carry.
     pub(crate) room: Option<Room>,
 }
@@ -76,10 +79,12 @@ impl IncomingRequest {
         body: Cow<'_, [u8]>,
         (peer, transport): (SocketAddr, Transport),
         (wants_to_observe, by_group): (bool, bool),
+        context: Option<&[u8]>,
     ) -> Self {
         let request = Request::of(message, body, peer, transport);
         let length = 4 + message.token.len() + message.option_bytes().len() + message.payload().len();
-        Self { id, kind: message.kind, request, length, wants_to_observe, by_group, room: None }
+        let context = context.map(Bytes::copy_from_slice);
+        Self { id, kind: message.kind, request, length, wants_to_observe, by_group, context, room: None }
     }
 }
 
@@ -304,7 +309,7 @@ impl Dispatcher {
 
     /// A request came in.
     pub(crate) fn dispatch(&mut self, now: Instant, incoming: IncomingRequest) {
-        let IncomingRequest { id, kind, mut request, length, wants_to_observe, by_group, room } = incoming;
+        let IncomingRequest { id, kind, mut request, length, wants_to_observe, by_group, room, .. } = incoming;
         self.accesses.came(id, &request);
         if self.is_followed {
             self.accesses.because(id, "it is left to the next server");

@@ -20,7 +20,7 @@ use millpond_coap::message::{Code, number};
 use millpond_control::Instant;
 
 use super::{Request, admission::AddressState};
-use crate::{Error, PeerIdentity, udp::network_of};
+use crate::{Error, PeerIdentity, security::digits, udp::network_of};
 
 /// Who may do what with a server, and how often: [rules](Rule), looked up before any handler is asked.
 ///
@@ -159,6 +159,7 @@ pub struct Who(Kind);
 enum Kind {
     PreSharedKey(String),
     Certificate(String),
+    Oscore(String),
     Identified,
     Network(IpNet),
 }
@@ -174,6 +175,22 @@ impl Who {
     #[must_use]
     pub fn certificate(name: &str) -> Self {
         Self(Kind::Certificate(name.into()))
+    }
+
+    /// Who has the [context](crate::OscoreContexts) of OSCORE with this [ID](PeerIdentity::Oscore), in lower-case hexadecimal digits; `*` in them
+    /// stands for any run.
+    ///
+    /// # Errors
+    /// What is none.
+    pub fn oscore(id: &str) -> Result<Self, Error> {
+        match id.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f' | b'*')) {
+            true => Ok(Self(Kind::Oscore(id.into()))),
+            false => {
+                let reason =
+                    format!("{id:?} is no ID in lower-case hexadecimal digits; write 07, or 07* for all that begin so");
+                Err(Error::Setting { name: "policy", reason })
+            }
+        }
     }
 
     /// Who has proved an identity, whichever.
@@ -216,6 +233,10 @@ impl Who {
                 Some(PeerIdentity::Certificate(_)) => {
                     names.iter().any(|name| is_like(wanted.as_bytes(), name.as_bytes()))
                 }
+                _ => false,
+            },
+            Kind::Oscore(wanted) => match identity {
+                Some(PeerIdentity::Oscore(id)) => is_like(wanted.as_bytes(), digits(id).as_bytes()),
                 _ => false,
             },
             Kind::Identified => identity.is_some(),
@@ -316,6 +337,7 @@ struct Buckets {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum RateKey {
     Identity(Bytes),
+    Context(Bytes),
     Network(u64),
 }
 
@@ -377,6 +399,7 @@ impl Policing {
             (_, Some(PeerIdentity::Certificate(chain))) => {
                 RateKey::Identity(chain.first().cloned().unwrap_or_default())
             }
+            (_, Some(PeerIdentity::Oscore(id))) => RateKey::Context(id.clone()),
         };
         let mut lately = self.lately.lock().unwrap_or_else(PoisonError::into_inner);
         let buckets = match address_state {

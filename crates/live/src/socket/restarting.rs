@@ -37,6 +37,8 @@ impl SocketTask {
             };
             let Ok(message) = Message::parse(&observing.request) else { continue };
             let mut request = Request::of(&message, message.payload().into(), observing.peer, Transport::Udp);
+            let by_context = observing.kept.context().and_then(|id| self.settings.protecting.identity(id));
+            request.identify(Transport::Udp, by_context);
             if observing.kept.is_validated() {
                 request.prove();
             }

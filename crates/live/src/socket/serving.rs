@@ -139,9 +139,9 @@ impl Incoming {
     /// Takes an event that is about what is asked here; gives back any other.
     pub(super) fn take<'e>(&mut self, event: Event<'e, Address>) -> Option<Event<'e, Address>> {
         match event {
-            Event::Request { from, id, message, body, wants_to_observe, by_group } => {
+            Event::Request { from, id, message, body, wants_to_observe, by_group, context } => {
                 let whom = (from.peer(), Transport::Udp);
-                let incoming = IncomingRequest::of((id, &message), body, whom, (wants_to_observe, by_group));
+                let incoming = IncomingRequest::of((id, &message), body, whom, (wants_to_observe, by_group), context);
                 self.requests.push((from, incoming));
             }
             Event::Refused { from, message, why, by_group } => {
@@ -296,8 +296,13 @@ impl SocketTask {
     fn request_came(&mut self, now: Instant, from: Address, mut incoming: IncomingRequest) {
         self.choose_controller(now, 0, from);
         let (Some(server), [socket, ..]) = (&mut self.server, &mut self.sockets[..]) else { return };
-        if let Some(sessions) = &socket.sessions {
-            incoming.request.identify(Transport::Dtls, sessions.identity(from).cloned());
+        let by_context = incoming.context.take().and_then(|id| self.settings.protecting.identity(&id));
+        match &socket.sessions {
+            Some(sessions) => {
+                incoming.request.identify(Transport::Dtls, by_context.or_else(|| sessions.identity(from).cloned()));
+            }
+            None if by_context.is_some() => incoming.request.identify(Transport::Udp, by_context),
+            None => {}
         }
         server.dispatcher.dispatch(now, incoming);
     }

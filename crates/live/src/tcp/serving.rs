@@ -30,7 +30,7 @@ use super::{
 use crate::{
     PeerIdentity, Response, Transport,
     clock::Clock,
-    security::Other,
+    security::{Other, Protecting},
     server::{ASK_AGAIN, AccessRecord, Action, Dispatcher, IncomingRequest, Reachability, Room, TaskEvent},
     socket::HANDLERS_GRACE,
 };
@@ -80,6 +80,7 @@ pub(super) fn task<S: Stream>(
     );
     let serving = Serving {
         whom,
+        protecting: shared.protecting.clone(),
         is_ours,
         dispatcher,
         task_events,
@@ -118,6 +119,7 @@ enum Stage {
 /// Answers what is asked in a connection.
 pub(super) struct Serving {
     whom: Whom,
+    protecting: Protecting,
     /// This side began the connection.
     is_ours: bool,
     dispatcher: Dispatcher,
@@ -285,8 +287,8 @@ impl Serving {
     pub(super) fn hear(&mut self, event: LinkEvent<'_>) -> Option<IncomingRequest> {
         let from = (self.whom.peer, self.whom.transport);
         match event {
-            LinkEvent::Event(Event::Request { id, message, body, wants_to_observe, by_group, .. }) => {
-                return Some(IncomingRequest::of((id, &message), body, from, (wants_to_observe, by_group)));
+            LinkEvent::Event(Event::Request { id, message, body, wants_to_observe, by_group, context, .. }) => {
+                return Some(IncomingRequest::of((id, &message), body, from, (wants_to_observe, by_group), context));
             }
             LinkEvent::Event(Event::Refused { message, why, by_group, .. }) => {
                 let refused = || AccessRecord::refused(from, &message, why, by_group);
@@ -318,7 +320,9 @@ impl Serving {
         }
         let theirs = stack.settings();
         incoming.room = Some(Room { bytes: theirs.max_message_size as usize, may_cut: theirs.block_wise });
-        incoming.request.identify(self.whom.transport, self.whom.identity.clone());
+        let by_context = incoming.context.take().and_then(|id| self.protecting.identity(&id));
+        let identity = by_context.or_else(|| self.whom.identity.clone());
+        incoming.request.identify(self.whom.transport, identity);
         self.figures.counted.requests.fetch_add(1, Ordering::Relaxed);
         self.dispatcher.dispatch(now, incoming);
     }

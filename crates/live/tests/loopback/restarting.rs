@@ -353,4 +353,37 @@ mod protected {
         let answer = client.get(format!("coap://{}/costly", server.local_addr())).await.unwrap();
         assert_eq!((answer.code(), answer.text()), (Code::CONTENT, Ok("costly")));
     }
+
+    /// Who has a context, and who has none, where both may ask; and by rights that only the context gives.
+    #[tokio::test]
+    async fn who_observes_under_a_context_goes_on_with_its_rights() {
+        let file = file("rights-of-contexts");
+        let bounds = [Arc::default(), Arc::default()];
+        let rights = |id| Policy::new().rule(Rule::of(Who::oscore(id).unwrap()).allow("/n", [Code::GET]).unwrap());
+        let (builder, ..) = serving(ANY, &file, 1);
+        let server = builder.oscore(stored(&CLIENT.mirrored(), &bounds[1]).pass_others()).start().await.unwrap();
+        let uri = format!("coap://{}/n", server.local_addr());
+        let plain = Client::new().await.unwrap();
+        let protected = Client::builder().oscore(stored(&CLIENT, &bounds[0])).build().await.unwrap();
+        let mut observations =
+            [plain.get(&*uri).observe().await.unwrap(), protected.get(&*uri).observe().await.unwrap()];
+        for observation in &mut observations {
+            assert_eq!(next(observation).await, "1");
+        }
+        tokio::time::pause();
+        let at = server.local_addr();
+        let mut running = server;
+        for (run, policy, observers) in [(1, Policy::new(), 2), (2, rights("6*"), 1), (3, rights("64"), 0)] {
+            cut(running).await;
+            let (builder, ..) = serving(at, &file, run);
+            let builder = builder.policy(policy).oscore(stored(&CLIENT.mirrored(), &bounds[1]).pass_others());
+            running = builder.start().await.unwrap();
+            assert_eq!(running.stats().await.observers, observers, "{run}");
+            if run == 1 {
+                for observation in &mut observations {
+                    assert_eq!(next(observation).await, "1");
+                }
+            }
+        }
+    }
 }

@@ -50,7 +50,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         request: &Outgoing<'_>,
         place: RequestMessage,
     ) -> Result<ExchangeId, Refused> {
-        match self.protection_mut().map(|protection| protection.request(request)) {
+        match self.protection_mut().and_then(|protection| protection.request(request).transpose()) {
             Some(protected) => self.request_protected(now, to, request, place, &protected?),
             None => self.send_request(now, to, request, place),
         }

@@ -113,8 +113,12 @@ impl MessageLayer for Connection {
         Self::unprotect(self, entry, whole)
     }
 
-    fn protection(&mut self) -> Option<&mut (dyn Protection<()> + 'static)> {
-        self.protection_mut()
+    fn protection(&self) -> Option<&(dyn Protection<()> + 'static)> {
+        self.protection.as_deref()
+    }
+
+    fn protection_mut(&mut self) -> Option<&mut (dyn Protection<()> + 'static)> {
+        self.protection.as_deref_mut()
     }
 
     fn request_as_written(
@@ -160,10 +164,6 @@ impl MessageLayer for Connection {
             StreamRefused::TokenInUse | StreamRefused::TooManyRequests { .. } => Reason::NoRoom,
             StreamRefused::UnknownRequest | StreamRefused::Releasing | StreamRefused::Closed => Reason::Gone,
         }
-    }
-
-    fn is_protected(&self) -> bool {
-        self.protection.is_some()
     }
 
     fn hash(&self, key: &impl Hash) -> u64 {

@@ -29,8 +29,8 @@ impl Connection {
         now: Instant,
         request: &Outgoing<'_>,
     ) -> Result<ExchangeId, StreamRefused> {
-        let Some(protection) = self.protection_mut() else { return self.request(now, request) };
-        let protected = protection.request(request)?;
+        let protected = self.protection_mut().and_then(|protection| protection.request(request).transpose());
+        let Some(protected) = protected.transpose()? else { return self.request(now, request) };
         let exchange = with(&protected, request, |protected| self.request(now, protected))??;
         if let Some(protection) = self.protection_mut() {
             protection.sent(exchange, None);
@@ -71,8 +71,8 @@ impl Connection {
     ) -> Result<(), StreamRefused> {
         let request = self.incoming.observing(token).ok_or(StreamRefused::UnknownRequest)?;
         let observer = self.observer(token);
-        let Some(protection) = self.protection_mut() else { return self.respond(now, request, message) };
-        let protected = protection.notification(observer, message)?;
+        let protected = self.protection_mut().and_then(|protection| protection.notification(observer, message));
+        let Some(protected) = protected.transpose()? else { return self.respond(now, request, message) };
         with(&protected, message, |protected| self.respond(now, request, protected))?
     }
 

@@ -50,6 +50,25 @@ impl Acceptor {
         Self { ours, clock: Clock::start(), begun: VecDeque::new(), usage: Usage::new() }
     }
 
+    /// By which the credential at this place names its key.
+    pub(crate) fn kid(&self, place: usize) -> Option<&[u8]> {
+        self.ours.peers.get(place)?.kid.as_ref().map(|kid| kid.as_slice())
+    }
+
+    /// Whether a credential has this kid.
+    pub(crate) fn accepts(&self, kid: &[u8]) -> bool {
+        (0..self.ours.peers.len()).any(|place| self.kid(place) == Some(kid))
+    }
+
+    /// Whether it is a request of EDHOC.
+    pub(crate) fn is_for(&self, request: &Message<'_>) -> bool {
+        let is_understood =
+            |number| matches!(number, number::URI_HOST | number::URI_PORT | number::URI_PATH | number::ACCEPT);
+        let mut critical = request.options().filter(|option| option.number % 2 == 1);
+        let path = PATH.split('/').skip(1).map(str::as_bytes);
+        request.code == Code::POST && request.uri_path().eq(path) && critical.all(|option| is_understood(option.number))
+    }
+
     /// Answers a request of EDHOC: appends a message, of which kind, message ID and token do not count. Calls `establish` with a context
     /// that is agreed upon, and the place of its peer among the credentials. None if it is another request.
     pub(crate) fn answer(
@@ -59,14 +78,7 @@ impl Acceptor {
         establish: impl FnOnce(Context, usize),
         into: &mut Vec<u8>,
     ) -> Option<()> {
-        let is_understood =
-            |number| matches!(number, number::URI_HOST | number::URI_PORT | number::URI_PATH | number::ACCEPT);
-        let mut critical = request.options().filter(|option| option.number % 2 == 1);
-        let path = PATH.split('/').skip(1).map(str::as_bytes);
-        if request.code != Code::POST
-            || !request.uri_path().eq(path)
-            || !critical.all(|option| is_understood(option.number))
-        {
+        if !self.is_for(request) {
             return None;
         }
         let answer = match request.payload() {
