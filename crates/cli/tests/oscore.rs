@@ -263,3 +263,36 @@ fn a_file_of_numbers_that_was_restored_from_a_copy_goes_on_far_behind_what_it_sa
     fs::rename(&copy, &numbers).expect("it can be moved");
     assert_eq!(next_number(&path).0, b"\x0c\x01\x00\x0b\xb8\x01");
 }
+
+/// What a gateway is given is told before it listens, and looking at it locks nothing.
+#[test]
+fn contexts_of_a_gateway_are_checked() {
+    let (folder, _alone) = folder("gateway");
+    made(&folder, &["--server", "meter-7.example", "device.oscore", "there.oscore"]);
+    made(&folder, &["client.oscore", "here.oscore"]);
+    made(&folder, &["--edhoc", "--server", "meter-8.example", "device.edhoc", "there.edhoc"]);
+    let rule =
+        "[listen]\ncoap = [\"127.0.0.1:0\"]\n[[rule]]\npath = \"/{*rest}\"\nto = \"coap://meter-7.example/{*rest}\"\n";
+    fs::write(folder.join("gateway.toml"), rule).expect("it can be written");
+    let gateway = |arguments: &[&str]| {
+        let all = ["gateway", "gateway.toml"].iter().chain(arguments);
+        let output = Command::new(env!("CARGO_BIN_EXE_millpond")).args(all).current_dir(&folder).output();
+        let output = output.expect("the program is built");
+        (output.status.success(), line(&output.stdout).to_owned() + line(&output.stderr))
+    };
+    let _held = read(&folder.join("here.oscore")).expect("it can be used");
+    let both = ["--oscore", "device.oscore", "--oscore", "here.oscore"];
+    assert_eq!(gateway(&[&both[..], &["--check"]].concat()), (true, "gateway.toml: can be used".to_owned()));
+    for (arguments, told) in [
+        (&both[..], "here.oscore: in use by another process; a context is for one at a time"),
+        (&["--check", "--oscore", "none.oscore"], "none.oscore: No such file or directory"),
+        (
+            &["--oscore", "device.edhoc"],
+            "device.edhoc:6: credentials for a server; a gateway agrees upon contexts with those who ask",
+        ),
+        (&["--oscore", "there.edhoc", "--oscore", "there.edhoc"], "there.edhoc: a second file with credentials"),
+    ] {
+        let (is_taken, said) = gateway(arguments);
+        assert!(!is_taken && said.contains(told) && said.lines().count() == 1, "{said}");
+    }
+}

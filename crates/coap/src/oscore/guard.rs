@@ -2,7 +2,7 @@ use alloc::{boxed::Box, vec::Vec};
 
 use hashbrown::HashTable;
 
-use super::{Context, Protector, ReceivedRequest, Refusal, SentRequest, Which, only::Only};
+use super::{Context, Protector, ReceivedRequest, Refusal, SentRequest, only::Only};
 use crate::block::{Block, BlockSize, slice};
 use crate::endpoint::{ExchangeId, Outgoing, RequestId, beside::Beside};
 use crate::message::{Code, Kind, Message, MessageId, Token, is_for_responses, number, sort};
@@ -330,7 +330,7 @@ impl<P: Copy + PartialEq + Send + Sync + 'static> Protection<P> for Guard<P> {
 #[cfg(all(feature = "server", feature = "observe"))]
 fn outlives(protector: &mut dyn Shared, request: &ReceivedRequest) -> bool {
     let mut outlives = false;
-    protector.with_context(Which::Of(request.kid()), &mut |context| outlives = context.outlives());
+    protector.with_context(super::Which::Of(request.kid()), &mut |context| outlives = context.outlives());
     outlives
 }
 
