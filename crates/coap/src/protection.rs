@@ -217,6 +217,9 @@ pub enum ProtectError {
     /// It answers a request that came under keys which were replaced since (RFC 8613 Appendix B.2).
     #[error("the keys of the request that is answered were replaced since")]
     Replaced,
+    /// The context that was chosen for it is there no more.
+    #[error("the security context of the request was replaced: send it anew")]
+    Gone,
     /// It is to be sent by an endpoint that sends nothing in the clear.
     #[error("the message is not protected, and all of this endpoint have to be")]
     Plain,

@@ -122,7 +122,14 @@ impl Rules {
             _ => HOP_LIMIT,
         };
         let (path, query) = (texts(options, number::URI_PATH)?, texts(options, number::URI_QUERY)?);
-        let host = options.get(number::URI_HOST).and_then(|host| std::str::from_utf8(host).ok());
+        // Outside of what a context protects anybody may write whom a request is for (RFC 8613 §4.1.3.2).
+        let is_protected = matches!(request.identity(), Some(PeerIdentity::Oscore(_)));
+        let host = options.get(number::URI_HOST).filter(|_| !is_protected);
+        let host = host.and_then(|host| std::str::from_utf8(host).ok());
+        if is_protected && [number::PROXY_URI, number::PROXY_SCHEME].into_iter().any(|it| options.get(it).is_some()) {
+            let why = "a request that is protected for the gateway names whom it is for, which is not protected";
+            return Err(Refusal::new(Code::BAD_OPTION, why));
+        }
         let mut wanted = Wanted {
             method: request.method(),
             peer: request.peer(),
@@ -216,8 +223,9 @@ impl Rules {
                     Refusal::new(Code::BAD_GATEWAY, format!("endpoint {name:?} cannot be asked: {error}"))
                 })?;
                 let uri = base.at([base.path(), &path].concat(), query).ok_or_else(nowhere)?;
-                // Its address may be another's later, and then the answer is none of that one.
-                (Target::coap(uri), Some(format!("endpoint://{name}")), endpoint.registrant)
+                // Its address may be another's later, and its name, and then the answer is none of that one.
+                let whose = endpoint.registrant.as_ref().map(Registrant::owner).unwrap_or_default();
+                (Target::coap(uri), Some(format!("endpoint://{name} {whose}")), endpoint.registrant)
             }
         };
         let under = Under::Rule(Arc::clone(rule), wanted.path.to_vec());

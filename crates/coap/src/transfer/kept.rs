@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use millpond_control::Instant;
 
-use super::{CoapStack, Limit, ObserverId, notifying::SEQUENCE, observers::Observer, options};
+use super::{CoapStack, Limit, ObserverId, notifying::SEQUENCE, observers::Observer};
 use crate::block::Block;
 use crate::layer::MessageLayer;
 use crate::message::{Kind, Message, Token};
@@ -162,7 +162,7 @@ impl<L: MessageLayer> CoapStack<L> {
             peer,
             token,
             kind,
-            key: self.layer.hash(&options::CacheKey(request)),
+            key: self.key_of(request, kept.context()),
             asked: self.hash_of_body(request, request.payload()),
             block2,
             sequence,

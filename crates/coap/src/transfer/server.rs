@@ -57,6 +57,14 @@ pub(super) enum Form {
 }
 
 impl<L: MessageLayer> CoapStack<L> {
+    /// By which later blocks of a body are known, of a request or of its answer: who has another context, or none, has no part of it.
+    pub(super) fn key_of(&self, request: &Message<'_>, context: Option<&[u8]>) -> u64 {
+        match context {
+            Some(context) => self.layer.hash(&(options::CacheKey(request), context)),
+            None => self.layer.hash(&options::CacheKey(request)),
+        }
+    }
+
     /// A request came in one message.
     pub(super) fn request_came(&mut self, now: Instant, entry: Entry<L::Peer>, id: RequestId, form: Form) {
         let from = entry.peer;
@@ -96,7 +104,7 @@ impl<L: MessageLayer> CoapStack<L> {
         let (Ok(block1), Ok(block2)) = (read.block1.transpose(), read.block2.transpose()) else {
             return self.refuse(now, entry, id, Refusal::NoBlock);
         };
-        let key = self.layer.hash(&options::CacheKey(&message));
+        let key = self.key_of(&message, self.layer.protection().and_then(|protection| protection.context_of(id)));
         let mut pending = Pending {
             from,
             token: message.token,

@@ -78,6 +78,7 @@ struct World {
     /// All that was.
     left: Vec<(u8, Vec<u8>)>,
     asked: Vec<Seen>,
+    bodies: Vec<Vec<u8>>,
     answered: Vec<Seen>,
     observers: Vec<ObserverId>,
     gone: usize,
@@ -92,6 +93,7 @@ impl World {
             network: VecDeque::new(),
             left: Vec::new(),
             asked: Vec::new(),
+            bodies: Vec::new(),
             answered: Vec::new(),
             observers: Vec::new(),
             gone: 0,
@@ -147,6 +149,7 @@ impl World {
                 Output::Event(Event::Request { id, message, body, wants_to_observe, context, .. }) => {
                     self.asked.push(seen(&message, &body, wants_to_observe, context));
                     asks = Some((id, wants_to_observe));
+                    self.bodies.push(body.into_owned());
                 }
                 Output::Event(Event::ObserverGone { .. }) => self.gone += 1,
                 Output::Event(event) => panic!("{event:?}"),
@@ -267,4 +270,37 @@ fn nobody_else_ends_an_observation_under_a_context_or_takes_it_over() {
     let (mut plain, notified) = (Vec::new(), world.left[before].1.clone());
     client.unprotect_response(&mut sent, &parsed(&notified), &mut plain).unwrap();
     assert_eq!(parsed(&plain).payload(), b"changed");
+}
+
+fn with_id(mut message: Vec<u8>, id: u8) -> Vec<u8> {
+    message[3] ^= id;
+    message
+}
+
+/// An address may have several senders: a proxy in between, or who forges it.
+#[test]
+fn nobody_else_gets_later_blocks_of_an_answer() {
+    let (mut client, _) = pair(&CLIENT);
+    let (_, protected) = protected_request(&mut client, &get("level"));
+    let mut world = World::new(endpoint(0));
+    world.hears(&protected);
+    let later = [(number::URI_PATH, &b"level"[..]), (number::BLOCK2, &[0x16])];
+    let plain = with_id(written(Kind::Confirmable, Code::GET, &later, b""), 9);
+    world.hears(&plain);
+    assert_eq!(world.asked, [get_of(Some(CLIENT.sender_id), false), get_of(None, false)]);
+}
+
+#[test]
+fn nobody_else_has_a_part_in_a_body() {
+    let (mut client, _) = pair(&CLIENT);
+    let put = |number: u8, more: bool, byte: u8, id: u8| {
+        let block = [number << 4 | if more { 8 } else { 0 } | 2];
+        let options = [(number::URI_PATH, &b"level"[..]), (number::BLOCK1, &block)];
+        with_id(written(Kind::Confirmable, Code::PUT, &options, &[byte; 64]), id)
+    };
+    let mut world = World::new(endpoint(0));
+    world.hears(&protected_request(&mut client, &put(0, true, b'C', 1)).1);
+    assert_eq!(world.hears(&put(0, true, b'E', 2)).code, Code::CONTINUE);
+    world.hears(&protected_request(&mut client, &put(1, false, b'C', 3)).1);
+    assert_eq!(world.bodies, [[b'C'; 128]]);
 }

@@ -39,6 +39,15 @@ impl Registrant {
         }
     }
 
+    /// Whose answers and states are kept: of this identity, or of who is at this address.
+    pub(crate) fn owner(&self) -> String {
+        match &self.identity {
+            Some(identity @ PeerIdentity::Certificate(_)) => format!("{:?}", identity.names()),
+            Some(identity) => format!("{identity:?}"),
+            None => self.peer.ip().to_string(),
+        }
+    }
+
     /// For whom memory is held. All have proved their addresses; here it counts who has proved an identity.
     pub(super) fn source(&self) -> Source {
         Source { is_validated: self.identity.is_some(), network: millpond_live::network_of(self.peer) }

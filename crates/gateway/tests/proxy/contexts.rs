@@ -148,6 +148,15 @@ async fn an_option_that_cannot_be_read_is_refused() {
 async fn a_device_that_registers_under_a_context_is_asked_under_it() {
     let lines = "[directory]\n[[rule]]\npath = \"/ep/{name}/{*rest}\"\nto = \"endpoint://{name}/{*rest}\"\n";
     let (_gateway, at) = gateway(lines, &[]).await;
+    // Somebody else has the name before, and his answer is kept.
+    let before = Resource::new().get(|| async { Response::content("99").with_max_age(100_000) });
+    let before = Server::builder().bind(any()).route("/state", before).start().await.unwrap();
+    let other = before.client(before.local_addr()).unwrap();
+    let registered = other.post(format!("{at}/rd?ep=meter7")).payload("</state>").await.unwrap();
+    let location: Vec<_> = registered.options().all(number::LOCATION_PATH).collect();
+    let location = location.iter().map(|segment| std::str::from_utf8(segment).unwrap()).collect::<Vec<_>>().join("/");
+    assert_eq!(client().await.get(format!("{at}/ep/meter7/state")).await.unwrap().text(), Ok("99"));
+    assert_eq!(other.delete(format!("{at}/{location}")).await.unwrap().code(), Code::DELETED);
     let changed = Observable::new();
     let state = Resource::new().observable(&changed).get(|| async { Response::content("21.5").with_max_age(0) });
     // Its requests and its answers are under one context, in which it is the client.
@@ -165,4 +174,25 @@ async fn a_device_that_registers_under_a_context_is_asked_under_it() {
     let other = client().await.post(format!("{at}/rd?ep=meter7")).payload("</other>").await.unwrap();
     assert_eq!(other.code(), Code::FORBIDDEN, "{:?}", other.text());
     assert_eq!(PeerIdentity::Oscore(OF_CLIENT.sender_id.into()).names(), ["07"]);
+}
+
+/// Whom a request is for stands outside of what a context protects, where anybody on the path may write it.
+#[tokio::test]
+async fn what_a_context_does_not_protect_leads_nowhere_else() {
+    let (device, door) = (device(None, &Observable::new()).await, device(None, &Observable::new()).await);
+    let lines = format!(
+        "[[rule]]\nhost = \"door.example\"\npath = \"/{{*rest}}\"\nto = \"coap://{}/{{*rest}}\"\nwho = [\"oscore:07\"]\n\
+         {}[[forward]]\nto = [\"127.0.0.1\"]\nwho = [\"oscore:07\"]\n",
+        door.local_addr(),
+        all_to(device.local_addr()),
+    );
+    let (_gateway, at) = gateway(&lines, &[]).await;
+    let client = client_under(&OF_CLIENT).await;
+    let other_host = client.get(format!("{at}/state")).option(number::URI_HOST, "door.example");
+    assert_eq!(other_host.await.unwrap().text(), Ok("21.5"));
+    let (host, port) = (b"127.0.0.1".to_vec(), door.local_addr().port().to_be_bytes().to_vec());
+    let forwarded = client.put(format!("{at}/put")).payload("x").option(number::PROXY_SCHEME, "coap");
+    let forwarded = forwarded.option(number::URI_HOST, host).option(number::URI_PORT, port).await.unwrap();
+    assert_eq!(forwarded.code(), Code::BAD_OPTION, "{:?}", forwarded.text());
+    assert_eq!((device.stats().await.requests, door.stats().await.requests), (1, 0));
 }

@@ -1,7 +1,10 @@
 //! Security contexts that protect messages from end to end (RFC 8613).
 
+#[cfg(feature = "edhoc")]
+use std::collections::VecDeque;
 use std::fmt;
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
@@ -20,19 +23,31 @@ const GAP: u32 = 1_000;
 /// Security contexts of OSCORE (RFC 8613) by which a [client](crate::ClientBuilder::oscore) or a
 /// [server](crate::ServerBuilder::oscore) protects all its messages. Clones share them.
 #[derive(Clone, Debug, Default)]
-pub struct OscoreContexts(Arc<Mutex<All>>);
+pub struct OscoreContexts(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    all: Mutex<All>,
+    /// What none of them is for goes on as it is.
+    passes_others: AtomicBool,
+}
 
 #[derive(Debug, Default)]
 struct All {
     kept: Vec<StoredContext>,
     /// How many there were.
     added: u32,
-    /// What none of them is for goes on as it is.
-    passes_others: bool,
     /// Who agrees upon further ones.
     #[cfg(feature = "edhoc")]
     acceptor: Option<super::edhoc::Acceptor>,
+    /// IDs of contexts that were replaced, the latest first: requests that came under these may wait for their answers.
+    #[cfg(feature = "edhoc")]
+    replaced: VecDeque<Vec<u8>>,
 }
+
+/// How many of those are remembered, of 65,536 that there are.
+#[cfg(feature = "edhoc")]
+const MOST_REPLACED: usize = 4_096;
 
 /// Stores the bound of the sequence numbers of a context.
 type Store = Box<dyn FnMut(u64) -> io::Result<()> + Send>;
@@ -130,7 +145,7 @@ impl OscoreContexts {
     /// to be nobody else's.
     #[must_use]
     pub fn pass_others(self) -> Self {
-        self.all().passes_others = true;
+        self.0.passes_others.store(true, Ordering::Relaxed);
         self
     }
 
@@ -142,10 +157,10 @@ impl OscoreContexts {
         options: &mut Options,
     ) -> Result<(), Error> {
         let refused = |reason: String| Err(Error::refused(NotSent::Message, reason));
-        let all = self.all();
+        let (all, passes_others) = (self.all(), self.passes_others());
         match options.get(number::OSCORE).map(|value| OscoreOption::decode(value)) {
             None => {}
-            Some(_) if !all.passes_others => return refused(ProtectError::Nested.to_string()),
+            Some(_) if !passes_others => return refused(ProtectError::Nested.to_string()),
             Some(Ok(_)) => return Ok(()),
             // It would be taken for a choice, or be nothing to anybody.
             Some(Err(fault)) => return refused(format!("its OSCORE option cannot be read: {fault}")),
@@ -164,13 +179,13 @@ impl OscoreContexts {
         match fitting.max_by_key(|(_, server)| server.port().is_some()) {
             Some((kept, _)) => options.add(number::OSCORE, chosen(kept.number)),
             // Nothing leaves in the clear because a port was not written.
-            None if all.passes_others && all.is_for_usual_ports_of(uri.host()) => {
+            None if passes_others && all.is_for_usual_ports_of(uri.host()) => {
                 let (asked, host) = (Authority::of(uri), uri.host());
                 return refused(format!(
                     "a context of OSCORE is for {host} at the usual ports, and none for {asked}; give it that port"
                 ));
             }
-            None if all.passes_others || all.unnamed().next().is_some() => {}
+            None if passes_others || all.unnamed().next().is_some() => {}
             None => {
                 let server = Authority::of(uri);
                 return refused(format!("no context of OSCORE is for {server}; add one for it, or one for any server"));
@@ -206,7 +221,7 @@ impl OscoreContexts {
     }
 
     fn all(&self) -> MutexGuard<'_, All> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -225,6 +240,15 @@ impl All {
         &mut self.kept[last]
     }
 
+    /// The context that was agreed upon with the peer at this place is used no more.
+    #[cfg(feature = "edhoc")]
+    fn replace(&mut self, with: usize) {
+        let Some(place) = self.kept.iter().position(|kept| kept.with == Some(with)) else { return };
+        let id = self.kept.swap_remove(place).context.recipient_id().to_vec();
+        self.replaced.truncate(MOST_REPLACED - 1);
+        self.replaced.push_front(id);
+    }
+
     /// Those that are for no server alone.
     fn unnamed(&self) -> impl Iterator<Item = &StoredContext> {
         self.kept.iter().filter(|kept| kept.server.is_none())
@@ -239,7 +263,6 @@ impl All {
     /// By which a request is protected that has this option: that which was chosen, or the first for all servers.
     fn sending(&mut self, by: u32) -> Option<&mut StoredContext> {
         match by {
-            0 if self.passes_others => None,
             0 => self.kept.iter_mut().find(|kept| kept.server.is_none()),
             number => self.kept.iter_mut().find(|kept| kept.number == number),
         }
@@ -293,7 +316,7 @@ impl Protector for OscoreContexts {
     }
 
     fn passes_others(&self) -> bool {
-        self.all().passes_others
+        self.0.passes_others.load(Ordering::Relaxed)
     }
 
     fn is_for(&self, request: &Message<'_>) -> bool {
@@ -309,12 +332,16 @@ impl Protector for OscoreContexts {
     }
 
     fn protect_request(&mut self, request: &Message<'_>, into: &mut Vec<u8>) -> Result<SentRequest, ProtectError> {
+        let option = request.option(number::OSCORE);
+        if option.is_none() && self.passes_others() {
+            return Err(ProtectError::Plain);
+        }
         let mut all = self.all();
-        let Some(option) = request.option(number::OSCORE) else {
+        let Some(option) = option else {
             return all.sending(0).ok_or(ProtectError::Plain)?.ready().protect_request(request, into);
         };
         let by = choice(option).ok_or(ProtectError::Nested)?;
-        let context = all.sending(by).ok_or(ProtectError::Nested)?.ready();
+        let context = all.sending(by).ok_or(ProtectError::Gone)?.ready();
         let plain = request.rewritten(|number| number != number::OSCORE, request.payload())?;
         let mut sent = context.protect_request(&Message::parse(&plain).map_err(|_| ProtectError::Nested)?, into)?;
         sent.set_by(by);
@@ -335,12 +362,14 @@ impl Protector for OscoreContexts {
     #[cfg(feature = "edhoc")]
     fn establish(&mut self, request: &Message<'_>, from: Source, into: &mut Vec<u8>) -> Option<()> {
         let all = &mut *self.all();
-        let All { kept, acceptor, .. } = all;
+        let All { kept, acceptor, replaced, .. } = all;
         let mut agreed = None;
-        let is_taken = |id: &[u8]| kept.iter().any(|kept| kept.context.recipient_id() == id);
+        let is_taken = |id: &[u8]| {
+            kept.iter().any(|kept| kept.context.recipient_id() == id) || replaced.iter().any(|replaced| replaced == id)
+        };
         acceptor.as_mut()?.answer((request, from), is_taken, |context, with| agreed = Some((context, with)), into)?;
         if let Some((context, with)) = agreed {
-            all.kept.retain(|kept| kept.with != Some(with));
+            all.replace(with);
             all.keep(context, Box::new(|_| Ok(())), None).with = Some(with);
         }
         Some(())
@@ -408,6 +437,26 @@ mod tests {
             assert!(contexts.unprotect_response(sent, &other, &mut Vec::new()).is_err());
             assert_eq!(contexts.unprotect_response(sent, &own, &mut Vec::new()), Ok(()));
         }
+    }
+
+    /// Nor by another one, nor at all: it was chosen for one that an agreement has replaced since.
+    #[test]
+    fn a_request_does_not_leave_in_the_clear_once_its_context_is_gone() {
+        let mut contexts = OscoreContexts::new().pass_others();
+        contexts.add(context(b"s", b"1"), |_| Ok(())).unwrap();
+        let mut options = Options::new();
+        let of = PeerIdentity::Oscore(Bytes::from_static(b"1"));
+        contexts.choose(&"coap://one.example".parse().unwrap(), Some(&of), &mut options).unwrap();
+        let mut request = Vec::new();
+        let mut writer = Writer::start(&mut request, Kind::Confirmable, Code::GET, MessageId(1), Token::EMPTY);
+        writer.option(number::OSCORE, options.get(number::OSCORE).unwrap()).unwrap();
+        writer.finish().unwrap();
+        let request = Message::parse(&request).unwrap();
+        assert!(contexts.protect_request(&request, &mut Vec::new()).is_ok());
+        contexts.all().kept.clear();
+        assert_eq!(contexts.protect_request(&request, &mut Vec::new()), Err(ProtectError::Gone));
+        let refused = contexts.choose(&"coap://one.example".parse().unwrap(), Some(&of), &mut Options::new());
+        assert!(refused.is_err());
     }
 
     #[test]
