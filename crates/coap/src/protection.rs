@@ -79,8 +79,8 @@ pub trait Protection<P>: Send + Sync {
     /// The context by which a request is protected that was [taken](Self::take_request), by the ID that it has for who asks.
     fn context_of(&self, request: RequestId) -> Option<&[u8]>;
 
-    /// Takes the protection off a request, if it is not for others. Else with what to answer it; with nothing if it is not protected, so that it may ask to
-    /// [establish](Self::establish) a context.
+    /// Takes the protection off a request, if it is not for others. Else with what to answer it; with nothing if it is not protected, so
+    /// that it may ask to [establish](Self::establish) a context.
     fn take_request(&mut self, id: RequestId, from: Observer<P>, request: &Message<'_>) -> Result<(), Option<Vec<u8>>>;
 
     /// What to answer a request that is not protected.

@@ -244,7 +244,7 @@ impl All {
     #[cfg(feature = "edhoc")]
     fn replace(&mut self, with: usize) {
         let Some(place) = self.kept.iter().position(|kept| kept.with == Some(with)) else { return };
-        let id = self.kept.swap_remove(place).context.recipient_id().to_vec();
+        let id = self.kept.remove(place).context.recipient_id().to_vec();
         self.replaced.truncate(MOST_REPLACED - 1);
         self.replaced.push_front(id);
     }
