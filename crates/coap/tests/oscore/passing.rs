@@ -8,6 +8,7 @@ use millpond_coap::oscore::{Context, OscoreOption, Parameters, Protector, Which}
 use millpond_coap::transfer::{Answer, ClientRequest, Event, ObserverId};
 use millpond_coap::{Endpoint, IdGenerator, Output, Transmission};
 use millpond_control::{ChanceSeed, Instant, Preset};
+use proptest::prelude::*;
 
 use super::messages::{CLIENT, get, pair, parsed, protected_request, registration, written};
 use super::stacks::{Contexts, One, stack, stored};
@@ -152,6 +153,7 @@ impl World {
                     self.bodies.push(body.into_owned());
                 }
                 Output::Event(Event::ObserverGone { .. }) => self.gone += 1,
+                Output::Event(Event::Refused { .. }) => {}
                 Output::Event(event) => panic!("{event:?}"),
                 Output::Trace(_) => {}
                 Output::Sleep(..) | Output::Idle => return,
@@ -303,4 +305,31 @@ fn nobody_else_has_a_part_in_a_body() {
     assert_eq!(world.hears(&put(0, true, b'E', 2)).code, Code::CONTINUE);
     world.hears(&protected_request(&mut client, &put(1, false, b'C', 3)).1);
     assert_eq!(world.bodies, [[b'C'; 128]]);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Cut or whole, with tokens of whatever length, and whatever stands where protection would.
+    #[test]
+    fn what_nobody_has_protected_came_by_no_context(
+        messages in prop::collection::vec(
+            (1_u8..8, prop::option::of(prop::collection::vec(any::<u8>(), 0..6)), prop::option::of(any::<u8>()),
+             prop::collection::vec(any::<u8>(), 0..40)),
+            1..12,
+        )
+    ) {
+        let mut world = World::new(endpoint(0));
+        for (id, (code, option, block, payload)) in messages.iter().enumerate() {
+            // Often the ID of the context that is there.
+            let option = option.as_ref().map(|rest| [&[0x09, id as u8][..], &CLIENT.sender_id[..id % 2], rest].concat());
+            let option = option.iter().map(|value| (number::OSCORE, &value[..]));
+            let block = block.map(|block| [block]);
+            let block = block.iter().map(|value| (number::BLOCK1, &value[..]));
+            let options: Vec<_> = option.chain([PATH[0]]).chain(block).collect();
+            let message = written(Kind::Confirmable, Code::from_byte(*code), &options, payload);
+            world.hears(&with_id(message, id as u8));
+        }
+        prop_assert!(world.asked.iter().all(|asked| asked.context.is_none()));
+    }
 }
