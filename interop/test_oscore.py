@@ -387,15 +387,12 @@ def test_our_gateway_asks_their_server_under_a_context(ours: Ours, theirs: Their
         assert is_counting(observed.stdout.decode().split()), observed
 
 
-def test_their_client_asks_our_gateway_under_a_context(
-    ours: Ours, theirs: Theirs, contexts: Contexts, tmp_path: Path
-) -> None:
+def test_their_client_asks_our_gateway_under_a_context(ours: Ours, theirs: Theirs, tmp_path: Path) -> None:
     """What a server has that knows nothing of it, and who has no context is refused."""
     (files := tmp_path / "files").mkdir()
-    identity = next(line for line in contexts.client.read_text().splitlines() if line.startswith("sender_id"))
-    who = f'who = ["oscore:{identity.split(chr(34))[1]}"]\n'
+    contexts = Contexts(ours, tmp_path, "--client-id", "07")
     flags = ("--oscore", str(contexts.server))
-    with ours.serving(files) as port, ours.gateway(tmp_path, all_to(port) + who, *flags) as gateway:
+    with ours.serving(files) as port, ours.gateway(tmp_path, all_to(port) + 'who = ["oscore:07"]\n', *flags) as gateway:
         where = f"coap://127.0.0.1:{gateway}"
         assert theirs.ask("get", f"{where}/hello", contexts.client).payload == b"Hello from Millpond.\n"
         assert theirs.ask("put", f"{where}/kept", contexts.client).code == "2.01"

@@ -240,15 +240,11 @@ impl<P: Copy + PartialEq + Send + Sync + 'static> Protection<P> for Guard<P> {
             false if others_pass => Err(Refusal::UnknownContext),
             false => Err(Refusal::Malformed),
         };
-        let passes = match taken {
-            Err(Refusal::NotProtected) => others_pass && !self.protector.is_for(request),
-            // One that has the ID of another's context by chance is not authentic here.
-            Err(Refusal::UnknownContext | Refusal::DecryptionFailed) => others_pass,
-            _ => false,
-        };
         let received = match taken {
             Ok(received) => Some(received),
-            Err(_) if passes => None,
+            Err(Refusal::NotProtected) if others_pass && !self.protector.is_for(request) => None,
+            // One that has the ID of another's context by chance is not authentic here.
+            Err(Refusal::UnknownContext | Refusal::DecryptionFailed) if others_pass => None,
             Err(Refusal::NotProtected) => return Err(None),
             Err(refusal) => return Err(Some(refused(&mut *self.protector, refusal).unwrap_or_default())),
         };

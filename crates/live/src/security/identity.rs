@@ -16,8 +16,8 @@ pub enum PeerIdentity {
 }
 
 impl PeerIdentity {
-    /// What it is called: the identity of the key; of a context the digits of its ID; of a certificate the names of hosts and the URIs in its subjectAltName, or
-    /// without any its common name (RFC 7252 §9.1.3.3).
+    /// What it is called: the identity of the key; of a context the digits of its ID; of a certificate the names of hosts and the URIs in
+    /// its subjectAltName, or without any its common name (RFC 7252 §9.1.3.3).
     #[must_use]
     pub fn names(&self) -> Vec<String> {
         match self {
