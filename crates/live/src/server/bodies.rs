@@ -96,13 +96,16 @@ impl Bodies {
         let at = place(&bytes);
         let made = SharedBody::new(bytes);
         let of = (made.tag(), made.len());
-        let alike = self.known().alike.get(&of).and_then(WeakBody::upgrade);
-        if let Some(alike) = alike.filter(|alike| **alike == *made) {
-            self.known().hashed += 1;
-            return alike;
-        }
         let mut known = self.known();
         known.hashed += 1;
+        if let Some(alike) = known.alike.get(&of).and_then(WeakBody::upgrade) {
+            // Nobody is to wait until they are compared.
+            drop(known);
+            if *alike == *made {
+                return alike;
+            }
+            known = self.known();
+        }
         known.places.insert(at, made.downgrade());
         known.alike.insert(of, made.downgrade());
         if known.places.len() > known.most {
@@ -127,10 +130,35 @@ fn place(bytes: &Bytes) -> (usize, usize) {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use super::*;
 
     fn peer() -> SocketAddr {
         ([192, 0, 2, 1], 5_683).into()
+    }
+
+    #[test]
+    fn bodies_alike_that_are_hashed_at_a_time_are_one() {
+        let rounds: Vec<_> = std::iter::repeat_with(Bodies::default).take(10_000).collect();
+        let ready = AtomicUsize::new(0);
+        let made = || -> Vec<SharedBody> {
+            let make = |(round, bodies): (usize, &Bodies)| {
+                let bytes = Bytes::from(vec![7; 64]);
+                // A barrier of the standard library wakes one after the other.
+                ready.fetch_add(1, Ordering::Relaxed);
+                while ready.load(Ordering::Relaxed) < 2 * (round + 1) {
+                    std::thread::yield_now();
+                }
+                bodies.made(bytes)
+            };
+            rounds.iter().enumerate().map(make).collect()
+        };
+        std::thread::scope(|scope| {
+            let other = scope.spawn(made);
+            let (ours, theirs) = (made(), other.join().expect("no panic"));
+            assert!(ours.iter().zip(&theirs).all(|(one, other)| one.is(other)));
+        });
     }
 
     #[tokio::test]
