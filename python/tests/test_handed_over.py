@@ -39,6 +39,13 @@ def test_numbers_of_numpy_are_numbers(tmp_path: Path) -> None:
     assert set(table.column("seed").to_pylist()) == {0, 1}
 
 
+def test_what_is_in_memory_alone_is_shown_and_told() -> None:
+    done = millpond.run(scenario())
+    assert done.tables
+    assert "SHA-256" not in done.statement
+    assert "plan sha256:" in done.statement
+
+
 def test_a_single_value_stands_for_a_list_of_one(tmp_path: Path) -> None:
     swept = millpond.sweep(
         small_sweep.tree(), factors={"queue": "1 kB"}, controllers="cocoa-03", out=tmp_path / "out", report=False

@@ -63,7 +63,8 @@ def statement(manifests: Sequence[Mapping[str, Any]]) -> str:
     digests = sorted(
         f"{name} {file['sha256'][:16]}"
         for name, file in first["files"].items()
-        if name in ("runs.parquet", "flows.parquet") and len(manifests) == 1
+        # What is in memory alone has none.
+        if name in ("runs.parquet", "flows.parquet") and len(manifests) == 1 and "sha256" in file
     )
     return " ".join(
         [
