@@ -393,6 +393,15 @@ impl Error {
         )
     }
 
+    /// What is wrong, without the name of a [setting](Self::Setting): for who has another name for it.
+    #[must_use]
+    pub fn unnamed(&self) -> String {
+        match self {
+            Self::Setting { reason, .. } => reason.clone(),
+            other => other.to_string(),
+        }
+    }
+
     /// The network, or the peer's host, said that nobody can be reached there.
     #[must_use]
     pub const fn is_unreachable(&self) -> bool {

@@ -279,11 +279,8 @@ fn announce(server: &Server, flags: &Serve) -> Result<(), Failure> {
         writeln!(out, "in the group coap://{group}")?;
     }
     for (group, error) in server.missed_groups() {
-        let reason = match error {
-            millpond_live::Error::Setting { reason, .. } => reason.clone(),
-            other => other.to_string(),
-        };
-        writeln!(anstream::stderr().lock(), "WARNING: not in the group {group}: {reason} (--interface, --bind)")?;
+        let why = error.unnamed();
+        writeln!(anstream::stderr().lock(), "WARNING: not in the group {group}: {why} (--interface, --bind)")?;
     }
     let serves = |wanted: Transport| server.local_addr_of(wanted).is_some();
     if serves(Transport::Tls) && !serves(Transport::Dtls) {

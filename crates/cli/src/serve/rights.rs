@@ -54,9 +54,9 @@ impl Written {
         let who = match (&self.psk, &self.certificate, &self.oscore, &self.network) {
             (Some(identity), None, None, None) => Who::pre_shared_key(identity),
             (None, Some(name), None, None) => Who::certificate(name),
-            (None, None, Some(id), None) => Who::oscore(id).map_err(|error| wrong("oscore", told(&error)))?,
+            (None, None, Some(id), None) => Who::oscore(id).map_err(|error| wrong("oscore", error.unnamed()))?,
             (None, None, None, Some(network)) => {
-                Who::network(network).map_err(|error| wrong("network", told(&error)))?
+                Who::network(network).map_err(|error| wrong("network", error.unnamed()))?
             }
             _ => {
                 let problem = "name one of the four: a rule is for one kind";
@@ -69,7 +69,7 @@ impl Written {
             paths => {
                 for (path, methods) in paths.iter().flatten() {
                     let methods = codes(methods).map_err(|problem| wrong(&format!("paths.{path:?}"), problem))?;
-                    rule = rule.allow(path, methods).map_err(|error| wrong("paths", told(&error)))?;
+                    rule = rule.allow(path, methods).map_err(|error| wrong("paths", error.unnamed()))?;
                 }
             }
         }
@@ -83,14 +83,6 @@ impl Written {
             (Some(Ok(_)), Some(0)) => Err(wrong("burst", "is 0; write 1 or more".into())),
             (Some(Ok(rate)), burst) => Ok(rule.limit(burst.map_or(rate, |burst| rate.burst(burst)))),
         }
-    }
-}
-
-/// What the library says is wrong, without the name of its setting.
-fn told(error: &millpond_live::Error) -> String {
-    match error {
-        millpond_live::Error::Setting { reason, .. } => reason.clone(),
-        other => other.to_string(),
     }
 }
 
@@ -121,7 +113,7 @@ fn rate(text: &str) -> Result<RateLimit, String> {
         _ => return Err(wrong()),
     };
     let count: f64 = count.trim().parse().map_err(|_| wrong())?;
-    RateLimit::per_second(count / seconds).map_err(|error| told(&error))
+    RateLimit::per_second(count / seconds).map_err(|error| error.unnamed())
 }
 
 #[cfg(test)]

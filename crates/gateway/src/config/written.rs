@@ -355,10 +355,7 @@ fn whom(text: &str) -> Result<Who, String> {
     match text.split_once(':') {
         Some(("psk", identity)) => Ok(Who::pre_shared_key(identity)),
         Some(("cert", name)) => Ok(Who::certificate(name)),
-        Some(("oscore", id)) => Who::oscore(id).map_err(|error| match error {
-            millpond_live::Error::Setting { reason, .. } => format!("who: {reason}"),
-            other => other.to_string(),
-        }),
+        Some(("oscore", id)) => Who::oscore(id).map_err(|error| format!("who: {}", error.unnamed())),
         _ if text == "identified" => Ok(Who::identified()),
         _ => Who::network(text).map_err(|_| {
             format!(
