@@ -208,7 +208,7 @@ impl World<'_> {
                 self.rec.judged(
                     &tag,
                     judged,
-                    self.nodes.server.below.endpoint().view(client).and_then(|view| view.rto),
+                    self.nodes.server.stack.endpoint().view(client).and_then(|view| view.rto),
                 );
             }
             self.network.useful_request(SERVER, client, &tag, &mut self.rec);
@@ -255,7 +255,7 @@ impl World<'_> {
         let retransmit =
             RetransmitOptions { max_retransmit: Some(profile.clients.max_retransmit), ..RetransmitOptions::DEFAULT };
         let message = ask.request(bytes).with_retransmit(retransmit);
-        let endpoint = self.nodes.server.below.endpoint_mut();
+        let endpoint = self.nodes.server.stack.endpoint_mut();
         let id = match (profile.traffic, caller.observer) {
             (Traffic::Notifications, Some((token, first))) => {
                 caller.sequence = caller.sequence.wrapping_add(1) & SEQUENCE;

@@ -3,13 +3,12 @@
 use millpond_coap::{
     Cause, Event, ExchangeId, Outgoing, Output, RequestId, Transmit,
     message::{Code, Kind, number},
+    transfer,
 };
 use millpond_control::{Instant, Sample, Span};
 
 use crate::{
-    RunError,
-    below::Said,
-    handshakes,
+    RunError, handshakes,
     ledger::{Ledger, NO_EXCHANGE, Tag},
     network::{Arrival, SERVER},
     server::Asked,
@@ -333,7 +332,7 @@ impl World<'_> {
             self.ledger.reached(tag);
         }
         self.nodes.server.change(now);
-        self.nodes.server.below.receive(now, client, self.network.datagram());
+        self.nodes.server.stack.receive(now, client, self.network.datagram());
         if !is_own && self.nodes.clients.get(client as usize).is_some_and(Client::is_burst) {
             if tag.copy == 0 {
                 self.network.useful(client, SERVER, length, &mut self.rec);
@@ -363,13 +362,13 @@ impl World<'_> {
         let is_own = calls && tag.flow as usize >= self.nodes.clients.len() && self.proxy(tag.flow).is_none();
         loop {
             let mut asked = None;
-            let (below, callers, bodies) = self.nodes.server.parts();
+            let (stack, callers, bodies) = self.nodes.server.parts();
             let sleep = loop {
-                if let Some(until) = below.quiet_until(now) {
+                if let Some(until) = stack.quiet_until(now) {
                     break until;
                 }
-                match below.poll(now) {
-                    Said::Transmit(Transmit { to, bytes, cause, .. }) => {
+                match stack.poll(now) {
+                    Output::Transmit(Transmit { to, bytes, cause, .. }) => {
                         let own = if calls {
                             let sent = (to, self.network.length(bytes));
                             callers.sent(&mut self.ledger, &mut self.rec, sent, &cause, now)
@@ -388,7 +387,7 @@ impl World<'_> {
                         self.transmissions += 1;
                         self.network.send(now, SERVER, to, bytes, &tag, &mut self.rec);
                     }
-                    Said::Request { id, from, message } => {
+                    Output::Event(transfer::Event::Request { id, from, message, .. }) => {
                         // A proxy is of no group, and gets every body whole.
                         let group = self.nodes.clients.get(from as usize).map_or(u32::MAX, Client::group);
                         debug_assert!(
@@ -405,9 +404,10 @@ impl World<'_> {
                         asked = Some(Asked { id, kind: message.kind, code: message.code, group, resource, observes });
                     }
                     // Of what it does not send by itself nothing ends.
-                    Said::Told(event) if calls => callers.note(&event),
-                    Said::Told(_) | Said::Nothing => {}
-                    Said::Sleep(until) => break until,
+                    Output::Trace(event) if calls => callers.note(&event),
+                    Output::Trace(_) | Output::Event(_) => {}
+                    Output::Sleep(until, _) => break until,
+                    Output::Idle => break Instant::NEVER,
                 }
             };
             if calls && !self.nodes.server.callers.ended.is_empty() {

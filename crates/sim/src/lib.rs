@@ -47,7 +47,6 @@
 #![forbid(unsafe_code)]
 
 mod application;
-mod below;
 mod bodies;
 mod calendar;
 mod calls;

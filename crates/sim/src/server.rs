@@ -1,23 +1,22 @@
-//! The server: a real endpoint and an application that answers every request alike.
+//! The server: the stack that ships and an application that answers every request alike.
 
 use std::collections::VecDeque;
 
 use millpond_coap::{
-    Config, Duplicates, Endpoint, IdGenerator, Lifetimes, Limits, NamingOption, NamingOptions, Outgoing, Refused,
-    RequestId, Transmission,
+    Config, Duplicates, Endpoint, IdGenerator, Lifetimes, Limits, NamingOption, NamingOptions, Refused, RequestId,
+    Transmission,
     block::BlockSize,
     message::{Code, Kind, Token, number},
-    transfer::{Answer, SharedBody},
+    transfer::{self, Answer, CoapStack, SharedBody},
 };
 use millpond_control::{ChanceSeed, Instant, PeerController, Preset, Span};
 
 use crate::{
     RunError,
-    below::Below,
     calendar::Calendar,
     calls::Callers,
     ledger::Tag,
-    population::{datagram, transmission},
+    population::{datagram, interleave, transmission},
     scenario::{self, Clients, Echo, Scenario, Size},
     stream_end::{StreamAsked, StreamServer},
 };
@@ -88,7 +87,7 @@ impl Bodies {
 
 /// The server and what it is working on.
 pub(crate) struct Server {
-    pub(crate) below: Below,
+    pub(crate) stack: CoapStack<Endpoint<u32>>,
     pub(crate) host_time: Span,
     pub(crate) content_format: Vec<u8>,
     bodies: Bodies,
@@ -99,7 +98,7 @@ pub(crate) struct Server {
     working: VecDeque<(Instant, Asked, Tag)>,
     /// What becomes of copies later on, and when.
     changes: VecDeque<(Instant, Duplicates)>,
-    /// When what is below, or the application, wants to go on.
+    /// When the stack, or the application, wants to go on.
     pub(crate) wakes: Instant,
     /// The ends of connections, one for each client over TCP, and their wake-ups.
     pub(crate) streams: Vec<StreamServer>,
@@ -141,11 +140,11 @@ impl Server {
             ..Config::default()
         };
         let endpoint = Endpoint::new(config, controller, seed, clients, IdGenerator::counted()).map_err(refused)?;
-        let below = Below::new(endpoint, scenario, seed)?;
+        let stack = stack(endpoint, scenario, seed)?;
         let format = described.content_format.to_be_bytes();
         let zeros = format.iter().take_while(|byte| **byte == 0).count();
         Ok(Self {
-            below,
+            stack,
             host_time: described.host_time.span(),
             content_format: format[zeros..].to_vec(),
             bodies: Bodies::of(scenario),
@@ -163,21 +162,21 @@ impl Server {
     #[inline]
     pub(crate) fn change(&mut self, now: Instant) {
         while let Some(&(_, duplicates)) = self.changes.front().filter(|(at, _)| *at <= now) {
-            self.below.endpoint_mut().set_duplicates(duplicates);
+            self.stack.endpoint_mut().set_duplicates(duplicates);
             self.changes.pop_front();
         }
     }
 
     /// It has this controller for what it sends to a client by itself.
     pub(crate) fn controlled_by(&mut self, client: u32, controller: &PeerController) -> Result<(), RunError> {
-        let set = self.below.endpoint_mut().set_controller(Instant::ORIGIN, client, controller.clone());
+        let set = self.stack.endpoint_mut().set_controller(Instant::ORIGIN, client, controller.clone());
         set.map_err(refused)
     }
 
-    /// What is below, what it sends by itself and what it answers, apart from each other.
+    /// The stack, what it sends by itself and what it answers, apart from each other.
     #[inline]
-    pub(crate) fn parts(&mut self) -> (&mut Below, &mut Callers, &Bodies) {
-        (&mut self.below, &mut self.callers, &self.bodies)
+    pub(crate) fn parts(&mut self) -> (&mut CoapStack<Endpoint<u32>>, &mut Callers, &Bodies) {
+        (&mut self.stack, &mut self.callers, &self.bodies)
     }
 
     /// The ends of connections and what it answers, apart from each other.
@@ -229,23 +228,48 @@ impl Server {
         let code = if asked.code == Code::GET { Code::CONTENT } else { Code::CHANGED };
         let options = &options[usize::from(asked.observes.is_none())..];
         let body = self.bodies.body(asked.group, asked.resource);
-        match &mut self.below {
-            // A non-confirmable request is answered by a non-confirmable response (RFC 7252 §5.2.3).
-            Below::Endpoint(endpoint) => {
-                let response = Outgoing { kind: asked.kind, ..Outgoing::confirmable(code, options) };
-                match endpoint.respond(now, asked.id, &response.with_payload(body)) {
-                    // It cannot leave at once, so it is lost.
-                    Err(Refused::NoMessageId { .. }) if asked.kind == Kind::NonConfirmable => Ok(()),
-                    answered => answered.map_err(refused),
-                }
+        let size = self.sizes.get(asked.group as usize).copied().flatten();
+        let answer = Answer { block: size, is_piece: size.is_none(), ..Answer::new(code, options) };
+        match self.stack.answer(now, asked.id, &answer.with_shared_body(body)) {
+            // It cannot leave at once, so it is lost.
+            Err(transfer::Refused::Endpoint(Refused::NoMessageId { .. })) if asked.kind == Kind::NonConfirmable => {
+                Ok(())
             }
-            Below::Stack(stack) => {
-                let size = self.sizes.get(asked.group as usize).copied().flatten();
-                let answer = Answer { block: size, is_piece: size.is_none(), ..Answer::new(code, options) };
-                stack.answer(now, asked.id, &answer.with_shared_body(body)).map_err(refused)
+            answered => answered.map_err(refused),
+        }
+    }
+}
+
+/// The stack that ships, with what this scenario needs of it.
+fn stack(endpoint: Endpoint<u32>, scenario: &Scenario, seed: ChanceSeed) -> Result<CoapStack<Endpoint<u32>>, RunError> {
+    let groups = &scenario.clients;
+    let parameters = |group: u32| groups[group as usize].transfer.burst_parameters();
+    let body = scenario.longest_body().0 as usize;
+    let in_bursts = groups.iter().filter(|group| group.transfer.is_in_bursts());
+    let in_bursts = in_bursts.map(|group| group.count).fold(1, u32::saturating_add).saturating_mul(4);
+    let config = transfer::Config {
+        q_block: groups.iter().find_map(|group| group.transfer.burst_parameters()),
+        // Of the options of a response the scenario says all.
+        etag_length: 0,
+        // The laboratory's server turns nobody away, and whatever it is asked for its application answers: it keeps nothing
+        // but what bursts may have lost.
+        limits: transfer::Limits {
+            bodies: (body + 4_096).saturating_mul(in_bursts as usize),
+            bursts: in_bursts,
+            cached: 0,
+            ..transfer::Limits::DEFAULT
+        },
+        ..transfer::Config::DEFAULT
+    };
+    let mut stack = CoapStack::new(endpoint, config, seed).map_err(refused)?;
+    if config.q_block.is_some() {
+        for (client, parameters) in interleave(groups).into_iter().map(parameters).enumerate() {
+            if let Some(parameters) = parameters {
+                stack.set_q_block(client as u32, parameters).map_err(refused)?;
             }
         }
     }
+    Ok(stack)
 }
 
 /// What the server was to do is no way to go on.

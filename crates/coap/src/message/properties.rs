@@ -175,7 +175,7 @@ impl<'a> Options<'a> {
 impl<'a> Legal<'a> {
     /// The next option, and whether it may stand there.
     #[inline]
-    fn judge(&mut self) -> Option<(Opt<'a>, bool)> {
+    pub(crate) fn judge(&mut self) -> Option<(Opt<'a>, bool)> {
         let option = self.all.next()?;
         let is_repeated = self.previous.replace(option.number) == Some(option.number);
         let is_legal = Properties::of(option.number).is_none_or(|properties| {

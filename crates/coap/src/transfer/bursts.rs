@@ -11,7 +11,6 @@ use super::{
 };
 use crate::block::robust::{
     BurstClient, BurstFailure, BurstId, BurstLimits, BurstOptions, BurstParameters, BurstServer, End, Next, Requester,
-    is_robust,
 };
 use crate::endpoint::{self, RequestId};
 use crate::invariant::Sure;
@@ -61,6 +60,11 @@ impl<A: Copy + Eq + Hash + Debug> Bursts<A> {
     /// Requests are taken.
     pub(super) const fn are_served(&self) -> bool {
         parts::Q_BLOCK && self.server.is_some()
+    }
+
+    /// There are none either way, so that nothing is due here.
+    pub(super) const fn are_none(&self) -> bool {
+        !parts::Q_BLOCK || (self.client.is_none() && self.server.is_none())
     }
 
     /// Those of a peer, if they are not all others'.
@@ -123,11 +127,6 @@ impl<A: Copy + Eq + Hash + Debug> Bursts<A> {
     ) -> Result<(), Code> {
         self.server.as_mut().map_or(Ok(()), |server| server.request_came(now, (from, source, requester), id, message))
     }
-}
-
-/// Whether a message is of a body in bursts.
-pub(super) fn is_of_burst(message: &Message<'_>) -> bool {
-    is_robust(message)
 }
 
 fn options_of(config: &Config, parameters: BurstParameters, limits: BurstLimits) -> BurstOptions {

@@ -1,7 +1,7 @@
 //! What a stack says, and what it does between.
 
 use alloc::borrow::Cow;
-use core::ops::ControlFlow;
+use core::{fmt::Debug, hash::Hash, ops::ControlFlow};
 
 use millpond_control::Instant;
 
@@ -11,12 +11,25 @@ use super::{
 };
 use crate::block::{Assemblies, AssemblyLimits};
 use crate::endpoint::beside::Beside;
-use crate::endpoint::{ExchangeId, Failure};
+use crate::endpoint::{Endpoint, ExchangeId, Failure};
 use crate::invariant::Sure;
 use crate::layer::MessageLayer;
 use crate::message::{Message, is_callers, is_for_responses, number};
 use crate::output::{Entry, Output, OutputKind, SleepReason};
 use crate::parts;
+
+impl<A: Copy + Eq + Hash + Debug> CoapStack<Endpoint<A>> {
+    /// As [`Endpoint::quiet_until`]: until when a poll would say nothing but that, if that is plain to see.
+    #[inline]
+    pub fn quiet_until(&mut self, now: Instant) -> Option<Instant> {
+        if !self.events.is_empty() || !self.bursts.are_none() {
+            return None;
+        }
+        let until = self.layer.quiet_until(now)?;
+        let at = self.next().map_or(until, |(at, _)| at.min(until));
+        (at > now).then_some(at)
+    }
+}
 
 impl<L: MessageLayer> CoapStack<L> {
     /// The next output. Also does what is due.

@@ -63,6 +63,10 @@ pub struct Read<'m> {
     pub max_age: Option<u32>,
     /// Echo (RFC 9175 §2).
     pub echo: Option<&'m [u8]>,
+    /// The first of Q-Block1 and Q-Block2.
+    pub(super) q_block: Option<u16>,
+    /// The first critical option that may not stand where it stands.
+    pub(super) illegal: Option<u16>,
 }
 
 impl<'m> Read<'m> {
@@ -73,7 +77,12 @@ impl<'m> Read<'m> {
         let takes = room.is_some_and(|room| room.takes_bert);
         // What an answer says of our own blocks was agreed to when these left.
         let takes_own = if message.code.is_request() { takes } else { room.is_some() };
-        for option in message.options().legal() {
+        let mut options = message.options().legal();
+        while let Some((option, is_legal)) = options.judge() {
+            if !is_legal {
+                read.illegal = read.illegal.or(option.is_critical().then_some(option.number));
+                continue;
+            }
             match option.number {
                 number::ETAG if read.etag.is_none() => read.etag = Some(option.value),
                 number::CONTENT_FORMAT => read.format = option.uint(),
@@ -84,6 +93,7 @@ impl<'m> Read<'m> {
                 number::SIZE2 => read.size2 = option.uint(),
                 number::SIZE1 => read.size1 = option.uint(),
                 number::ECHO => read.echo = Some(option.value),
+                number::Q_BLOCK1 | number::Q_BLOCK2 => read.q_block = read.q_block.or(Some(option.number)),
                 _ => {}
             }
         }

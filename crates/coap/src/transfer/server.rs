@@ -11,7 +11,6 @@ use millpond_control::Instant;
 use super::{
     Answer, CoapStack, Gone, Refusal, Refused,
     block_cache::{CachedRepresentation, Key},
-    bursts::is_of_burst,
     options::{self, Read},
     queued_event::QueuedEvent,
     representation::{Cut, Representation},
@@ -77,20 +76,20 @@ impl<L: MessageLayer> CoapStack<L> {
         // What is critical and not the stack's own is for the application to know.
         let by_group = self.layer.came_by_group(id);
         let in_pieces = parts::BLOCK
-            && (read.block1.is_some() || is_of_burst(&message))
+            && (read.block1.is_some() || read.q_block.is_some())
             && !by_group
             && !is_cut
             && self.in_pieces.has(&message);
         let takes_bursts = self.bursts.are_served() && !by_group && !in_pieces && self.layer.protection().is_none();
-        let is_known = |number| match number {
-            number::BLOCK1 | number::BLOCK2 => parts::BLOCK,
-            number::Q_BLOCK1 | number::Q_BLOCK2 => takes_bursts,
-            _ => true,
-        };
-        if let Some(number) = message.options().refused(is_known) {
+        let unknown = [
+            read.q_block.filter(|_| !takes_bursts),
+            read.block1.filter(|_| !parts::BLOCK).map(|_| number::BLOCK1),
+            read.block2.filter(|_| !parts::BLOCK).map(|_| number::BLOCK2),
+        ];
+        if let Some(number) = read.illegal.into_iter().chain(unknown.into_iter().flatten()).min() {
             return self.refuse(now, entry, id, Refusal::Option(number));
         }
-        if takes_bursts && is_of_burst(&message) {
+        if takes_bursts && read.q_block.is_some() {
             let echo = self.validation.as_mut().and_then(|validation| validation.echo(now, from));
             let requester = Requester { address_validation, echo };
             let taken = self.bursts.request_came(now, (from, self.layer.source_of(from), requester), id, &message);
@@ -104,7 +103,11 @@ impl<L: MessageLayer> CoapStack<L> {
         let (Ok(block1), Ok(block2)) = (read.block1.transpose(), read.block2.transpose()) else {
             return self.refuse(now, entry, id, Refusal::NoBlock);
         };
-        let key = self.key_of(&message, self.layer.protection().and_then(|protection| protection.context_of(id)));
+        // Nobody looks for what is neither kept nor put together.
+        let key = match block1.is_some() || self.config.limits.cached > 0 {
+            true => self.key_of(&message, self.layer.protection().and_then(|protection| protection.context_of(id))),
+            false => 0,
+        };
         let mut pending = Pending {
             from,
             token: message.token,

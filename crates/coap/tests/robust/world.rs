@@ -272,7 +272,10 @@ impl World {
                     } else if node == CLIENT {
                         self.client.take(now, &event);
                     } else if let Event::Request { from, id, message } = event {
-                        if crate::block::robust::is_robust(&message) {
+                        if message
+                            .options()
+                            .any(|option| matches!(option.number, super::super::Q_BLOCK1 | super::super::Q_BLOCK2))
+                        {
                             let _ = self.server.request_came(
                                 now,
                                 (from, Default::default(), Default::default()),

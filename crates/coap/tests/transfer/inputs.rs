@@ -1,8 +1,8 @@
-//! Several inputs before anything is taken out.
+//! Several inputs before anything is taken out, and until when there is nothing.
 
-use millpond_coap::transfer::{Config, Event, RequestFailure};
+use millpond_coap::transfer::{ClientRequest, Config, Event, RequestFailure};
 use millpond_coap::{Output, message::Code};
-use millpond_control::Instant;
+use millpond_control::{Instant, Span};
 
 use crate::pair::{get, stack};
 
@@ -34,4 +34,30 @@ fn what_inputs_lead_to_waits_in_their_order() {
         }
     }
     assert_eq!(log, ["cancelled", "to 0", "to 1", "to 2", "request of 9", "1 of 1"]);
+}
+
+/// Of the endpoint's timers and the stack's own the first counts, and what waits to be told or to leave is never slept over.
+#[test]
+fn it_is_quiet_as_long_as_a_poll_would_sleep() {
+    let (mut now, mut stack) = (Instant::ORIGIN, stack(0, millpond_coap::Config::default(), Config::default()));
+    assert_eq!(stack.quiet_until(now), Some(Instant::NEVER));
+    stack.receive(now, 9, b"\x40\x01\0\x01\xff?");
+    let request = ClientRequest { deadline: Some(now.after(Span::from_secs(7))), ..get() };
+    stack.request(now, 0, &request).unwrap();
+    let (mut slept, mut said) = (0, 0);
+    while slept < 4 {
+        let quiet = stack.quiet_until(now);
+        match stack.poll(now) {
+            Output::Sleep(until, _) => {
+                assert_eq!(quiet, Some(until));
+                (now, slept) = (until, slept + 1);
+            }
+            Output::Idle => break,
+            _ => {
+                assert_eq!(quiet, None);
+                said += 1;
+            }
+        }
+    }
+    assert!(slept >= 3 && said >= 5, "{slept}, {said}");
 }

@@ -313,7 +313,7 @@ impl<'s> World<'s> {
                 let caller = self.nodes.server.callers.get(flow);
                 let commands =
                     caller.filter(|one| self.groups.profiles[one.group as usize].traffic == Traffic::Commands);
-                commands.map_or(0, |caller| self.nodes.server.below.endpoint().overdue(caller.client))
+                commands.map_or(0, |caller| self.nodes.server.stack.endpoint().overdue(caller.client))
             }
         }
     }
@@ -491,6 +491,6 @@ mod tests {
         let begun = rows.len() as u64;
         let links = world.network.books(Instant::from_micros(86_400_000_000)).unwrap().0.links;
         let arrived = links.iter().find(|row| row.link == "uplink").unwrap().delivered_packets;
-        assert_eq!(world.nodes.server.below.endpoint().counters().duplicates, arrived - begun);
+        assert_eq!(world.nodes.server.stack.endpoint().counters().duplicates, arrived - begun);
     }
 }

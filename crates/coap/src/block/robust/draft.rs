@@ -2,10 +2,7 @@
 
 use alloc::{collections::VecDeque, vec::Vec};
 
-use super::{
-    super::{BadBlock, Block},
-    Q_BLOCK1, Q_BLOCK2,
-};
+use super::super::{BadBlock, Block};
 use crate::{
     ExchangeId, Outgoing, RetransmitOptions,
     message::{Code, Kind, Message, OptionList, Token, Uint, number},
@@ -112,11 +109,6 @@ pub(crate) fn block_of(message: &Message<'_>, number: u16) -> Option<Result<Bloc
 
 pub(crate) fn uint_of(message: &Message<'_>, number: u16) -> Option<u32> {
     message.option(number).and_then(Uint::read)
-}
-
-/// Whether a message has any of the options of RFC 9177.
-pub(crate) fn is_robust(message: &Message<'_>) -> bool {
-    message.options().any(|option| matches!(option.number, Q_BLOCK1 | Q_BLOCK2))
 }
 
 /// Whether a message has any of those of RFC 7959 that must not stand beside them (RFC 9177 §4.1).

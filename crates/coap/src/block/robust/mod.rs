@@ -27,8 +27,6 @@ use millpond_control::{Chance, Instant, Span};
 
 use crate::message::{Code, OptionList};
 
-pub(crate) use draft::is_robust;
-
 pub use client::BurstFailure;
 pub(crate) use client::{BurstClient, BurstId, End};
 use missing::{missing_blocks, read_missing_blocks};
