@@ -129,7 +129,7 @@ impl<'t, E> Transfer<'t, E> {
         payload: &[u8],
         copies: u8,
     ) -> Result<Step<E>, Error<E>> {
-        let Read { block1, block2, size1, size2, etag, format, observe, max_age, echo } = *read;
+        let Read { block1, block2, size1, size2, etag, format, observe, max_age, echo, .. } = *read;
         if code == Code::UNAUTHORIZED && self.echo.is_none() && echo.is_some() {
             (self.echo, self.token) = (echo.map(<[u8]>::to_vec), Some(token));
             return Ok(Step::Next);

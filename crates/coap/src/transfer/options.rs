@@ -63,10 +63,10 @@ pub struct Read<'m> {
     pub max_age: Option<u32>,
     /// Echo (RFC 9175 §2).
     pub echo: Option<&'m [u8]>,
-    /// The first of Q-Block1 and Q-Block2.
-    pub(super) q_block: Option<u16>,
-    /// The first critical option that may not stand where it stands.
-    pub(super) illegal: Option<u16>,
+    /// The number of the first of Q-Block1 and Q-Block2 (RFC 9177 §4).
+    pub q_block: Option<u16>,
+    /// The number of the first critical option that is repeated or of a wrong length (RFC 7252 §5.4).
+    pub illegal: Option<u16>,
 }
 
 impl<'m> Read<'m> {
