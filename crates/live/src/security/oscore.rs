@@ -364,16 +364,20 @@ impl Protector for OscoreContexts {
         let all = &mut *self.all();
         let All { kept, acceptor, replaced, .. } = all;
         let mut agreed = None;
-        let is_taken = |id: &[u8]| {
-            kept.iter().any(|kept| kept.context.recipient_id() == id) || replaced.iter().any(|replaced| replaced == id)
-        };
-        acceptor.as_mut()?.answer((request, from), is_taken, |context, with| agreed = Some((context, with)), into)?;
+        let is_known = |id: &[u8]| is_known(kept, replaced, id);
+        acceptor.as_mut()?.answer((request, from), is_known, |context, with| agreed = Some((context, with)), into)?;
         if let Some((context, with)) = agreed {
             all.replace(with);
             all.keep(context, Box::new(|_| Ok(())), None).with = Some(with);
         }
         Some(())
     }
+}
+
+/// Whether a context has this ID for who asks, or had it until it was replaced.
+#[cfg(feature = "edhoc")]
+fn is_known(kept: &[StoredContext], replaced: &VecDeque<Vec<u8>>, id: &[u8]) -> bool {
+    kept.iter().any(|kept| kept.context.recipient_id() == id) || replaced.iter().any(|replaced| replaced == id)
 }
 
 #[cfg(test)]
@@ -398,6 +402,21 @@ mod tests {
             refused.to_string(),
             "oscore: has two contexts with one recipient ID; give each client an ID of its own"
         );
+    }
+
+    /// Else an answer to what came under the one before could be taken for one of the next.
+    #[cfg(feature = "edhoc")]
+    #[test]
+    fn an_id_is_not_given_again_soon_after_its_context_was_replaced() {
+        let mut all = All::default();
+        let mut agree = |number: usize| {
+            all.replace(0);
+            let id = u16::try_from(number).unwrap().to_be_bytes();
+            all.keep(context(b"", &id), Box::new(|_| Ok(())), None).with = Some(0);
+            (all.kept.len(), is_known(&all.kept, &all.replaced, &[0, 0]))
+        };
+        let known = (0..=MOST_REPLACED).map(&mut agree).all(|known| known == (1, true));
+        assert!(known && agree(MOST_REPLACED + 1) == (1, false), "remembered as long as there are few others");
     }
 
     /// Else one server could answer in the place of another.
