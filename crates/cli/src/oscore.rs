@@ -1,12 +1,12 @@
 //! Security contexts of OSCORE (RFC 8613) in files: what both sides were given, and which sequence numbers were used.
 //!
 //! A context is a TOML file that nobody but its owner may read. Beside it lies a file of its name and `.sent`, to which a line is added
-//! before further sequence numbers are used: the bound below which they are, and by which number the file system knows the file. A line
-//! that is not whole does not count, so whenever a write is cut short, what counts is what was there before. A process that uses a
-//! context holds the lock of that file.
+//! before further sequence numbers are used: the bound below which they are, by which number the file system knows the file, and the
+//! second when it was written, which is also when the file says that it was modified last. A line that is not whole does not count, so
+//! whenever a write is cut short, what counts is what was there before. A process that uses a context holds the lock of that file.
 //!
-//! A file that the file system knows by another number than its last line says is a copy, or was restored, and may be older than what was
-//! used since. Its sequence numbers then continue 2^24 further on.
+//! A file of which the file system does not say what its last line does is a copy, was restored or written over, and may be older than
+//! what was used since. Its sequence numbers then continue behind all that can have been used.
 //!
 //! Where keys are derived anew whenever a side begins (Appendix B.2), no sequence numbers are stored.
 //!
@@ -20,6 +20,7 @@ use std::fmt::Write as _;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use millpond_coap::oscore::{Algorithm, Context, Hash, Parameters, PartialIv, Start};
 use millpond_live::{Authority, ClientBuilder, EdhocCredentials, OscoreContexts, Uri, UriError};
@@ -79,16 +80,24 @@ enum Given {
 /// Hashes by the names of the file.
 const HASHES: [(&str, Hash); 2] = [("SHA-256", Hash::Sha256), ("SHA-512", Hash::Sha512)];
 
-/// Sequence numbers that are left out where the file may be older than what was used: more than a context uses between two copies. Of all
-/// that there are it is one in 65,536.
+/// Sequence numbers that are left out where the file may be older than what was used, and how many more for each millisecond since its
+/// last line: more than a context uses in that time, also if one copy is restored again and again. Of the 2^40 that there are that is
+/// four years' worth.
 const SKIPPED: u64 = 1 << 24;
+const SKIPPED_A_MILLISECOND: u64 = 8;
 
 /// The file of the sequence numbers of one context, locked as long as this lives.
 #[derive(Debug)]
 pub struct Sent {
     file: File,
-    /// Of the file, where files have numbers.
-    number: Option<u64>,
+}
+
+/// A line of it.
+#[derive(Clone, Copy)]
+struct Line {
+    bound: u64,
+    /// The file that it was written to, and when; nothing if somebody wrote it by hand.
+    written: Option<(u64, Duration)>,
 }
 
 impl Sent {
@@ -113,20 +122,27 @@ impl Sent {
         })?;
         let mut text = String::new();
         file.read_to_string(&mut text).map_err(failed)?;
-        let number = number_of(&file.metadata().map_err(failed)?);
+        let metadata = file.metadata().map_err(failed)?;
+        is_private(&path.display().to_string(), &metadata)?;
         let lines = text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n'));
-        let lines: Option<Vec<_>> = lines.map(read_line).collect();
-        let last = lines.and_then(|lines| lines.into_iter().max_by_key(|(bound, _)| *bound));
-        let (bound, written_to) = last.ok_or_else(|| {
+        let lines: Option<Vec<_>> = lines.map(Line::read).collect();
+        let last = lines.and_then(|lines| lines.into_iter().max_by_key(|line| line.bound)).ok_or_else(|| {
             Failure::Usage(format!("{}: not a whole number in each line; make a new pair of contexts", path.display()))
         })?;
-        let is_copy = written_to.is_some() && written_to != number;
-        let bound = if is_copy { bound.saturating_add(SKIPPED).min(PartialIv::LIMIT) } else { bound };
+        let bound = match last.written {
+            Some(written) if written != (number_of(&metadata), since_1970(metadata.modified().map_err(failed)?)) => {
+                let since = since_1970(SystemTime::now()).saturating_sub(written.1);
+                let skipped =
+                    SKIPPED_A_MILLISECOND.saturating_mul(u64::try_from(since.as_millis()).unwrap_or(u64::MAX));
+                last.bound.saturating_add(SKIPPED).saturating_add(skipped).min(PartialIv::LIMIT)
+            }
+            _ => last.bound,
+        };
         if !text.ends_with('\n') {
             // What was cut short does not become part of the next line.
             file.write_all(b"\n").map_err(failed)?;
         }
-        Ok((Self { file, number }, bound))
+        Ok((Self { file }, bound))
     }
 
     /// Stores a bound so that it is there after a power cut.
@@ -134,31 +150,42 @@ impl Sent {
     /// # Errors
     /// It is not stored.
     pub fn store(&mut self, bound: u64) -> io::Result<()> {
-        let line = match self.number {
-            Some(number) => format!("{bound} {number}\n"),
-            None => format!("{bound}\n"),
-        };
+        // An even second is what every file system can keep.
+        let at = Duration::from_secs(since_1970(SystemTime::now()).as_secs() & !1);
+        let line = format!("{bound} {} {}\n", number_of(&self.file.metadata()?), at.as_secs());
         self.file.write_all(line.as_bytes())?;
-        self.file.sync_data()
+        self.file.set_modified(UNIX_EPOCH + at)?;
+        self.file.sync_all()
     }
 }
 
-/// The bound of a line, and the number of the file that it was written to, if it says so.
-fn read_line(line: &str) -> Option<(u64, Option<u64>)> {
-    let (bound, number) = line.split_once(' ').map_or((line, None), |(bound, number)| (bound, Some(number)));
-    Some((bound.parse().ok()?, number.map(str::parse).transpose().ok()?))
+impl Line {
+    fn read(line: &str) -> Option<Self> {
+        let mut fields = line.split(' ').map(|field| field.parse::<u64>().ok());
+        let bound = fields.next()??;
+        let written = match (fields.next(), fields.next(), fields.next()) {
+            (None, ..) => None,
+            (Some(number), Some(at), None) => Some((number?, Duration::from_secs(at?))),
+            _ => return None,
+        };
+        Some(Self { bound, written })
+    }
+}
+
+fn since_1970(time: SystemTime) -> Duration {
+    time.duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
 /// By which the file system knows a file, and no copy of it.
 #[cfg(unix)]
-fn number_of(metadata: &fs::Metadata) -> Option<u64> {
-    Some(std::os::unix::fs::MetadataExt::ino(metadata))
+fn number_of(metadata: &fs::Metadata) -> u64 {
+    std::os::unix::fs::MetadataExt::ino(metadata)
 }
 
 /// Nothing that can be asked for here.
 #[cfg(not(unix))]
-fn number_of(_: &fs::Metadata) -> Option<u64> {
-    None
+fn number_of(_: &fs::Metadata) -> u64 {
+    0
 }
 
 /// Where the sequence numbers of a context are.
@@ -487,7 +514,9 @@ fn write(
     }
     text.push_str(&naming(asked));
     create(path, text.as_bytes())?;
-    create(&beside(path), b"0\n")
+    let sent = beside(path);
+    let file = create(&sent, b"")?;
+    Sent { file }.store(0).map_err(|error| Failure::of_file(sent.display(), &error))
 }
 
 /// Lines for whom it is.
@@ -505,7 +534,7 @@ fn hex(bytes: &[u8]) -> Zeroizing<String> {
 }
 
 /// Writes a file that was not there, for its owner alone.
-fn create(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+fn create(path: &Path, bytes: &[u8]) -> Result<File, Failure> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]
@@ -520,5 +549,6 @@ fn create(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
         _ => Failure::of_file(path.display(), &error),
     };
     let mut file = options.open(path).map_err(failed)?;
-    file.write_all(bytes).and_then(|()| file.sync_all()).map_err(failed)
+    file.write_all(bytes).and_then(|()| file.sync_all()).map_err(failed)?;
+    Ok(file)
 }

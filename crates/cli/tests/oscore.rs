@@ -56,12 +56,18 @@ fn request(client: &mut Context) -> Vec<u8> {
     protected
 }
 
-/// The number that the next request would have, after what is due is stored.
-fn next_number(path: &Path) -> (Vec<u8>, millpond_cli::oscore::Sent) {
+/// A context whose next thousand numbers are stored, with the lock of its file.
+fn opened(path: &Path) -> (Context, millpond_cli::oscore::Sent) {
     let (mut context, mut sent) = read(path).unwrap_or_else(|failure| panic!("{failure:?}"));
     let bound = context.bound_to_store(1_000).expect("none is stored for this run");
     sent.store(bound).expect("it can be written");
     context.bound_is_stored(bound);
+    (context, sent)
+}
+
+/// The number that the next request would have, as its option.
+fn next_number(path: &Path) -> (Vec<u8>, millpond_cli::oscore::Sent) {
+    let (mut context, sent) = opened(path);
     let request = request(&mut context);
     let option = Message::parse(&request).expect("a message").option(9).expect("it is protected").to_vec();
     (option, sent)
@@ -231,7 +237,7 @@ fn no_number_below_what_was_stored_is_used_again_wherever_a_write_was_cut_short(
     put("0\n1000\n20");
     drop(next_number(&path));
     assert_eq!(next_number(&path).0, b"\x0a\x07\xd0\x01");
-    for text in ["", "12", "x\n", "-1\n", "1 2 3\n", "1 \n"] {
+    for text in ["", "12", "x\n", "-1\n", "1 2\n", "1 2 3 4\n", "1 2 x\n", "1 \n"] {
         put(text);
         assert_eq!(refused(&path), "FILE.sent: not a whole number in each line; make a new pair of contexts");
     }
@@ -239,29 +245,75 @@ fn no_number_below_what_was_stored_is_used_again_wherever_a_write_was_cut_short(
     let told = "FILE.sent: no such file, and it says which sequence numbers were used; make a new pair of contexts, or if its keys \
                 were never used, write 0 into it";
     assert_eq!(refused(&path), told);
+    fs::write(&numbers, "0\n").expect("it can be written");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        fs::set_permissions(&numbers, fs::Permissions::from_mode(0o620)).expect("it is ours");
+        assert_eq!(refused(&path), "FILE.sent: others than its owner may use it (mode 620); chmod 600 FILE.sent");
+    }
 }
 
-/// A file that is written in place is not told from itself.
+/// The number in an option that has neither ID context nor flags but this of the ID.
+fn number(option: &[u8]) -> u64 {
+    let digits = &option[1..=usize::from(option[0] & 7)];
+    digits.iter().fold(0, |number, digit| number << 8 | u64::from(*digit))
+}
+
 #[cfg(unix)]
 #[test]
-fn a_file_of_numbers_that_was_restored_from_a_copy_goes_on_far_behind_what_it_says() {
+fn no_number_is_used_again_whichever_file_of_numbers_is_set_back_and_however_often() {
     let (folder, _alone) = folder("restored");
     made(&folder, &["--client-id", "01"]);
     let path = folder.join("client.oscore");
     let numbers = folder.join("client.oscore.sent");
-    // As a backup is made: of a context that was used, and goes on being used.
-    drop(next_number(&path));
-    let copy = folder.join("copy");
-    fs::copy(&numbers, &copy).expect("it can be copied");
-    assert_eq!(next_number(&path).0, b"\x0a\x03\xe8\x01");
-    fs::rename(&copy, &numbers).expect("it can be restored");
-    assert_eq!(next_number(&path).0, b"\x0c\x01\x00\x03\xe8\x01");
-    // Once.
-    assert_eq!(next_number(&path).0, b"\x0c\x01\x00\x07\xd0\x01");
-    // And one that was moved is what it was.
-    fs::rename(&numbers, &copy).expect("it can be moved");
-    fs::rename(&copy, &numbers).expect("it can be moved");
-    assert_eq!(next_number(&path).0, b"\x0c\x01\x00\x0b\xb8\x01");
+    let [first, later, restored] = ["first", "later", "restored"].map(|name| folder.join(name));
+    let copied = |from: &Path, to: &Path| assert!(fs::copy(from, to).expect("it can be copied") > 0);
+    copied(&numbers, &first);
+    let next = || number(&next_number(&path).0);
+    let mut highest = next();
+    assert_eq!(highest, 0);
+    copied(&numbers, &later);
+    // Each is used for a thousand numbers before the next is set back: by another file, and in place.
+    for copy in [&first, &later, &first, &first, &later] {
+        for in_place in [false, true] {
+            // Eight thousand numbers a second are left out, of which a beginning takes a thousand.
+            std::thread::sleep(std::time::Duration::from_millis(300));
+            if in_place {
+                copied(copy, &numbers);
+            } else {
+                copied(copy, &restored);
+                fs::rename(&restored, &numbers).expect("it can be restored");
+            }
+            let number = next();
+            assert!(number >= highest + 1_000 && number >= 1 << 24, "{number} after {highest}");
+            highest = number;
+        }
+    }
+    // Once; and one that was moved is what it was.
+    assert_eq!(next(), highest + 1_000);
+    fs::rename(&numbers, &restored).expect("it can be moved");
+    fs::rename(&restored, &numbers).expect("it can be moved");
+    assert_eq!(next(), highest + 2_000);
+}
+
+/// A server whose file says that it has never been used would take again whatever was sent before.
+#[cfg(unix)]
+#[test]
+fn a_server_whose_file_is_set_back_takes_nothing_from_before() {
+    let (folder, _alone) = folder("replayed");
+    made(&folder, &[]);
+    let numbers = folder.join("server.oscore.sent");
+    let copy = fs::read(&numbers).expect("it was written");
+    let captured = request(&mut opened(&folder.join("client.oscore")).0);
+    let taken = || {
+        let (mut server, _sent) = opened(&folder.join("server.oscore"));
+        server.unprotect_request(&Message::parse(&captured).expect("a message"), &mut Vec::new()).is_ok()
+    };
+    assert!(taken());
+    assert!(!taken(), "after a restart its sender is asked for Echo");
+    fs::write(&numbers, &copy).expect("it can be written");
+    assert!(!taken(), "nor if the file is as it was made");
 }
 
 /// What a gateway is given is told before it listens, and looking at it locks nothing.
