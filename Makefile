@@ -233,6 +233,7 @@ lint-rust: | $(BIN)/python
 	  $(CARGO) clippy -p millpond-control --all-targets --no-default-features --features "$$feature" --locked -- -D warnings || exit 1; \
 	done
 	$(CARGO) clippy -p millpond-coap --all-targets --locked -- -D warnings
+	$(CARGO) check -p millpond-coap --all-targets --all-features --locked
 	for features in oscore oscore-anew oscore-algorithms; do \
 	  $(CARGO) clippy -p millpond-coap --lib --features "$$features" --locked -- -D warnings || exit 1; \
 	done
@@ -263,8 +264,8 @@ lint-rust: | $(BIN)/python
 # Each part of millpond-coap with no more than it needs, and with it each family of controllers.
 PARTS := client,rfc7252 server,cocoa client,server,fasor client,server,observe,linux-rto client,server,block,peak-hopper \
   client,server,block,q-block,basic-rto client,server,groups,coap-plus-rate server,calm-server,bbr-con \
-  client,shared-paths,tfrc-non client,no-response,non-confirmable,calm client,server,long-tokens,copy-options \
-  server,diagnostics,many-peers parts
+  client,shared-paths,tfrc-non client,no-response,calm client,non-confirmable client,server,long-tokens \
+  client,server,copy-options server,diagnostics client,server,many-peers parts
 
 # What makes no sense, and what is said of it.
 SENSELESS := ":.client. and .server." "client,q-block:needs .block." "client,calm-server:needs .server." \

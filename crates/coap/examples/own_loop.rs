@@ -11,11 +11,10 @@ use std::{
 };
 
 use millpond_coap::{
-    Endpoint, IdGenerator, Output,
+    ChanceSeed, Endpoint, IdGenerator, Instant, Output, Preset,
     message::{Code, number},
     transfer::{Answer, ClientRequest, CoapStack, Config, Event},
 };
-use millpond_control::{ChanceSeed, Instant, Preset};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
@@ -66,7 +65,7 @@ impl Node {
         Instant::from_micros(self.began.elapsed().as_micros() as u64)
     }
 
-    /// Takes whatever the stack has, then hands it one input: a response of this server, or the next datagram. Answers what came
+    /// Takes whatever the stack has, then hands it what is next: the responses of this server, or a datagram. Answers what came
     /// for the client, if anything did.
     fn turn(&mut self) -> Result<Option<String>, Box<dyn Error>> {
         let (mut requests, mut answer) = (Vec::new(), None);

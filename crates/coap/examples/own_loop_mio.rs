@@ -10,11 +10,10 @@ use std::{
 };
 
 use millpond_coap::{
-    Endpoint, IdGenerator, Output,
+    ChanceSeed, Endpoint, IdGenerator, Instant, Output, Preset,
     message::{Code, number},
     transfer::{ClientRequest, CoapStack, Config, Event},
 };
-use millpond_control::{ChanceSeed, Instant, Preset};
 use mio::{Events, Interest, Poll, Token, net::UdpSocket};
 
 fn main() -> Result<(), Box<dyn Error>> {

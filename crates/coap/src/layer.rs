@@ -29,8 +29,9 @@ use crate::{
     transfer::{Refused, RequestFailure},
 };
 
-/// Carries messages to peers and back. Driven like the stack above it: one input, then [`step`](Self::step) until it says to
-/// sleep or that it is idle.
+/// Carries messages to peers and back. Driven like the stack above it, by any number of inputs, then drain:
+/// [`step`](Self::step) until it says to sleep or that it is idle, before sleeping. An input between two steps loses
+/// nothing: the stack makes its own there.
 pub trait MessageLayer: Debug + Sized {
     /// What is sent arrives, once and in order, or the layer ends. There are no copies of a message then, nobody rejects one
     /// by a reset, and what is answered is answered at once, before anything else is looked at.

@@ -90,6 +90,8 @@ pub use endpoint::{
     ExchangeId, Failure, IdGenerator, Ignored, Lifetimes, Limits, NamingOption, NamingOptions, Outgoing, Refused,
     Repeats, RequestId, RetransmitOptions, Transmission, Transmit, leisure,
 };
+/// What every program needs of `millpond-control`: controllers by name, chance and time.
+pub use millpond_control::{ChanceSeed, Instant, Preset, Span};
 pub use newest::Newest;
 pub use output::{Output, SleepReason};
 pub use path_cache::{Backoff, PathCache, PathCacheError};

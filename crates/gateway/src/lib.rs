@@ -36,3 +36,9 @@ pub mod directory;
 pub use config::Config;
 pub use engine::Source;
 pub use gateway::{Access, Builder, Gateway};
+
+/// The first program of the README compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+#[derive(Debug)]
+pub struct Readme;

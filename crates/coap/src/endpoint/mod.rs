@@ -1,16 +1,17 @@
 //! The message layer and the matching of requests and responses (RFC 7252 §4, §5.2, §5.3) as a state machine without
 //! clock and socket.
 //!
-//! An [`Endpoint`] is client and server at once, for any number of peers. It is driven by *one input, then drain*: call
-//! one of [`receive`](Endpoint::receive), [`request`](Endpoint::request), [`respond`](Endpoint::respond),
-//! [`reject`](Endpoint::reject), [`cancel`](Endpoint::cancel), the others that say "input", then [`poll`](Endpoint::poll) until it says [`Output::Sleep`](crate::Output::Sleep) or
-//! [`Output::Idle`](crate::Output::Idle). An input that comes before loses nothing: outputs keep their order. When a sleep is over, poll again. Time is an argument and so is chance; how datagrams travel is the
-//! caller's business:
+//! An [`Endpoint`] is client and server at once, for any number of peers. It is driven by *any number of inputs, then
+//! drain*: call [`receive`](Endpoint::receive), [`request`](Endpoint::request), [`respond`](Endpoint::respond),
+//! [`reject`](Endpoint::reject), [`cancel`](Endpoint::cancel), the others that say "input", then
+//! [`poll`](Endpoint::poll) until it says [`Output::Sleep`](crate::Output::Sleep) or
+//! [`Output::Idle`](crate::Output::Idle), before the next input and before sleeping. An input amid the outputs loses
+//! nothing here; a [`CoapStack`](crate::transfer::CoapStack) over an endpoint does not take one. When a sleep is over, poll
+//! again. Time is an argument and so is chance; how datagrams travel is the caller's business:
 //!
 //! ```
 //! use millpond_coap::message::{Code, number};
-//! use millpond_coap::{Config, Endpoint, Event, IdGenerator, Outgoing, Output, RequestId};
-//! use millpond_control::{ChanceSeed, Instant, Preset};
+//! use millpond_coap::{ChanceSeed, Config, Endpoint, Event, IdGenerator, Instant, Outgoing, Output, Preset, RequestId};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let make = |node| {
@@ -151,9 +152,10 @@ use timers::Timers;
 ///
 /// `A` is an address: a socket address live, a number in a simulation.
 ///
-/// **Inputs and outputs.** Any number of inputs may come before a [`poll`](Self::poll): what each leads to is queued, in that order,
-/// within [`Limits`]. Poll until [`Output::Sleep`](crate::Output::Sleep) or [`Output::Idle`](crate::Output::Idle) before sleeping:
-/// what waits is told to nobody meanwhile. Time never goes back: an earlier `now` counts as the latest before.
+/// **Inputs and outputs.** Any number of inputs may come before a [`poll`](Self::poll), and between two: what each leads
+/// to is queued, in that order, within [`Limits`]. Poll until [`Output::Sleep`](crate::Output::Sleep) or
+/// [`Output::Idle`](crate::Output::Idle) before sleeping: what waits is told to nobody meanwhile. Time never goes back: an
+/// earlier `now` counts as the latest before.
 #[derive(Debug)]
 pub struct Endpoint<A> {
     setup: Arc<Setup<A>>,

@@ -103,9 +103,11 @@ impl Settings {
 
 /// One side of a connection, from the moment at which the stream is open. It is alike on both sides.
 ///
-/// Driven like an [`Endpoint`](crate::Endpoint): one input ([`receive`](Self::receive), [`request`](Self::request), …), then
-/// [`poll`](Self::poll) until it says to sleep or that it is idle. Our settings are the first bytes that `poll` gives;
-/// requests may be made at once, without waiting for the other side's.
+/// Driven like an [`Endpoint`](crate::Endpoint), by any number of inputs ([`receive`](Self::receive),
+/// [`request`](Self::request), …), then drain: [`poll`](Self::poll) until it says to sleep or that it is idle, before the
+/// next input and before sleeping. As there, an input amid the outputs loses nothing, but for one: what came in is read by
+/// `poll`, and dropped if not read when the connection [ends](Self::stream_ended). Our settings are the first bytes that
+/// `poll` gives; requests may be made at once, without waiting for the other side's.
 #[derive(Debug)]
 pub struct Connection {
     options: Options,
@@ -238,7 +240,8 @@ impl Connection {
         }
     }
 
-    /// Input: the stream ended or broke. Requests under way fail, observations are over.
+    /// Input: the stream ended or broke. Requests under way fail, observations are over. Drain before: what came in and was
+    /// not read by [`poll`](Self::poll) is dropped.
     pub fn stream_ended(&mut self) {
         self.end(if self.releasing.is_some() && self.is_quiet() { Closing::Released } else { Closing::StreamEnded });
     }

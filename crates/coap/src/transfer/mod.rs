@@ -1,14 +1,16 @@
 //! Whole bodies and observations above a [`MessageLayer`](crate::layer::MessageLayer): block-wise transfer (RFC 7959) and
 //! Observe (RFC 7641), both ways.
 //!
-//! A [`CoapStack`] owns an [`Endpoint`](crate::Endpoint), or a [`Connection`](crate::stream::Connection), and is driven as that is: *one input, then drain*. Of its outputs the datagrams are to be
-//! sent, the [`Event`]s are for the application, and what is merely traced can be passed over:
+//! A [`CoapStack`] owns an [`Endpoint`](crate::Endpoint), or a [`Connection`](crate::stream::Connection), and is driven as
+//! they are, by *any number of inputs, then drain*: [`poll`](CoapStack::poll) until it says
+//! [`Sleep`](crate::Output::Sleep) or [`Idle`](crate::Output::Idle), before the next input and before sleeping. Of its
+//! outputs the datagrams are to be sent, the [`Event`]s are for the application, and what is merely traced can be passed
+//! over:
 //!
 //! ```
 //! use millpond_coap::message::{Code, number};
 //! use millpond_coap::transfer::{Answer, ClientRequest, Config, Event, CoapStack};
-//! use millpond_coap::{Endpoint, IdGenerator, Output};
-//! use millpond_control::{ChanceSeed, Instant, Preset};
+//! use millpond_coap::{ChanceSeed, Endpoint, IdGenerator, Instant, Output, Preset};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let make = |node| -> Result<CoapStack<Endpoint<&str>>, Box<dyn std::error::Error>> {
@@ -88,10 +90,9 @@
 //!
 //! ```
 //! use millpond_coap::message::{Code, number};
-//! use millpond_coap::Output;
 //! use millpond_coap::stream::{Connection, Options};
 //! use millpond_coap::transfer::{Answer, ClientRequest, Config, Event, CoapStack};
-//! use millpond_control::Instant;
+//! use millpond_coap::{Instant, Output};
 //!
 //! let now = Instant::ORIGIN;
 //! let of = |options| CoapStack::over_stream(Connection::new(options), Config::STREAM);

@@ -25,8 +25,10 @@ const MOST_BODIES: usize = 1_024;
 
 /// Client and server of whole bodies and observations over one [`MessageLayer`]. See the [module](super) for how to drive it.
 ///
-/// **Inputs and outputs.** Any number of inputs may come before the first [`poll`](Self::poll); what each leads to is queued, in
-/// that order. Once polled, poll until `Sleep` or `Idle` before the next input and before sleeping.
+/// **Inputs and outputs.** Any number of inputs, then drain: [`poll`](Self::poll) until [`Sleep`](crate::Output::Sleep) or
+/// [`Idle`](crate::Output::Idle), before the next input and before sleeping. Amid the outputs an event may stand ready whose
+/// message lies in the layer: a debug build panics at an input then. Over a stream only bytes, and its end, must wait until
+/// all is drained, the event of a [`cancel`](Self::cancel) too; other inputs may come amid the outputs.
 #[derive(Debug)]
 pub struct CoapStack<L: MessageLayer> {
     pub(crate) layer: L,
