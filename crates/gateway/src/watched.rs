@@ -19,7 +19,7 @@ use tokio::{
 };
 
 use crate::{
-    asked::Asked,
+    asked::{Alike, Asked},
     engine::{Engine, failed, locked},
     ports,
     refusal::Refusal,
@@ -58,10 +58,13 @@ const POLLED_EVERY: Duration = Duration::from_secs(5);
 const MOST_WATCHED: usize = 65_536;
 
 impl Engine {
-    /// What is observed by requests like this one, from now on.
-    fn watched(self: &Arc<Self>, asked: &Asked) -> Result<Arc<Watched>, Refusal> {
+    /// What is observed by requests like this one, from now on. `all` is what is.
+    fn watched(
+        self: &Arc<Self>,
+        all: &mut BTreeMap<Alike, Arc<Watched>>,
+        asked: &Asked,
+    ) -> Result<Arc<Watched>, Refusal> {
         let key = asked.alike();
-        let mut all = locked(&self.watched);
         if let Some(watched) = all.get(&key) {
             return Ok(Arc::clone(watched));
         }
@@ -79,12 +82,15 @@ impl Engine {
         let asked = Asked { may_stream: false, ..asked.clone() };
         let (engine, of) = (Arc::downgrade(self), Arc::clone(&watched));
         tokio::spawn(async move {
-            keep(&engine, &asked, &of).await;
-            // Who asks from now on begins another one.
-            if let Some(engine) = engine.upgrade() {
+            loop {
+                let is_left = keep(&engine, &asked, &of).await;
+                let Some(engine) = engine.upgrade() else { return };
                 let mut all = locked(&engine.watched);
-                if all.get(&key).is_some_and(|known| Arc::ptr_eq(known, &of)) {
+                // Somebody may have come just now.
+                if !is_left || locked(&of.interests).is_empty() {
+                    // Who asks from now on begins another one.
                     all.remove(&key);
+                    return;
                 }
             }
         });
@@ -93,9 +99,11 @@ impl Engine {
 
     /// Begins to watch, or goes on to.
     pub(crate) fn watch(self: &Arc<Self>, asked: &Asked, interest: Option<Interest>) -> Result<Watching, Refusal> {
-        let watched = self.watched(asked)?;
+        let mut all = locked(&self.watched);
+        let watched = self.watched(&mut all, asked)?;
         let number = watched.made.fetch_add(1, Ordering::Relaxed);
         locked(&watched.interests).insert(number, interest);
+        drop(all);
         let mut states = watched.state.subscribe();
         states.mark_changed();
         Ok(Watching { watched, number, states })
@@ -193,12 +201,12 @@ impl Watched {
     }
 }
 
-/// Keeps the newest state, until nobody observes any more or there is none.
-async fn keep(engine: &Weak<Engine>, asked: &Asked, watched: &Watched) {
-    let Some(lingers) = engine.upgrade().map(|engine| engine.lingers) else { return };
+/// Keeps the newest state, until nobody observes any more or there is none: whether it was the former.
+async fn keep(engine: &Weak<Engine>, asked: &Asked, watched: &Watched) -> bool {
+    let Some(lingers) = engine.upgrade().map(|engine| engine.lingers) else { return true };
     tokio::select! {
-        () = watched.is_left(lingers) => {}
-        () = follow(engine, asked, watched) => {}
+        () = watched.is_left(lingers) => true,
+        () = follow(engine, asked, watched) => false,
     }
 }
 
