@@ -13,13 +13,13 @@ use crate::{answer, request};
 /// Long enough to be for ever.
 const FOR_EVER: Duration = Duration::from_secs(10 * 365 * 86_400);
 
-/// Prints each representation until the count, the time or Ctrl-C ends it, and tells of each gap. Then the server is told.
+/// Prints each representation until the count, the time from the first one on, or Ctrl-C ends it, and tells of each gap. Then the server is
+/// told.
 ///
 /// # Errors
 /// Whatever kept it from being done; a resource that cannot be observed; what interrupted it, once it is given up.
 pub async fn follow(ask: Observe, interrupt: &mut Interrupt) -> Result<(), Failure> {
     let (flags, form) = (&ask.request, answer::Form::wanted(&ask.request));
-    let end = Instant::now() + ask.period.unwrap_or(FOR_EVER);
     let client = request::client(flags, &ask.uri).await?;
     let asking = request::prepared(&client, Code::GET, &ask.uri, (None, 0), None, flags);
     let asking = asking.give_up_after(ask.give_up_after);
@@ -37,13 +37,18 @@ pub async fn follow(ask: Observe, interrupt: &mut Interrupt) -> Result<(), Failu
         }
         observation => observation?,
     };
-    let mut shown = 0_u64;
+    // From when it stands.
+    let end = Instant::now() + ask.period.unwrap_or(FOR_EVER);
+    let (mut shown, mut has_begun) = (0_u64, false);
     loop {
         let next = tokio::select! {
-            next = observation.event() => next,
-            () = sleep_until(end) => break,
+            biased;
             () = interrupt.heard() => break,
+            // However short the time, what it begins with is shown.
+            () = sleep_until(end), if has_begun => break,
+            next = observation.event() => next,
         };
+        has_begun = true;
         let answer = match next.transpose()? {
             Some(Observed::State(answer)) => answer,
             Some(Observed::Interrupted(why)) => {

@@ -25,6 +25,11 @@ impl Said {
     pub(crate) fn json(&self) -> serde_json::Value {
         serde_json::from_slice(&self.out).unwrap_or_else(|error| panic!("{error}: {}", self.err))
     }
+
+    /// Such messages in its trace, each one once, however often it was sent.
+    pub(crate) fn traced(&self, what: &str) -> usize {
+        self.err.lines().filter(|line| line.contains(what) && !line.contains(", copy ")).count()
+    }
 }
 
 impl From<Output> for Said {

@@ -1,5 +1,6 @@
 //! Servers that end, or are killed, and others in their place that go on.
 
+use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Lines, Write};
 use std::net::UdpSocket;
 use std::os::fd::OwnedFd;
@@ -107,14 +108,15 @@ fn until_notified(seen: &Mutex<Vec<(usize, Vec<u8>)>>, since: usize) {
     }
 }
 
-/// Registrations among these datagrams.
+/// Registrations among these datagrams, each one once, however often it was sent.
 fn registrations(seen: &[(usize, Vec<u8>)]) -> usize {
     let registers = |datagram: &[u8]| {
         let message = Message::parse(datagram).expect("a message");
         let observe = message.option(number::OBSERVE).and_then(Uint::read);
-        matches!(message.code, Code::GET | Code::FETCH) && observe == Some(0)
+        (matches!(message.code, Code::GET | Code::FETCH) && observe == Some(0)).then_some(message.id.0)
     };
-    seen.iter().filter(|(side, datagram)| *side == 0 && registers(datagram)).count()
+    let of_client = seen.iter().filter(|(side, _)| *side == 0);
+    of_client.filter_map(|(_, datagram)| registers(datagram)).collect::<BTreeSet<_>>().len()
 }
 
 /// A server in the clear and one under OSCORE: with each of two contexts of clients.
