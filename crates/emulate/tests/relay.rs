@@ -129,8 +129,8 @@ fn how_a_relay_stands_is_told_when_nothing_more_happens() {
 
 #[test]
 fn a_burst_takes_the_time_of_its_bytes_and_what_does_not_fit_is_dropped() {
-    // 1000 B take 100 ms each; four fit the queue.
-    let slow = "rate = \"80 kbit/s\"\ndelay = \"50 ms\"\nqueue = \"4000 B\"";
+    // 1000 B take a second each; four fit the queue.
+    let slow = "rate = \"8 kbit/s\"\ndelay = \"50 ms\"\nqueue = \"4000 B\"";
     let (server, served) = echo(4);
     let relay = Running::start(&path(slow, QUICK), server);
     let client = socket();
@@ -147,11 +147,11 @@ fn a_burst_takes_the_time_of_its_bytes_and_what_does_not_fit_is_dropped() {
     let (up, flow) = (&report.links[0], &report.flows[0]);
     assert_eq!((up.offered_packets, up.dropped_queue_packets, up.queue_max_bytes), (7, 3, 4_000));
     assert_eq!((flow.dropped_queue, flow.received_packets), (3, 4));
-    // Rate and delays alone take 400 ms + 50 ms + 0.8 ms + 1 ms; what the machine adds is told as lateness, and by that of
+    // Rate and delays alone take 4 s + 50 ms + 0.8 ms + 1 ms; what the machine adds is told as lateness, and by that of
     // two packets at the most: lateness does not add up.
     let fct = flow.fct_us.expect("answered");
-    assert!(fct >= 451_800, "{fct}");
-    assert!((400_000..=400_001).contains(&up.busy_us), "{up:?}");
+    assert!(fct >= 4_051_800, "{fct}");
+    assert!((4_000_000..=4_000_001).contains(&up.busy_us), "{up:?}");
 }
 
 #[test]
@@ -304,8 +304,8 @@ impl millpond_emulate::Likeness for FirstByte {
 #[test]
 fn a_copy_is_dropped_while_the_one_before_it_waits() {
     let (to, server) = echo(5);
-    // A datagram takes 0.3 s.
-    let slow = "rate = \"800 bit/s\"\ndelay = \"1 ms\"\nqueue = \"64 kB\"";
+    // A datagram takes a second.
+    let slow = "rate = \"240 bit/s\"\ndelay = \"1 ms\"\nqueue = \"64 kB\"";
     let relay = Running::start_as(&path(slow, QUICK), to, |relay| relay.queueing_once(Box::new(FirstByte)));
     let (one, other) = (socket(), socket());
     for datagram in [b"a1", b"a2", b"b1", b"?1", b"?2", b"a3"] {

@@ -119,8 +119,11 @@ async fn section_6_1_look_ups_are_observed() {
     let other = Client::new().await.unwrap();
     let mut observed = other.get(bench.uri("/rd-lookup/ep")).observe().await.unwrap();
     assert_eq!(observed.next().await.unwrap().unwrap().text(), Ok(""));
-    location(&bench.register("ep=b&lt=3&base=coap://h", "").await);
+    location(&bench.register("ep=b&lt=30&base=coap://h", "").await);
     let there = observed.next().await.unwrap().unwrap();
     assert!(there.text().unwrap().contains("ep=\"b\""));
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_secs(31)).await;
+    tokio::time::resume();
     assert_eq!(observed.next().await.unwrap().unwrap().text(), Ok(""), "it has expired");
 }

@@ -229,8 +229,14 @@ async fn who_is_slow_is_not_waited_for() {
     }
     let mut reader = TcpStream::connect(at).await.unwrap();
     reader.write_all(b"GET /long HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
-    // What fits into the buffers of the operating system has been written.
-    tokio::time::sleep(Duration::from_millis(500)).await;
+    // What fits into the buffers of the operating system has been written once there is no more for half a second.
+    let (mut before, mut looks, mut room) = (0, 0, vec![0; 4 << 20]);
+    while looks < 5 {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        let there = reader.peek(&mut room).await.unwrap();
+        looks = if there == before { looks + 1 } else { 0 };
+        before = there;
+    }
     tokio::time::pause();
     tokio::time::advance(Duration::from_secs(31)).await;
     tokio::time::resume();

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use millpond_live::{Resource, Response};
+use millpond_live::{Client, Resource, Response};
 use tokio::{net::UdpSocket, sync::Notify};
 
 use super::{Upstream, all_to, gateway};
@@ -47,6 +47,18 @@ impl Device {
         (datagram[0] >> 4 & 3, datagram[1], u16::from_be_bytes([datagram[2], datagram[3]]))
     }
 
+    /// Takes the answer to this request: in its acknowledgement, or behind it if the upstream was slow.
+    async fn answered(&self, request: u16) {
+        let mut head = self.told().await;
+        if head == (ACKNOWLEDGEMENT, 0, request) {
+            head = self.told().await;
+            self.reply(ACKNOWLEDGEMENT, head.2).await;
+            assert_eq!((head.0, head.1), (CONFIRMABLE, CONTENT));
+        } else {
+            assert_eq!(head, (ACKNOWLEDGEMENT, CONTENT, request));
+        }
+    }
+
     /// The next that is no ping.
     async fn told(&self) -> Head {
         loop {
@@ -88,7 +100,7 @@ async fn a_slow_upstream_is_asked_once_for_all_duplicates_of_a_request() {
     device.get(7, "held").await;
     assert_eq!(device.told().await, (ACKNOWLEDGEMENT, CONTENT, 7));
     device.get(8, "count").await;
-    assert_eq!(device.told().await, (ACKNOWLEDGEMENT, CONTENT, 8));
+    device.answered(8).await;
     assert_eq!(upstream.asked(), 2);
 }
 
@@ -97,6 +109,9 @@ async fn a_slow_upstream_is_asked_once_for_all_duplicates_of_a_request() {
 async fn a_duplicate_whose_answer_is_on_its_way_gets_no_other_and_asks_nobody() {
     let upstream = Upstream::start(|server| server).await;
     let (_gateway, at) = gateway(&all_to(upstream.at())).await;
+    // The gateway has it before the device asks, by a client whose path is another one: what it answers takes no time.
+    let other = Client::builder().bind("127.9.9.1:0").build().await.unwrap();
+    other.get(format!("{at}/count")).await.unwrap();
     let device = Device::before(&at).await;
     device.get(1, "count").await;
     let (kind, code, ping) = device.heard().await;

@@ -7,6 +7,7 @@ use std::{
 };
 
 use millpond_live::{Code, Resource, Response, number};
+use tokio::{sync::Semaphore, task::JoinSet};
 
 use super::{Upstream, client, gateway};
 
@@ -14,34 +15,38 @@ use super::{Upstream, client, gateway};
 #[tokio::test]
 async fn devices_behind_one_link_take_turns() {
     let (open, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
-    let (opened, highest) = (Arc::clone(&open), Arc::clone(&most));
+    let is_full = Arc::new(Semaphore::new(0));
+    let (opened, highest, full) = (Arc::clone(&open), Arc::clone(&most), Arc::clone(&is_full));
     let slow = Resource::new().get(move || {
-        let (open, most) = (Arc::clone(&opened), Arc::clone(&highest));
+        let (open, most, full) = (Arc::clone(&opened), Arc::clone(&highest), Arc::clone(&full));
         async move {
             most.fetch_max(open.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
-            tokio::time::sleep(Duration::from_millis(50)).await;
+            drop(full.acquire().await.unwrap());
             open.fetch_sub(1, Ordering::SeqCst);
             Response::content("slow").with_max_age(0)
         }
     });
-    let upstream = Upstream::start(|server| server.route("/slow", slow)).await;
+    let upstream = Upstream::start(|server| server.ack_delay(Duration::from_secs(60)).route("/slow", slow)).await;
     let lines = format!(
         "[[path]]\nname = \"cell\"\ndevices = [\"127.0.0.0/8\"]\nnstart = 2\nqueue = 8\n\
          [[rule]]\npath = \"/slow\"\nto = \"coap://{}/slow\"\n",
         upstream.at()
     );
     let (_gateway, at) = gateway(&lines).await;
-    let all: Vec<_> = (0..20)
-        .map(|number| {
-            let uri = format!("{at}/slow?{number}");
-            tokio::spawn(async move { client().await.get(uri).await.unwrap() })
-        })
-        .collect();
+    let mut all = JoinSet::new();
+    for number in 0..20 {
+        let uri = format!("{at}/slow?{number}");
+        all.spawn(async move { client().await.get(uri).await.unwrap() });
+    }
     let mut refused = 0;
-    for one in all {
-        let answer = one.await.unwrap();
+    while let Some(one) = all.join_next().await {
+        let answer = one.unwrap();
         if answer.code() == Code::SERVICE_UNAVAILABLE {
             refused += 1;
+            // The server answers nobody before.
+            if refused == 12 {
+                is_full.add_permits(1);
+            }
             assert!(answer.options().uint(number::MAX_AGE).is_some_and(|seconds| seconds > 0));
             assert!(answer.text().unwrap().contains("too many requests wait"));
         }

@@ -64,11 +64,13 @@ async fn who_asks_for_no_more_of_its_answer_leaves_its_place_to_who_wants_it() {
     assert_eq!(reading.read_u8().await.unwrap(), 7);
     let ask = || second.get(&uri).send_streaming(|_| 0);
     assert_eq!(ask().await.unwrap().code(), Code::SERVICE_UNAVAILABLE);
-    // As much as the client has room for goes before.
-    let mut before = 0;
-    while before != read.load(Ordering::Relaxed) {
-        before = read.load(Ordering::Relaxed);
-        tokio::time::sleep(Duration::from_millis(300)).await;
+    // As much as the client has room for goes before: all of it, once there is no more for a second.
+    let (mut before, mut looks) = (0, 0);
+    while looks < 5 {
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        let now = read.load(Ordering::Relaxed);
+        looks = if now == before { looks + 1 } else { 0 };
+        before = now;
     }
     silence().await;
     let mut other = ask().await.unwrap().take_body().unwrap();

@@ -123,7 +123,7 @@ async fn a_client_that_wants_failures_alone_hears_them_and_takes_silence_for_suc
     for (transport, uri) in uris(&server) {
         let failed = client.put(&uri).payload("no").send_no_response(NoResponse::SUCCESS).await.unwrap();
         assert!(matches!(&failed, Outcome::Answered(response) if response.code() == Code::NOT_FOUND), "{transport}");
-        let deadline = Duration::from_millis(200);
+        let deadline = Duration::from_secs(2);
         let done = client.put(&uri).payload("1").deadline(deadline).send_no_response(NoResponse::SUCCESS).await;
         let expected = if transport == Transport::Tcp { Outcome::Sent } else { Outcome::Acknowledged };
         assert_eq!(done, Ok(expected), "{transport}");
@@ -160,9 +160,9 @@ async fn what_nobody_acknowledges_fails_by_its_deadline_and_a_dropped_request_is
         assert_eq!(lost, Err(Error::Deadline { after }));
     }
     // The first leaves at once; the next, to a peer that never answered, only after a while.
-    let plain = || client.put(&uri).non_confirmable().deadline(after);
-    assert_eq!(plain().send_no_response(NoResponse::ALL).await, Ok(Outcome::Sent));
-    assert_eq!(plain().send_no_response(NoResponse::ALL).await, Err(Error::Deadline { after }));
+    let plain = |after| client.put(&uri).non_confirmable().deadline(after);
+    assert_eq!(plain(Duration::from_secs(2)).send_no_response(NoResponse::ALL).await, Ok(Outcome::Sent));
+    assert_eq!(plain(after).send_no_response(NoResponse::ALL).await, Err(Error::Deadline { after }));
     let dropped = tokio::time::timeout(after, client.put(&uri).send_no_response(NoResponse::ALL)).await;
     assert!(dropped.is_err());
     assert_eq!(client.stats().await.unwrap().exchanges, 0);
@@ -312,7 +312,7 @@ async fn what_streams_is_not_read_for_who_does_not_want_it_and_a_body_is_taken_i
             while taken.load(Ordering::Relaxed) < 4 * count {
                 tokio::task::yield_now().await;
             }
-            let get = client.get(&uri).deadline(Duration::from_millis(50));
+            let get = client.get(&uri).deadline(Duration::from_secs(10));
             get.send_no_response(NoResponse::ALL).await.unwrap();
         }
         // A client that asks without the option is answered.

@@ -14,6 +14,7 @@ use millpond_live::{
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, UdpSocket},
+    sync::Notify,
 };
 
 use crate::ANY;
@@ -162,9 +163,19 @@ async fn blocks_of_an_answer_may_come_with_2_31() {
 async fn answers_without_the_requests_token_are_told_as_that() {
     let (address, _) = device(Some(b""), |_| (Code::CONTENT, vec![], b"hello".to_vec())).await;
     let controller: ControllerChoice = "rfc7252".parse().unwrap();
-    let controller = controller.with_ack_timeout(Duration::from_secs(1)).unwrap();
-    let client = Client::builder().controller(controller).max_retransmit(0).build().await.unwrap();
-    let error = client.get(format!("coap://{address}/")).await.unwrap_err();
+    let controller = controller.with_ack_timeout(Duration::from_secs(20)).unwrap();
+    let came = Arc::new(Notify::new());
+    let coming = Arc::clone(&came);
+    let builder = Client::builder().controller(controller).max_retransmit(0).trace(move |event| {
+        if matches!(event.what, Happened::Ignored { .. }) {
+            coming.notify_one();
+        }
+    });
+    let client = builder.build().await.unwrap();
+    let asking = tokio::spawn(client.get(format!("coap://{address}/")).send());
+    came.notified().await;
+    tokio::time::pause();
+    let error = asking.await.unwrap().unwrap_err();
     assert!(error.to_string().contains("another token than the request, or none"), "{error}");
 }
 

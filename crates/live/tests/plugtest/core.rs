@@ -1,6 +1,6 @@
 //! TD_COAP_CORE: requests and responses of RFC 7252.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, time::Duration};
 
 use millpond_coap::message::Kind;
 use millpond_live::{Code, ContentFormat, Token, number};
@@ -97,7 +97,7 @@ async fn separate(token: Token) {
     // The client's acknowledgement is on its way when the application has the response.
     let (sent, got) = loop {
         let (sent, got) = (bed.relay.of(Way::Up), bed.relay.of(Way::Down));
-        if sent.len() == 2 {
+        if sent.len() >= 2 {
             break (sent, got);
         }
         tokio::task::yield_now().await;
@@ -165,9 +165,10 @@ async fn td_coap_core_15_get_in_a_lossy_context() {
     for lost in [Way::Up, Way::Down] {
         let bed = Bed::losing(move |way, number| way == lost && number == 0).await;
         bed.client.get(bed.uri("/test")).send().await.unwrap();
-        let sent = bed.relay.of(Way::Up);
-        assert_eq!(sent.len(), 2, "{lost:?}: a retransmission");
-        assert_eq!(sent[0].message().id, sent[1].message().id);
+        let mut sent = bed.relay.with_copies();
+        sent.retain(|passed| passed.way == Way::Up);
+        assert!(sent.len() >= 2, "{lost:?}: a retransmission");
+        assert!(sent.iter().all(|copy| copy.message().id == sent[0].message().id));
     }
 }
 
@@ -176,11 +177,16 @@ async fn td_coap_core_16_get_with_separate_response_in_a_lossy_context() {
     // The request, its acknowledgement, the response, the acknowledgement of the response.
     for (lost, number) in [(Way::Up, 0), (Way::Down, 0), (Way::Down, 1), (Way::Up, 1)] {
         let bed = Bed::losing(move |way, at| way == lost && at == number).await;
-        let response = bed.client.get(bed.uri("/separate")).send().await.unwrap();
+        let mut request = bed.client.get(bed.uri("/separate"));
+        let is_receipt_lost = (lost, number) == (Way::Down, 0);
+        if is_receipt_lost {
+            request = request.ack_timeout(Duration::from_secs(20));
+        }
+        let response = request.send().await.unwrap();
         assert_eq!(response.text().unwrap(), "separate", "{lost:?} {number}");
-        if (lost, number) == (Way::Down, 0) {
+        if is_receipt_lost {
             // The response stops retransmission, although its acknowledgement was lost.
-            let copies = bed.relay.of(Way::Up).iter().filter(|passed| passed.code() == Code::GET).count();
+            let copies = bed.relay.with_copies().iter().filter(|passed| passed.code() == Code::GET).count();
             assert_eq!(copies, 1);
         }
     }

@@ -160,7 +160,7 @@ async fn td_coap_obs_11_one_notification_at_a_time_in_a_lossy_context() {
     }
     // A notification with another ID comes only after the one before was acknowledged, as far as the server can know.
     let mut open = None;
-    for passed in bed.relay.passed() {
+    for passed in bed.relay.with_copies() {
         match (passed.way, passed.kind()) {
             (Way::Down, Kind::Confirmable) => {
                 let id = passed.message().id;

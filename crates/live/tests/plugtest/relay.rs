@@ -92,8 +92,19 @@ impl Relay {
     }
 
     /// What passed so far, what was lost included.
-    pub(crate) fn passed(&self) -> Vec<Passed> {
+    pub(crate) fn with_copies(&self) -> Vec<Passed> {
         self.passed.lock().unwrap().clone()
+    }
+
+    /// Of it, each message once: how many copies there are depends on how slow the machine is.
+    pub(crate) fn passed(&self) -> Vec<Passed> {
+        let mut once: Vec<Passed> = Vec::new();
+        for passed in self.with_copies() {
+            if !once.iter().any(|before| before.way == passed.way && before.bytes == passed.bytes) {
+                once.push(passed);
+            }
+        }
+        once
     }
 
     /// Of it, what came from one side.
