@@ -44,7 +44,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
                 socket
             }
         };
-        if lost_one_in.is_some_and(|manieth| count.is_multiple_of(manieth)) {
+        if lost_one_in.is_some_and(|interval| count.is_multiple_of(interval)) {
             continue;
         }
         let bytes = datagram.get(..length).unwrap_or_default().to_vec();

@@ -79,11 +79,11 @@ pub async fn discover(flags: Discover, interrupt: &mut Interrupt) -> Result<(), 
     if count > 0 {
         return Ok(());
     }
-    let mend = match flags.interface {
+    let fix = match flags.interface {
         Some(_) => "no server there has joined that group, or none is reached within --hops",
         None => "name the interface where servers are: --interface",
     };
-    Err(Failure::Failed(format!("nobody answered at {uri}; {mend}")))
+    Err(Failure::Failed(format!("nobody answered at {uri}; {fix}")))
 }
 
 /// One host is asked as any host is: confirmably.

@@ -25,11 +25,11 @@ pub enum Error {
     Itself(SocketAddr),
     /// There is no TUN device.
     #[cfg(target_os = "linux")]
-    #[error("/dev/net/tun: {words}: {mend}", words = words(.0), mend = tun_mend(.0))]
+    #[error("/dev/net/tun: {words}: {fix}", words = words(.0), fix = tun_fix(.0))]
     Tun(io::Error),
     /// There are no namespaces.
     #[cfg(target_os = "linux")]
-    #[error("namespaces cannot be made: {words}: {mend}", words = words(.0), mend = NAMESPACES_MEND)]
+    #[error("namespaces cannot be made: {words}: {fix}", words = words(.0), fix = NAMESPACES_FIX)]
     Namespaces(io::Error),
     /// The longest packet is too short or too long.
     #[error("an MTU of {0} B: IPv4 needs at least 68 B (IPv6 1280 B), and 65535 B is the most")]
@@ -52,11 +52,11 @@ impl Error {
 }
 
 #[cfg(target_os = "linux")]
-const NAMESPACES_MEND: &str = "run as root, or let users make user namespaces (sysctl user.max_user_namespaces, \
+const NAMESPACES_FIX: &str = "run as root, or let users make user namespaces (sysctl user.max_user_namespaces, \
      kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns)";
 
 #[cfg(target_os = "linux")]
-fn tun_mend(error: &io::Error) -> &'static str {
+fn tun_fix(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::PermissionDenied => "run as root, or let users open it (chmod 0666 /dev/net/tun)",
         _ => "load the module tun, and make the device if need be (mknod /dev/net/tun c 10 200)",

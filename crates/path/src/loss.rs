@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_probability_is_refused_with_the_mend() {
+    fn what_is_no_probability_is_refused_with_the_fix() {
         let percent = told(&Loss::Bernoulli { rate: 2.0 });
         assert!(percent.contains("loss.rate: 2 is not a probability") && percent.contains("or \"2 %\""), "{percent}");
         let hundred = told(&Loss::Bernoulli { rate: 101.0 });

@@ -67,8 +67,8 @@ mod tests {
     }
 
     #[test]
-    fn other_text_is_answered_with_the_mend() {
-        for (text, mend) in [
+    fn other_text_is_answered_with_the_fix() {
+        for (text, fix) in [
             ("0.01", "write 0.01 without quotes"),
             ("5", "write \"5 %\""),
             ("few", "such as \"1 %\""),
@@ -81,7 +81,7 @@ mod tests {
             ("1.2.3 %", "is not a number"),
         ] {
             let told = share(text).unwrap_err();
-            assert!(told.contains(mend), "{text}: {told}");
+            assert!(told.contains(fix), "{text}: {told}");
         }
     }
 }

@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_units_and_numbers_are_refused_with_the_mend() {
+    fn wrong_units_and_numbers_are_refused_with_the_fix() {
         let unit = "30 kbps".parse::<BitRate>().unwrap_err();
         assert!(unit.contains("`kbps`") && unit.contains("kbit/s"), "{unit}");
         assert!("0 kbit/s".parse::<BitRate>().unwrap_err().contains("carries nothing"));

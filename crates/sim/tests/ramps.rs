@@ -118,7 +118,7 @@ fn a_client_that_restarts_goes_on_where_the_ramp_then_is() {
 }
 
 #[test]
-fn what_is_no_ramp_is_refused_with_the_mend() {
+fn what_is_no_ramp_is_refused_with_the_fix() {
     let refused = |workload: &str| read(EMPTY, &format!("count = 1\nworkload = {workload}\n[run]\nfor = \"1 min\""));
     for (workload, words) in [
         ("\"ramp\"", &["needs rates and a time"][..]),

@@ -124,7 +124,7 @@ fn sends(endpoint: &mut Endpoint<u8>, request: &Outgoing<'_>) -> bool {
 
 /// Every eighth: at least two of any sixteen.
 #[test]
-fn of_consecutive_requests_every_so_manieth_is_confirmable() {
+fn of_consecutive_requests_every_nth_is_confirmable() {
     for every in [1, 2, 8, 255] {
         let controller = Listening::new(every, Naming::None);
         let mut client = endpoint(&controller, |config| config.limits.exchanges_per_peer = 1_000);

@@ -177,7 +177,7 @@ fn those_that_want_some_responses_are_3_s_apart_too_even_if_they_are_cancelled()
 }
 
 #[test]
-fn a_controller_has_every_so_manieth_leave_confirmably() {
+fn a_controller_has_every_nth_leave_confirmably() {
     let mut pair = suppressing().acquainted().wishing(Wishes { confirmable_every: 2, ..Wishes::NONE });
     pair.ask(&NON).unwrap();
     pair.ask(&NON).unwrap();

@@ -5,7 +5,7 @@ use millpond_control::Span;
 use crate::block::robust::BurstParameters;
 
 #[test]
-fn what_cannot_work_is_refused_with_its_place_and_its_mend() {
+fn what_cannot_work_is_refused_with_its_place_and_its_fix() {
     assert_eq!(BurstParameters::RFC9177.check(), Ok(()));
     type Change = fn(&mut BurstParameters);
     let cases: [(Change, &str); 3] = [

@@ -9,7 +9,7 @@ use std::{
 
 use bytes::Bytes;
 use millpond_coap::{
-    Event as Below, ExchangeId, Failure,
+    Event as Trace, ExchangeId, Failure,
     block::{DownloadError, robust::BurstFailure},
     message::Message,
 };
@@ -281,13 +281,13 @@ impl PendingRequests {
     }
 
     /// It told something of a single exchange.
-    pub(crate) fn trace(&mut self, socket: usize, now: Instant, event: &Below<'_, Address>) {
+    pub(crate) fn trace(&mut self, socket: usize, now: Instant, event: &Trace<'_, Address>) {
         if self.pings.is_empty() {
             return;
         }
         let (exchange, peer, outcome) = match event {
-            Below::Pong { exchange, from, sample } => (*exchange, *from, Ok((*sample).since_first())),
-            Below::Failed { exchange, to, why, copies } => (*exchange, *to, Err((*why, *copies))),
+            Trace::Pong { exchange, from, sample } => (*exchange, *from, Ok((*sample).since_first())),
+            Trace::Failed { exchange, to, why, copies } => (*exchange, *to, Err((*why, *copies))),
             _ => return,
         };
         let is_it = |ping: &Ping| ping.socket == socket && ping.exchange == exchange;

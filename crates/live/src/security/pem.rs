@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_wrong_with_a_file_is_one_line_that_names_it_and_the_mend() {
+    fn whatever_is_wrong_with_a_file_is_one_line_that_names_it_and_the_fix() {
         let key = b"-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n";
         let certificate = b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
         let cases: [(&[u8], &str); 7] = [

@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_makes_no_route_is_refused_with_its_mend() {
+    fn a_path_that_makes_no_route_is_refused_with_its_fix() {
         let mut router = Router::default();
         router.add("/x", Resource::new()).unwrap();
         for path in ["x", "/{}", "/{*}", "/{*a}/b", "/a{b}", "/x"] {

@@ -14,7 +14,7 @@ mod socket_stack;
 
 use std::{collections::BTreeMap, future::Future, net::SocketAddr, pin::Pin, sync::Arc, task::Poll, time::Duration};
 
-use millpond_coap::Event as Below;
+use millpond_coap::Event as Trace;
 use millpond_control::Instant;
 use tokio::sync::{mpsc, oneshot};
 
@@ -117,7 +117,7 @@ impl Events {
     }
 
     /// It told something of a single exchange.
-    fn trace(&mut self, at: usize, now: Instant, event: &Below<'_, Address>) {
+    fn trace(&mut self, at: usize, now: Instant, event: &Trace<'_, Address>) {
         #[cfg(feature = "server")]
         if let Some(incoming) = &mut self.incoming {
             incoming.trace(event);

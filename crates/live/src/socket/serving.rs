@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use millpond_coap::{Event as Below, Ignored, message::Code};
+use millpond_coap::{Event as Trace, Ignored, message::Code};
 use millpond_control::Instant;
 use tokio::sync::{Notify, mpsc, oneshot};
 
@@ -156,15 +156,15 @@ impl Incoming {
         None
     }
 
-    pub(super) fn trace(&mut self, event: &Below<'_, Address>) {
+    pub(super) fn trace(&mut self, event: &Trace<'_, Address>) {
         match event {
-            Below::Unasked { from, message } => {
+            Trace::Unasked { from, message } => {
                 if let Some(unasked) = &self.unasked {
                     unasked.tell(from.peer(), message);
                 }
             }
-            Below::Delivered { .. } => self.was_delivered = true,
-            Below::Ignored { from, why } if self.is_logged => {
+            Trace::Delivered { .. } => self.was_delivered = true,
+            Trace::Ignored { from, why } if self.is_logged => {
                 if let Some((outcome, reason)) = of_ignored(why) {
                     let record = AccessRecord::unread((from.peer(), Transport::Udp), outcome, reason);
                     self.refusals.push((*from, record));

@@ -8,7 +8,7 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use millpond_coap::{Cause, Endpoint, Event as Below, Output};
+use millpond_coap::{Cause, Endpoint, Event as Trace, Output};
 use millpond_control::Instant;
 
 use super::Events;
@@ -233,7 +233,7 @@ impl SocketStack {
                 }
                 Output::Trace(event) => {
                     events.trace(*at, now, &event);
-                    if let Below::Acknowledged { exchange, .. } = event {
+                    if let Trace::Acknowledged { exchange, .. } = event {
                         acknowledged = Some((exchange, true));
                     }
                     watch.event(now, &event)
@@ -386,7 +386,7 @@ mod tests {
 
     /// RFC 7252 §4.2: anybody can complain in the network's name.
     #[tokio::test]
-    async fn complaints_about_what_this_lane_did_not_send_are_told_to_nobody() {
+    async fn complaints_about_what_this_socket_did_not_send_are_told_to_nobody() {
         let chance = ChanceSeed::new(1);
         let endpoint =
             Endpoint::new(Default::default(), Preset::RFC7252.build(), chance, 0, IdGenerator::counted()).unwrap();

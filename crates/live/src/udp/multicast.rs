@@ -69,8 +69,8 @@ impl BoundSocket {
         };
         join().map_err(|error| {
             let by = interface.map_or_else(String::new, |interface| format!(" on {interface}"));
-            let mend = if interface.is_some() { "name one that is up" } else { "name an interface that is up" };
-            Error::Setting { name: "join", reason: format!("{group} cannot be joined{by}: {error}; {mend}") }
+            let fix = if interface.is_some() { "name one that is up" } else { "name an interface that is up" };
+            Error::Setting { name: "join", reason: format!("{group} cannot be joined{by}: {error}; {fix}") }
         })
     }
 

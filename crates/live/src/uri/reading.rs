@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_asked_is_refused_with_the_mend() {
+    fn what_cannot_be_asked_is_refused_with_the_fix() {
         let long = format!("coap://h/{}", "a".repeat(256));
         for (text, part) in [
             ("localhost/x", "the scheme is missing; write coap://localhost/x"),

@@ -169,7 +169,7 @@ async fn what_nobody_acknowledges_fails_by_its_deadline_and_a_dropped_request_is
 }
 
 #[tokio::test]
-async fn what_cannot_go_without_a_response_is_refused_with_the_mend() {
+async fn what_cannot_go_without_a_response_is_refused_with_the_fix() {
     let client = client().await;
     let long = client.put("coap://127.0.0.1/p").payload(vec![0; 5_000]).send_no_response(NoResponse::ALL).await;
     assert!(long.unwrap_err().to_string().contains("leave No-Response out"));

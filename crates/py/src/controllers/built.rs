@@ -271,7 +271,7 @@ impl Controller {
         }
         // First what the caller did wrong: a custom controller may have failed because of it.
         if let Some(violation) = violation {
-            return Err(PyValueError::new_err(format!("{name}: {violation}{}", mend(violation))));
+            return Err(PyValueError::new_err(format!("{name}: {violation}{}", fix(violation))));
         }
         self.own_failure(py)?;
         Ok(answer)
@@ -287,7 +287,7 @@ impl Controller {
 }
 
 /// How the caller keeps the contract, behind what was wrong.
-fn mend(violation: Violation) -> &'static str {
+fn fix(violation: Violation) -> &'static str {
     match violation {
         Violation::NoneOpen => ": cx.open counts the exchange that the call is about",
         Violation::RecordInUse => ": give every exchange an Exchange() of its own",

@@ -128,11 +128,11 @@ impl PythonController {
 
     fn span(&self, answer: &Bound<'_, PyAny>) -> Result<Span, Fault> {
         length(answer).map_err(|why| {
-            let mend = match why {
+            let fix = match why {
                 NoLength::NotANumber => ": return the wait as a number of microseconds or a Wait",
                 _ => "",
             };
-            Fault::Returned(format!("{}, {why}{mend}", shown(answer)))
+            Fault::Returned(format!("{}, {why}{fix}", shown(answer)))
         })
     }
 

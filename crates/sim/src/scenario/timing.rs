@@ -85,7 +85,7 @@ impl Scenario {
             // A rhythm of the clock may have a beat sooner after a start than its phase is long.
             let own = workload.lasts.filter(|lasts| !aligned && *lasts <= self.run.end());
             let of_run = (self.run.end(), "the run", "a longer run");
-            let (end, whose, mend) = own.map_or(of_run, |lasts| (lasts, "the workload's own `for`", "a longer `for`"));
+            let (end, whose, fix) = own.map_or(of_run, |lasts| (lasts, "the workload's own `for`", "a longer `for`"));
             if phase >= end {
                 let place = if workloads.len() == 1 { String::new() } else { format!("[{index}]") };
                 return Err(ScenarioError::at_key(
@@ -93,7 +93,7 @@ impl Scenario {
                     &format!("{}.workload{place}.phase", group.key()),
                     format!(
                         "{phase} is not before the end of {whose} ({end}), so that no request arrives: write less than \
-                         \"{end}\", or {mend}"
+                         \"{end}\", or {fix}"
                     ),
                 ));
             }

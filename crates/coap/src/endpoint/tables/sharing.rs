@@ -66,7 +66,7 @@ impl<A: Copy + Eq + Hash> Peers<A> {
         self.slots.iter().filter(|(_, place)| place.peer.path == path).map(|(number, _)| number).collect()
     }
 
-    /// Puts a peer that has just become acquainted onto the path with this key. If nobody is on it yet, the peer's own
+    /// Puts a peer that has just become known onto the path with this key. If nobody is on it yet, the peer's own
     /// becomes that path, with all that it knows. Else the peer's own controller must have been told the ends of what is
     /// under way; that goes on as so many interactions outstanding on the other path.
     pub(in crate::endpoint) fn share(

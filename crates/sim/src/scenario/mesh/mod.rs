@@ -323,11 +323,11 @@ impl Mesh {
             (0..names.len()).filter(|&node| tree.depth(node as Node).is_none()).map(|node| &names[node]).collect();
         let Some(first) = cut_off.first() else { return Ok(()) };
         let more = if cut_off.len() > 1 { format!(" and {} more", cut_off.len() - 1) } else { String::new() };
-        let mend = match self.topology {
+        let fix = match self.topology {
             Topology::Random { .. } => "take another seed, a smaller side or a longer range",
             _ => "bring nodes nearer or write a longer range",
         };
-        refuse("topology", format!("no way from node `{first}`{more} to the border router: {mend}"))
+        refuse("topology", format!("no way from node `{first}`{more} to the border router: {fix}"))
     }
 
     /// Checks that a link of which the timeline speaks is one.
