@@ -97,6 +97,18 @@ impl Gateway {
         Builder { config, on_access: None, lingers: LINGERS, datagrams: Vec::new(), listeners: Vec::new() }
     }
 
+    /// The first address on which it listens for CoAP, one of UDP if there is any.
+    #[must_use]
+    pub fn local_addr(&self) -> SocketAddr {
+        self.server.local_addr()
+    }
+
+    /// The first address on which it listens by this transport.
+    #[must_use]
+    pub fn local_addr_of(&self, transport: Transport) -> Option<SocketAddr> {
+        self.server.local_addr_of(transport)
+    }
+
     /// Where it listens.
     #[must_use]
     pub fn local_addrs(&self) -> &[(Transport, SocketAddr)] {

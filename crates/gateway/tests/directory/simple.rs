@@ -9,7 +9,7 @@ use std::{
 };
 
 use millpond_gateway::directory::{Directory, DirectorySettings, routes};
-use millpond_live::{Client, Code, ContentFormat, Request, Resource, Response, Server, number};
+use millpond_live::{Client, Code, ContentFormat, Request, Resource, Response, Server, Transport, number};
 use tokio::sync::Semaphore;
 
 use super::{ANY, Bench};
@@ -133,7 +133,7 @@ async fn without_its_server_a_directory_asks_from_another_port() {
     let uri = format!("coap://{}/.well-known/rd?ep=a", server.local_addr());
     assert_eq!(client.post(uri).await.unwrap().code(), Code::CHANGED);
     assert_eq!(asked.load(Ordering::Relaxed), 1);
-    let tcp = server.local_addrs()[1].1;
+    let tcp = server.local_addr_of(Transport::Tcp).unwrap();
     let answer = Client::new().await.unwrap().post(format!("coap+tcp://{tcp}/.well-known/rd?ep=b")).await.unwrap();
     assert_eq!(answer.code(), Code::GATEWAY_TIMEOUT);
     assert!(answer.text().unwrap().contains("asks in no session or connection"), "{:?}", answer.text());

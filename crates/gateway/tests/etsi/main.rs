@@ -40,7 +40,7 @@ impl Bed {
         let lines = format!("[listen]\ncoap = [\"127.0.0.1:0\"]\n{}{}", rule("/server/{*rest}"), rule("/{*rest}"));
         let config = Config::from_toml(&lines, "gateway.toml", Path::new("")).unwrap();
         let gateway = Gateway::builder(config).start().await.unwrap();
-        let at = format!("coap://{}", gateway.local_addrs()[0].1);
+        let at = format!("coap://{}", gateway.local_addr());
         Self { server, relay, client: Client::new().await.unwrap(), at, _gateway: gateway }
     }
 

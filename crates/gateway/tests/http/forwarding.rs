@@ -319,7 +319,7 @@ async fn https_leads_to_whom_a_certificate_is_of() {
         let rule = format!("[[rule]]\npath = \"/a\"\nto = \"https://{host}:{}/a\"\n", at.port());
         let text = format!("[listen]\ncoap = [\"127.0.0.1:0\"]\n[upstream]\nca = \"{trusted}\"\n{rule}");
         let gateway = Gateway::builder(read(&text)).start().await.unwrap();
-        let uri = format!("coap://{}/a", gateway.local_addrs()[0].1);
+        let uri = format!("coap://{}/a", gateway.local_addr());
         let answer = client().await.get(uri).await.unwrap();
         assert_eq!(answer.code(), code, "{trusted} {host}: {:?}", answer.text());
     }
@@ -330,7 +330,7 @@ async fn https_leads_to_whom_a_certificate_is_of() {
     let rule = format!("[[rule]]\npath = \"/a\"\nto = \"https://localhost:{}/a\"\n", at.port());
     let text = format!("[listen]\ncoap = [\"127.0.0.1:0\"]\n[upstream]\nca = \"other.pem\"\n{rule}");
     let gateway = Gateway::builder(read(&text)).start().await.unwrap();
-    let answer = client().await.get(format!("coap://{}/a", gateway.local_addrs()[0].1)).await.unwrap();
+    let answer = client().await.get(format!("coap://{}/a", gateway.local_addr())).await.unwrap();
     assert_eq!(answer.code(), Code::CONTENT, "{:?}", answer.text());
     let plain = super::raw(*at, b"GET /a HTTP/1.1\r\nHost: x\r\n\r\n").await;
     assert!(!plain.contains("200"), "{plain}");

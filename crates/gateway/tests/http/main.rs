@@ -46,7 +46,7 @@ async fn echo() -> Server {
 /// A gateway with these lines, and where it listens for HTTP and for CoAP.
 async fn gateway(lines: &str) -> (Gateway, SocketAddr, String) {
     let gateway = Gateway::builder(config(lines)).start().await.unwrap();
-    let (web, coap) = (gateway.http_addrs()[0].1, gateway.local_addrs()[0].1);
+    let (web, coap) = (gateway.http_addrs()[0].1, gateway.local_addr());
     (gateway, web, format!("coap://{coap}"))
 }
 

@@ -34,7 +34,7 @@ async fn gateway(lines: &str, devices: &[(String, &Parameters<'_>)]) -> (Gateway
         contexts.add_for(device.parse().unwrap(), context(parameters), |_| Ok(())).unwrap();
     }
     let gateway = Gateway::builder(config(lines)).oscore(contexts).start().await.unwrap();
-    let at = format!("coap://{}", gateway.local_addrs()[0].1);
+    let at = format!("coap://{}", gateway.local_addr());
     (gateway, at)
 }
 
@@ -124,7 +124,7 @@ async fn what_others_protect_passes_from_end_to_end() {
             // The gateway has one for that server, too, and does not protect twice.
             let contexts = [(there.to_string(), &OF_DEVICE)];
             let (gateway, _) = gateway(&format!("coap-tcp = [\"127.0.0.1:0\"]\n{to}"), &contexts).await;
-            let (_, near) = gateway.local_addrs().iter().find(|(listens, _)| *listens == transport).unwrap();
+            let near = gateway.local_addr_of(transport).unwrap();
             works(&client_under(&parameters).await, &format!("{scheme}://{near}"), &changed).await;
         }
     }

@@ -1,7 +1,7 @@
 use std::fs;
 
 use millpond_gateway::{Config, Gateway};
-use millpond_live::{ClientSecurity, Code, Observable, PreSharedKey, Resource, Server, ServerBuilder};
+use millpond_live::{ClientSecurity, Code, Observable, PreSharedKey, Resource, Server, ServerBuilder, Transport};
 
 use super::{any, client, gateway};
 
@@ -53,8 +53,8 @@ async fn a_device_is_asked_in_its_own_session() {
         "[listen]\ncoap = [\"127.0.0.1:0\"]\ncoaps = [\"127.0.0.1:0\"]\n[credentials]\npsk-file = \"keys\"\n{LINES}"
     );
     let gateway = Gateway::builder(Config::from_toml(&text, "gateway.toml", &folder).unwrap()).start().await.unwrap();
-    let [plain, secure] = gateway.local_addrs() else { panic!("two") };
-    let (at, secure) = (format!("coap://{}", plain.1), format!("coaps://{}", secure.1));
+    let secure = gateway.local_addr_of(Transport::Dtls).unwrap();
+    let (at, secure) = (format!("coap://{}", gateway.local_addr()), format!("coaps://{secure}"));
     let register = async || {
         let key = PreSharedKey::from_text("meter7:0x0102030405060708").unwrap();
         let builder = device(&Observable::new()).bind_dtls_client(any());

@@ -93,7 +93,7 @@ async fn each_request_ends_whatever_happens_upstream_and_nothing_is_left() {
          [[rule]]\npath = \"/tcp/{{*rest}}\"\nto = \"coap+tcp://{at}/{{*rest}}\"\ntimeout = \"1 s\"\n"
     );
     let gateway = Gateway::builder(config(&lines)).observe_on_for(Duration::from_millis(200)).start().await.unwrap();
-    let uri = format!("coap://{}", gateway.local_addrs()[0].1);
+    let uri = format!("coap://{}", gateway.local_addr());
     let (goes_on, answered) = (Arc::new(AtomicBool::new(true)), Arc::new(AtomicUsize::new(0)));
     let mut asking = tokio::task::JoinSet::new();
     for number in 0..24_usize {

@@ -219,7 +219,7 @@ async fn observers_that_never_acknowledge_are_forgotten() {
     let upstream = Upstream::start(|server| server).await;
     let gateway = Gateway::builder(config(&all_to(upstream.at()))).observe_on_for(Duration::from_millis(100));
     let gateway = gateway.start().await.unwrap();
-    let at = format!("coap://{}", gateway.local_addrs()[0].1);
+    let at = format!("coap://{}", gateway.local_addr());
     let mut silent = Vec::new();
     for number in 0..20 {
         let socket = socket(&at).await;

@@ -151,7 +151,7 @@ async fn each_request_ends_whatever_the_paths_do() {
     // What is answered is given the time that a retransmission takes, also where the machine is slow.
     let lines = format!("[upstream]\nnstart = 16\nqueue = 40\n{}{}", rule("/never", "2 s"), rule("/{*rest}", "60 s"));
     let (gateway, _) = gateway(&lines).await;
-    let at = gateway.local_addrs()[0].1;
+    let at = gateway.local_addr();
     let mut asking = tokio::task::JoinSet::new();
     for number in 0..40 {
         asking.spawn(async move {

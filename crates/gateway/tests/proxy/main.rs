@@ -69,7 +69,7 @@ fn any() -> SocketAddr {
 async fn gateway(lines: &str) -> (Gateway, String) {
     let config = config(lines);
     let gateway = Gateway::builder(config).start().await.unwrap();
-    let at = format!("coap://{}", gateway.local_addrs()[0].1);
+    let at = format!("coap://{}", gateway.local_addr());
     (gateway, at)
 }
 

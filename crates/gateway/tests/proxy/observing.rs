@@ -22,7 +22,7 @@ async fn one_observation_serves_all_and_ends_after_the_last() {
     let upstream = Upstream::start(|server| server).await;
     let gateway = Gateway::builder(config(&all_to(upstream.at()))).observe_on_for(Duration::from_millis(100));
     let gateway = gateway.start().await.unwrap();
-    let uri = format!("coap://{}/count", gateway.local_addrs()[0].1);
+    let uri = format!("coap://{}/count", gateway.local_addr());
     let mut all = Vec::new();
     for _ in 0..20 {
         let mut observation = client().await.get(&uri).observe().await.unwrap();
@@ -88,7 +88,7 @@ async fn who_observes_through_a_gateway_goes_on_with_the_next_one() {
         Gateway::builder(config).start().await.unwrap()
     };
     let mut gateway = start(any()).await;
-    let at = gateway.local_addrs()[0].1;
+    let at = gateway.local_addr();
     let mut observation = client().await.get(format!("coap://{at}/count")).observe().await.unwrap();
     let mut until = async |text: &str| loop {
         match observation.event().await.unwrap().unwrap() {
