@@ -23,9 +23,9 @@ HERE = Path(__file__).parent
 ROOT = HERE.parent
 TOOLS = ROOT / ".tools" / "interop"
 PORTS_OF_A_WORKER = 1_000
-_WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % 20
+WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % 20
 # Every second one: libcoap's server takes the next port, too, for DTLS, and may be slow to.
-_PORTS = itertools.cycle(range(10_000 + _WORKER * PORTS_OF_A_WORKER, 10_000 + (_WORKER + 1) * PORTS_OF_A_WORKER, 2))
+_PORTS = itertools.cycle(range(10_000 + WORKER * PORTS_OF_A_WORKER, 10_000 + (WORKER + 1) * PORTS_OF_A_WORKER, 2))
 
 
 How: TypeAlias = Literal["get", "non", "open"]
@@ -161,6 +161,17 @@ class NodeCoap(Peer):
             raise Missing("node-coap is not installed (make interop, with Node.js)")
         return ["node", str(TOOLS / "node" / "peer.js")]
 
+    def ask(self, method: str, uri: str, payload: bytes | None = None, within: Sequence[str] = ()) -> Answer:
+        for _ in range(2):
+            # An upload in which an acknowledgement comes twice it ends with an error of its own, or before its end.
+            try:
+                if (answer := super().ask(method, uri, payload, within)).code != "2.31":
+                    return answer
+            except AssertionError as error:
+                if "Too many block re-transfers" not in str(error):
+                    raise
+        return super().ask(method, uri, payload, within)
+
 
 class GoCoap(Peer):
     """go-coap, in Go."""
@@ -222,8 +233,12 @@ class Libcoap(Peer):
         arguments = [*within, self.program("server"), "-A", "0.0.0.0", "-g", group, "-G", interface]
         with subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
             try:
-                # It says nothing when it is ready.
-                time.sleep(0.5)
+                # It says nothing when it is ready; the system has groups as numbers of this machine's order.
+                joined = f"{int.from_bytes(socket.inet_aton(group), sys.byteorder):08X}"
+                for _ in range(600):
+                    if joined in Path(f"/proc/{server.pid}/net/igmp").read_text():
+                        break
+                    time.sleep(0.1)
                 yield
             finally:
                 server.kill()
@@ -259,17 +274,16 @@ class Libcoap(Peer):
                 sent = Path(directory) / "sent"
                 sent.write_bytes(payload)
                 arguments += ["-f", str(sent)]
-            done = subprocess.run([*arguments, uri], capture_output=True, check=False)
-            said = (done.stdout + done.stderr).decode(errors="replace")
-            assert done.returncode == 0, f"libcoap: {said}"
-            # Its client prints an error's code, and nothing for a success.
-            code = said[:4] if said[:2] in ("4.", "5.") else "2.xx"
+            for _ in range(3):
+                done = subprocess.run([*arguments, uri], capture_output=True, check=False)
+                said = (done.stdout + done.stderr).decode(errors="replace")
+                assert done.returncode == 0, f"libcoap: {said}"
+                # Its client prints an error's code, and nothing for a success.
+                code = said[:4] if said[:2] in ("4.", "5.") else "2.xx"
+                # 4.3.1 takes no body whose first block comes in a separate response, which a slow server makes of it.
+                if method != "get" or code != "2.xx" or body.exists():
+                    break
             return Answer(code, body.read_bytes() if body.exists() else b"")
-
-    def observe(self, uri: str) -> list[str]:
-        done = subprocess.run([self.program("client"), "-s", "2", uri], capture_output=True, check=False, text=True)
-        assert done.returncode == 0, f"libcoap: {done.stderr}"
-        return done.stdout.split()
 
 
 def installed(peer: Peer) -> Peer:

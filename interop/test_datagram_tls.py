@@ -102,8 +102,12 @@ def libcoap_asks(build: str, credentials: Credentials, kind: str, *arguments: st
     """What its client was told, by a key or a certificate."""
     flags = {"key": ["-u", IDENTITY, "-k", KEY], "certificate": ["-C", str(credentials.authority)]}
     program = [f"coap-client-{build}", "-B", "30", *flags[kind]]
-    done = subprocess.run([*program, *arguments], capture_output=True, check=False)
-    assert done.returncode == 0, done.stderr
+    for _ in range(3):
+        done = subprocess.run([*program, *arguments], capture_output=True, check=False)
+        assert done.returncode == 0, done.stderr
+        # 4.3.1 takes no body whose first block comes in a separate response, which a slow server makes of it.
+        if "-o" not in arguments or Path(arguments[arguments.index("-o") + 1]).exists():
+            break
     return done.stdout
 
 
@@ -142,5 +146,5 @@ def test_our_server_answers_under_dtls(
         sent.write_bytes(LARGE)
         libcoap_asks(build, credentials, kind, "-m", "put", "-f", str(sent), f"{there}/new.txt")
         assert (tmp_path / "new.txt").read_bytes() == LARGE
-        told = libcoap_asks(build, credentials, kind, "-s", "1", f"{there}/count").split()
+        told = libcoap_asks(build, credentials, kind, "-s", "8", f"{there}/count").split()
         assert len(told) >= 3, told

@@ -59,7 +59,7 @@ def test_our_server_answers(peer: Peer, ours: Ours, hosts: tuple[Host, Host]) ->
 def test_every_server_answers_once(ours: Ours, hosts: tuple[Host, Host]) -> None:
     here, there = hosts
     with serving(ours, here, "--leisure", "500ms"), serving(ours, there, "--leisure", "500ms", "--workers", "3"):
-        answers = discover(ours, here, "--for", "2s")
+        answers = discover(ours, here, "--for", "7s")
     assert sorted(str(answer["peer"]) for answer in answers) == [f"{address}:5683" for address in ADDRESSES]
 
 
@@ -67,21 +67,21 @@ def test_a_link_of_ipv6_is_asked(ours: Ours, hosts: tuple[Host, Host]) -> None:
     here, there = hosts
     with serving(ours, there, "--leisure", "100ms"):
         for arguments in ([f"ff02::fd%{WIRE}"], ["--interface", WIRE, "ff05::fd"]):
-            answers = discover(ours, here, "--for", "2s", *arguments)
+            answers = discover(ours, here, "--for", "7s", *arguments)
             assert [str(answer["peer"])[:5] for answer in answers] == ["[fe80"]
 
 
 def test_what_does_not_fit_a_message_is_fetched_by_unicast(ours: Ours, hosts: tuple[Host, Host]) -> None:
     here, there = hosts
     with serving(ours, there, "--leisure", "100ms"):
-        answers = discover(ours, here, "--for", "2s", f"coap://{GROUP}/large?size=3k")
+        answers = discover(ours, here, "--for", "7s", f"coap://{GROUP}/large?size=3k")
     assert [len(str(answer["payload"])) for answer in answers] == [3_000]
 
 
 def test_a_filter_that_nothing_fits_is_met_with_silence(ours: Ours, hosts: tuple[Host, Host]) -> None:
     here, there = hosts
     with serving(ours, there, "--leisure", "100ms"):
-        assert discover(ours, here, "--for", "1s", f"coap://{GROUP}?href=/hello")
+        assert discover(ours, here, "--for", "7s", f"coap://{GROUP}?href=/hello")
         arguments = ["discover", "--for", "1s", f"coap://{GROUP}?href=/nothing"]
         done = subprocess.run([*here.within, ours.program, *arguments], capture_output=True, check=False, text=True)
     assert (done.returncode, done.stdout) == (1, "")

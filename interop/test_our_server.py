@@ -26,7 +26,7 @@ def test_every_method(ours: Ours, peer: Peer, tmp_path: Path) -> None:
 def test_a_separate_response(ours: Ours, peer: Peer, tmp_path: Path) -> None:
     with ours.serving(tmp_path) as port, Relay(port) as relay:
         assert peer.ask("get", at(relay.port, "/slow")).code[0] == "2"
-        down = [passed for passed in relay.passed if passed.way == SERVER_TO_CLIENT]
+        down = [passed for passed in relay.messages if passed.way == SERVER_TO_CLIENT]
         assert [(passed.kind, passed.code) for passed in down[:2]] == [("ACK", "0.00"), ("CON", "2.05")]
 
 
@@ -86,7 +86,7 @@ def test_tokens_of_libcoap(ours: Ours, tmp_path: Path, length: int) -> None:
     with ours.serving(tmp_path) as port, Relay(port) as relay:
         done = subprocess.run([client, "-T", token, at(relay.port, "/hello")], capture_output=True, check=False)
         assert done.stdout.startswith(b"Hello"), done.stderr
-        assert len({passed.token for passed in relay.passed}) == 1
+        assert len({passed.token for passed in relay.passed if passed.code != "0.00"}) == 1
 
 
 def test_a_file_that_is_not_there(ours: Ours, peer: Peer, tmp_path: Path) -> None:
@@ -111,12 +111,19 @@ def wire(ours: Ours, tmp_path: Path) -> Iterator[socket.socket]:
 HELLO = b"\xb5hello"
 
 
+def answer(wire: socket.socket) -> bytes:
+    """What comes next and is not empty: an acknowledgement may come first."""
+    while (datagram := wire.recv(2_000))[1] == 0:
+        pass
+    return datagram
+
+
 def test_a_copy_of_a_request_gets_the_same_reply(wire: socket.socket) -> None:
     request = b"\x41\x01\x12\x34\x07" + HELLO
     wire.send(request)
-    first = wire.recv(2_000)
+    first = answer(wire)
     wire.send(request)
-    assert wire.recv(2_000) == first
+    assert answer(wire) == first
 
 
 def test_ping_is_answered_by_a_reset(wire: socket.socket) -> None:
@@ -132,7 +139,7 @@ def test_an_unknown_critical_option_is_refused(wire: socket.socket) -> None:
 
 def test_a_token_of_eight_bytes_comes_back(wire: socket.socket) -> None:
     wire.send(b"\x48\x01\x12\x36abcdefgh" + HELLO)
-    assert wire.recv(2_000)[4:12] == b"abcdefgh"
+    assert answer(wire)[4:12] == b"abcdefgh"
 
 
 @pytest.mark.parametrize("header", [b"\x4d\x01\x12\x3a\x00", b"\x4e\x01\x12\x3a\x00\x00"], ids=["13", "269"])

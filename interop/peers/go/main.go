@@ -101,8 +101,12 @@ func serve(port string, where []string) error {
 	if len(where) > 0 {
 		address = where[0]
 	}
+	listener, err := net.NewListenUDP("udp", address+":"+port)
+	if err != nil {
+		return err
+	}
 	fmt.Println("ready")
-	return coap.ListenAndServe("udp", address+":"+port, router)
+	return udp.NewServer(options.WithMux(router)).Serve(listener)
 }
 
 // Who is told of a change.
