@@ -131,7 +131,7 @@ impl Sent {
         })?;
         let bound = match last.written {
             Some(written) if written != (number_of(&metadata), since_1970(metadata.modified().map_err(failed)?)) => {
-                let since = since_1970(SystemTime::now()).saturating_sub(written.1);
+                let since = now().saturating_sub(written.1);
                 let skipped =
                     SKIPPED_A_MILLISECOND.saturating_mul(u64::try_from(since.as_millis()).unwrap_or(u64::MAX));
                 last.bound.saturating_add(SKIPPED).saturating_add(skipped).min(PartialIv::LIMIT)
@@ -151,7 +151,7 @@ impl Sent {
     /// It is not stored.
     pub fn store(&mut self, bound: u64) -> io::Result<()> {
         // An even second is what every file system can keep.
-        let at = Duration::from_secs(since_1970(SystemTime::now()).as_secs() & !1);
+        let at = Duration::from_secs(now().as_secs() & !1);
         let line = format!("{bound} {} {}\n", number_of(&self.file.metadata()?), at.as_secs());
         self.file.write_all(line.as_bytes())?;
         self.file.set_modified(UNIX_EPOCH + at)?;
@@ -170,6 +170,12 @@ impl Line {
         };
         Some(Self { bound, written })
     }
+}
+
+/// Since 1970.
+#[expect(clippy::disallowed_methods, reason = "what a file system knows of a file is the time of day")]
+fn now() -> Duration {
+    since_1970(SystemTime::now())
 }
 
 fn since_1970(time: SystemTime) -> Duration {
