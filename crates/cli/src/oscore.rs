@@ -6,7 +6,8 @@
 //! whenever a write is cut short, what counts is what was there before. A process that uses a context holds the lock of that file.
 //!
 //! A file of which the file system does not say what its last line does is a copy, was restored or written over, and may be older than
-//! what was used since. Its sequence numbers then continue behind all that can have been used.
+//! what was used since. Its sequence numbers then continue behind all that can have been used. One that was written over in place with its
+//! time kept says the same, and is not told from itself.
 //!
 //! Where keys are derived anew whenever a side begins (Appendix B.2), no sequence numbers are stored.
 //!
