@@ -148,8 +148,8 @@ async fn each_request_ends_whatever_the_paths_do() {
     let rule = |path: &str, timeout: &str| {
         format!("[[rule]]\npath = \"{path}\"\nto = \"coap://{to}{path}\"\ntimeout = \"{timeout}\"\n")
     };
-    // What is answered is given the time that a retransmission takes, also where the machine is slow.
-    let lines = format!("[upstream]\nnstart = 16\nqueue = 40\n{}{}", rule("/never", "2 s"), rule("/{*rest}", "60 s"));
+    // What is answered is given the time that retransmissions take, also where the machine is slow.
+    let lines = format!("[upstream]\nnstart = 16\nqueue = 40\n{}{}", rule("/never", "2 s"), rule("/{*rest}", "200 s"));
     let (gateway, _) = gateway(&lines).await;
     let at = gateway.local_addr();
     let mut asking = tokio::task::JoinSet::new();
@@ -183,8 +183,7 @@ async fn each_request_ends_whatever_the_paths_do() {
             *ends.entry(code).or_default() += count;
         }
     }
-    // Where the machine is slow, few are in time.
     let answered = ends.get(&Code::CONTENT.to_string()).copied().unwrap_or(0);
-    assert!(answered > 8 * soak, "answered by who was asked: {answered} of {ends:?}");
+    assert!(answered > 40 * soak / 2, "answered by who was asked: {answered} of {ends:?}");
     gateway.shutdown().await;
 }
