@@ -234,8 +234,10 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     }
 
     /// From now on copies of requests meet this. Responses that are stored stay so; a [`Duplicates::Calm`] that begins knows
-    /// nothing of the time before.
+    /// nothing of the time before. Under [protection](Self::protected_by) answers are stored in place of [`Duplicates::Afresh`].
     pub fn set_duplicates(&mut self, duplicates: Duplicates) {
+        let is_replay = self.protection().is_some() && !duplicates.stores();
+        let duplicates = if is_replay { Duplicates::Stored } else { duplicates };
         let Setup { config, .. } = &*self.setup;
         if config.duplicates == duplicates {
             return;

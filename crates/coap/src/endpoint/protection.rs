@@ -45,10 +45,8 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     }
 
     fn with_protection(mut self, protection: Box<dyn Protection<A>>) -> Self {
-        if !self.setup.config.duplicates.stores() {
-            self.set_duplicates(super::Duplicates::Stored);
-        }
         self.extra_mut().protection = Some(protection);
+        self.set_duplicates(self.setup.config.duplicates);
         self
     }
 

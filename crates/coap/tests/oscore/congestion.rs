@@ -211,6 +211,12 @@ fn an_endpoint_that_would_take_copies_afresh_stores_its_answers_under_protection
     path.ask(1);
     assert_eq!((&path.answers[..], path.carried_out), (&[Ok(Code::CHANGED)][..], 1));
     assert_eq!(path.left[1][0], path.left[1][1]);
+    // Whoever says so later on.
+    path.stacks[1].endpoint_mut().set_duplicates(Duplicates::Afresh);
+    path.lost = vec![path.left.iter().map(Vec::len).sum::<usize>() + 1];
+    path.ask(1);
+    assert_eq!((&path.answers[1..], path.carried_out), (&[Ok(Code::CHANGED)][..], 2));
+    assert_eq!(path.left[1][2], path.left[1][3]);
 }
 
 /// Its sender is another peer then, of whom no answer is stored.
