@@ -79,6 +79,7 @@ pub mod oscore;
 mod output;
 mod parts;
 mod path_cache;
+mod pauses;
 mod protection;
 pub mod proxy;
 pub mod quota;
@@ -95,6 +96,7 @@ pub use millpond_control::{ChanceSeed, Instant, Preset, Span};
 pub use newest::Newest;
 pub use output::{Output, SleepReason};
 pub use path_cache::{Backoff, PathCache, PathCacheError};
+pub use pauses::Pauses;
 pub use protection::{ProtectError, ResponseFault};
 
 /// The first program of the README compiles.

@@ -7,12 +7,12 @@ use core::{
 use embassy_futures::select::{Either, select};
 use embedded_nal_async::UnconnectedUdp;
 use millpond_coap::{
-    Config, Endpoint, Event, ExchangeId, Limits, Outgoing, Output, Refused, RetransmitOptions,
+    Config, Endpoint, Event, ExchangeId, Limits, Outgoing, Output, Pauses, Refused, RetransmitOptions,
     block::{Assemblies, AssemblyLimits, BlockSize, Verdict},
     message::{Code, Kind, Message, number},
     transfer::{AROUND_IPV4, AROUND_IPV6, Limit, NOTIFICATION, Read},
 };
-use millpond_control::{ChanceSeed, Instant, Purpose, Span};
+use millpond_control::{Chance, ChanceSeed, Instant, Purpose, Span};
 
 use crate::{
     Clock, Error, Observation, Request, Resource, Response, Setup, SetupError,
@@ -46,7 +46,8 @@ pub struct Node<'b, U, C> {
     /// The newest state of each observation that was not taken yet.
     pub(crate) notified: VecDeque<Notified>,
     chance: ChanceSeed,
-    renewals: u32,
+    /// Words of chance that were drawn.
+    drawn: u32,
     unsent: u32,
 }
 
@@ -92,7 +93,7 @@ impl<'b, U: UnconnectedUdp, C: Clock> Node<'b, U, C> {
             under_way: None,
             notified: VecDeque::new(),
             chance,
-            renewals: 0,
+            drawn: 0,
             unsent: 0,
         })
     }
@@ -144,6 +145,41 @@ impl<'b, U: UnconnectedUdp, C: Clock> Node<'b, U, C> {
             self.wait(until.min(at)).await?;
         }
         Ok(())
+    }
+
+    /// When to try again to reach a server, after so many failures in a row, the last of which ended with this response, if there was one.
+    /// Chance is this node's, so that devices which were interrupted together come apart. A device that remembers the number in
+    /// flash goes on where it was after a power cut; with 0 failures it waits a part of the spread, as every device that has just
+    /// started should.
+    ///
+    /// ```no_run
+    /// # use core::net::SocketAddr;
+    /// # use millpond_embedded::{Clock, EmbassyClock, Error, Node, Request, UnconnectedUdp, coap::Pauses};
+    /// # async fn report<U: UnconnectedUdp>(node: &mut Node<'_, U, EmbassyClock>, server: SocketAddr, from_flash: u32) -> Result<(), Error<U::Error>> {
+    /// // One of 400 devices that share a link of 60 kbit/s.
+    /// let pauses = Pauses::new().spread_by_load(400, 134, 60_000);
+    /// let (mut body, mut failures) = ([0; 64], from_flash);
+    /// let mut at = node.next_attempt(&pauses, failures, None);
+    /// loop {
+    ///     node.serve_until(at).await?;
+    ///     let answered = node.request(server, &Request::post("reports", b"21.5"), &mut body).await.ok();
+    ///     if answered.is_some_and(|response| response.code.is_success()) {
+    ///         break;
+    ///     }
+    ///     failures += 1; // and into flash
+    ///     at = node.next_attempt(&pauses, failures, answered.as_ref());
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn next_attempt(&mut self, pauses: &Pauses, failures: u32, response: Option<&Response<'_>>) -> Instant {
+        let chance = self.draw().word();
+        let pause = match failures {
+            0 => pauses.after_loss(chance),
+            _ => pauses.after_failures(failures, response.and_then(Response::refusal), chance),
+        };
+        let micros = u64::try_from(pause.as_micros()).unwrap_or(u64::MAX);
+        Instant::from_micros(self.clock.now().as_micros().saturating_add(micros))
     }
 
     /// The base round trip that was measured to a server, for [`recall`](Self::recall) after a restart.
@@ -413,11 +449,15 @@ impl<'b, U: UnconnectedUdp, C: Clock> Node<'b, U, C> {
 
     /// When to renew what is fresh for so many seconds: 5 to 15 s later (RFC 7641 §3.3.1).
     pub(crate) fn renewal(&mut self, now: Instant, max_age: u32) -> Instant {
-        self.renewals = self.renewals.wrapping_add(1);
-        let drawn = self.chance.at(Purpose::Dither, [0, u32::MAX, self.renewals, 0]);
-        let jitter = drawn.between(Span::from_secs(5), Span::from_secs(15));
+        let jitter = self.draw().between(Span::from_secs(5), Span::from_secs(15));
         let fresh = u64::from(max_age).saturating_mul(1_000_000);
         Instant::from_micros(now.as_micros().saturating_add(fresh)).after(jitter)
+    }
+
+    /// A word of chance of its own.
+    fn draw(&mut self) -> Chance {
+        self.drawn = self.drawn.wrapping_add(1);
+        self.chance.at(Purpose::Dither, [0, u32::MAX, self.drawn, 0])
     }
 }
 

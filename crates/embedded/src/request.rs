@@ -1,4 +1,5 @@
 use alloc::vec::Vec;
+use core::time::Duration;
 
 use millpond_coap::{
     Outgoing,
@@ -99,4 +100,15 @@ pub struct Response<'b> {
     pub body: &'b [u8],
     /// Copies that had been sent of its last request; none of a notification.
     pub copies: u8,
+    /// For how many seconds it is fresh (Max-Age): of 5.03 and 4.29 when to ask again, which [`Node::next_attempt`](crate::Node::next_attempt)
+    /// heeds.
+    pub max_age: u32,
+}
+
+impl Response<'_> {
+    /// For how long the server does not want to be asked, if it says so.
+    pub(crate) fn refusal(&self) -> Option<Duration> {
+        let refuses = matches!(self.code, Code::SERVICE_UNAVAILABLE | Code::TOO_MANY_REQUESTS);
+        refuses.then(|| Duration::from_secs(self.max_age.into()))
+    }
 }

@@ -42,8 +42,8 @@ pub(crate) struct Head {
 impl Head {
     /// The response, whose body is the beginning of this.
     pub(crate) fn response(self, body: &[u8]) -> Response<'_> {
-        let Self { code, format, length, copies, .. } = self;
-        Response { code, format, body: body.get(..length).unwrap_or_default(), copies }
+        let Self { code, format, length, copies, max_age, .. } = self;
+        Response { code, format, body: body.get(..length).unwrap_or_default(), copies, max_age }
     }
 }
 
@@ -154,7 +154,10 @@ impl<'t, E> Transfer<'t, E> {
         let length = self.blocks.received();
         let format = format.and_then(|format| u16::try_from(format).ok());
         let first = Head { code, format, token, observe, max_age: max_age.unwrap_or(MAX_AGE), length, copies };
-        self.head = Some(self.head.map_or(first, |head| Head { code, format, length, copies, ..head }));
+        self.head = Some(self.head.map_or(first, |head| {
+            let max_age = if code.class() == 2 { head.max_age } else { first.max_age };
+            Head { code, format, length, copies, max_age, ..head }
+        }));
         if let Some(place) = at.and_then(|at| self.body.get_mut(at..at.saturating_add(payload.len()))) {
             place.copy_from_slice(payload);
         }

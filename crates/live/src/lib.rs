@@ -88,7 +88,7 @@ pub use millpond_coap::message::{Code, Kind, MessageId, NoResponse, Token, is_un
 pub use millpond_coap::proxy;
 /// Who may hold how much of what is not enough for everybody, by network.
 pub use millpond_coap::quota;
-pub use millpond_coap::{Backoff, Duplicates, PathCache, PathCacheError, Repeats, leisure};
+pub use millpond_coap::{Backoff, Duplicates, PathCache, PathCacheError, Pauses, Repeats, leisure};
 /// The controllers themselves: presets, their parameters, and the calls that a custom one answers.
 pub use millpond_control as control;
 /// No wait of a preset is shorter than this unless another [least wait](ClientBuilder::least_wait) is chosen.

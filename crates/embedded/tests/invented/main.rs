@@ -12,10 +12,10 @@ mod protected;
 mod server;
 mod world;
 
-use std::cell::RefCell;
+use std::{cell::RefCell, time::Duration};
 
 use millpond_coap::{
-    Failure,
+    Failure, Pauses,
     block::BlockSize,
     message::{Code, Message, Token},
 };
@@ -89,6 +89,30 @@ fn a_body_longer_than_the_buffer_for_it_is_an_error_and_the_next_call_works() {
         assert!(matches!(too_long, Error::Download(_)), "{too_long:?}");
         let mut body = [0; 600];
         assert_eq!(client.request(host(0), &Request::get("a"), &mut body).await.unwrap().body.len(), 600);
+    });
+}
+
+#[test]
+fn a_device_comes_back_by_its_spread_by_its_failures_and_as_its_server_says() {
+    let (world, state) = (World::default(), RefCell::new(State { refusals: 2, ..State::default() }));
+    let mut buffer = [0; 300];
+    let mut client = node(&world, &mut buffer, calm());
+    let pauses = Pauses::new().spread(Duration::from_secs(100));
+    let waits = |at: Instant| at.since(world.now()).as_micros() / 1_000_000;
+    let spread: Vec<_> = (0..20).map(|_| waits(client.next_attempt(&pauses, 0, None))).collect();
+    assert!(spread.iter().all(|wait| *wait <= 100) && spread.iter().max() > spread.iter().min(), "{spread:?}");
+    assert!((8..=12).contains(&waits(client.next_attempt(&pauses, 4, None))));
+    with_server(&world, &state, async {
+        let mut body = [0; 64];
+        for failures in 1..=2 {
+            let refused = client.request(host(0), &Request::put("a", b"21.5"), &mut body).await.unwrap();
+            assert_eq!((refused.code, refused.max_age), (Code::SERVICE_UNAVAILABLE, 20));
+            let at = client.next_attempt(&pauses, failures, Some(&refused));
+            assert!((20..=30).contains(&waits(at)), "{failures}");
+            client.serve_until(at).await.unwrap();
+        }
+        let put = client.request(host(0), &Request::put("a", b"21.5"), &mut body).await.unwrap();
+        assert_eq!((put.code, client.next_attempt(&Pauses::new(), 0, Some(&put))), (Code::CONTENT, world.now()));
     });
 }
 

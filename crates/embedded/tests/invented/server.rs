@@ -21,6 +21,8 @@ pub(crate) struct State {
     pub(crate) observers: Vec<ObserverId>,
     /// The state has changed, and observers are to be told.
     pub(crate) has_changed: bool,
+    /// So many requests are refused for 20 s.
+    pub(crate) refusals: u32,
     /// Nothing of what it knew is known any more.
     pub(crate) restarts: bool,
 }
@@ -74,7 +76,9 @@ pub(crate) async fn serve(world: &World, mut socket: Socket<'_>, state: &RefCell
             let mut state = state.borrow_mut();
             let body = state.body.clone();
             let options = [(number::CONTENT_FORMAT, &[][..]), (number::MAX_AGE, &[20][..])];
-            let answer = Answer::new(Code::CONTENT, &options).with_body(&body);
+            let code = if state.refusals > 0 { Code::SERVICE_UNAVAILABLE } else { Code::CONTENT };
+            state.refusals = state.refusals.saturating_sub(1);
+            let answer = Answer::new(code, &options).with_body(&body);
             match asked {
                 Asked::Once(id) => stack.answer(world.now(), id, &answer).unwrap(),
                 Asked::Observed(id) => {

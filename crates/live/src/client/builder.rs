@@ -10,7 +10,7 @@ use millpond_coap::{
 use millpond_control::Span;
 use tokio::time::Instant;
 
-use super::{Attempts, Client, IntoUri, Reconnect, block_size, path_cache};
+use super::{Attempts, Client, IntoUri, Reconnect, block_size, chance, path_cache};
 use crate::{
     ControllerChoice, Error, Interface, IntoAddress, PathKey, TraceEvent, Uri,
     clock::{seconds, span},
@@ -428,6 +428,7 @@ impl ClientBuilder {
             settings.path_cache = cache;
         }
         settings.attempts.recall(&settings.path_cache, Instant::now(), seconds());
+        settings.attempts.begin(Instant::now(), chance());
         Ok(Client::start(settings)?.keep_path_cache())
     }
 }

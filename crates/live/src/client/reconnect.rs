@@ -7,12 +7,16 @@ use std::{
     time::Duration,
 };
 
-use millpond_coap::{Backoff, PathCache};
-#[cfg(feature = "tcp")]
-use tokio::time::sleep_until;
-use tokio::{sync::Notify, time::Instant};
+use millpond_coap::{Backoff, PathCache, Pauses};
+use tokio::{
+    sync::Notify,
+    time::{Instant, sleep_until},
+};
 
-use super::path_cache::{path, peer_of};
+use super::{
+    deadline::Until,
+    path_cache::{path, peer_of},
+};
 use crate::{Code, Error, Response, secrets};
 
 /// How a client comes back to a server after a session, a connection or a registration was lost or refused, over every
@@ -21,54 +25,66 @@ use crate::{Code, Error, Response, secrets};
 /// An attempt that failed is followed by a pause before the next one to the same address: a second at first, twice as long
 /// each time, at most a minute, and up to half as much again by chance, so that clients which were interrupted together
 /// come apart. Requests meanwhile wait for it, and for no longer than their deadline. Max-Age of 5.03 and 4.29 makes the
-/// pause longer (RFC 7252 §5.9.3.4, RFC 8516): at most an hour is believed.
+/// pause longer (RFC 7252 §5.9.3.4, RFC 8516): at most an hour is believed. A request that is answered so is the application's to
+/// [repeat](Self::repeat_refused), unless the policy says otherwise.
 ///
 /// ```
-/// use std::time::Duration;
-///
 /// use millpond_live::{Client, Reconnect};
 ///
-/// // One of 400 devices in a cell that takes 20 s for all of them.
-/// let policy = Reconnect::new().spread(Duration::from_secs(20)).handshakes(1);
+/// // One of 400 devices in a cell of 60 kbit/s, where a handshake and a report take 1,900 bytes: all of them within 202 s.
+/// let policy = Reconnect::new().spread_by_load(400, 1_900, 60_000).at_start().repeat_refused().handshakes(1);
 /// let builder = Client::builder().reconnect(policy);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reconnect {
-    first: Duration,
-    longest: Duration,
-    spread: Duration,
+    pauses: Pauses,
+    at_start: bool,
+    repeats_refused: bool,
     handshakes: usize,
 }
 
-/// No server is believed that wants to be asked again later than this.
-const LATEST: Duration = Duration::from_secs(3_600);
 /// Addresses of which something is remembered; of further ones the next attempt begins at once.
 const MOST_PEERS: usize = 4_096;
 
 impl Reconnect {
-    /// Pauses of 1 s to 60 s, no spread, 256 handshakes at a time. The longest pause is what a representation is fresh for
-    /// where nothing is said (RFC 7252 §5.10.5).
+    /// [Pauses](Pauses) of 1 s to 60 s, no spread, 256 handshakes at a time.
     #[must_use]
     pub const fn new() -> Self {
-        Self {
-            first: Duration::from_secs(1),
-            longest: Duration::from_secs(60),
-            spread: Duration::ZERO,
-            handshakes: 256,
-        }
+        Self { pauses: Pauses::new(), at_start: false, repeats_refused: false, handshakes: 256 }
     }
 
     /// The pause after a first failure, and the longest one.
     #[must_use]
     pub const fn pauses(self, first: Duration, longest: Duration) -> Self {
-        Self { first, longest, ..self }
+        Self { pauses: self.pauses.between(first, longest), ..self }
     }
 
     /// After a session, connection or registration that stood was lost, wait a time that is uniform up to this before the
-    /// first attempt: what a fleet needs when its server restarts. That of a cell: devices times what one keeps it busy.
+    /// first attempt: what a fleet needs when its server restarts.
     #[must_use]
     pub const fn spread(self, spread: Duration) -> Self {
-        Self { spread, ..self }
+        Self { pauses: self.pauses.spread(spread), ..self }
+    }
+
+    /// The same, computed of what [many devices](Pauses::spread_by_load) have to send on a link that they share.
+    #[must_use]
+    pub const fn spread_by_load(self, devices: u32, bytes: u32, bits_per_second: u32) -> Self {
+        Self { pauses: self.pauses.spread_by_load(devices, bytes, bits_per_second), ..self }
+    }
+
+    /// The first requests and observations of a client wait a part of the [spread](Self::spread) as well, over every transport: what
+    /// devices need that a power cut has stopped together. A client waits once, whomever it asks, from when it was built.
+    #[must_use]
+    pub const fn at_start(self) -> Self {
+        Self { at_start: true, ..self }
+    }
+
+    /// A request that a server refuses for a while (5.03 or 4.29) is sent again by itself, over every transport, when Max-Age is over:
+    /// in pauses as after failures, as often as its deadline allows. Nothing of it was carried out, so that POST is sent again, too.
+    /// What has no deadline, or too little time left, ends with the refusal.
+    #[must_use]
+    pub const fn repeat_refused(self) -> Self {
+        Self { repeats_refused: true, ..self }
     }
 
     /// Connections and sessions that may be on their way at a time, of each transport.
@@ -79,10 +95,10 @@ impl Reconnect {
 
     pub(super) fn check(&self) -> Result<(), Error> {
         let wrong = |reason: &str| Err(Error::Setting { name: "reconnect", reason: reason.into() });
-        match self {
-            Self { handshakes: 0, .. } => wrong("0 handshakes at a time are none; use 1 or more"),
-            Self { first: Duration::ZERO, .. } => wrong("no pause after a failure; use 100 ms or more"),
-            Self { first, longest, .. } if first > longest => wrong("the first pause is longer than the longest"),
+        match (self.handshakes, self.pauses.first()) {
+            (0, _) => wrong("0 handshakes at a time are none; use 1 or more"),
+            (_, Duration::ZERO) => wrong("no pause after a failure; use 100 ms or more"),
+            (_, first) if first > self.pauses.longest() => wrong("the first pause is longer than the longest"),
             _ => Ok(()),
         }
     }
@@ -90,16 +106,10 @@ impl Reconnect {
     /// How long to wait after so many failures in a row, 0 after a loss of what stood. A server that refused has said how
     /// long at least.
     pub(super) fn pause(&self, failures: u32, refusal: Option<&Response>, chance: u32) -> Duration {
-        let part = f64::from(chance) / f64::from(u32::MAX);
-        let told = refusal.map(|answer| answer.freshness().min(LATEST));
-        let doubled = |failures: u32| self.first.saturating_mul(1 << (failures - 1).min(31)).min(self.longest);
-        match (failures, told) {
-            (0, None) => self.spread.mul_f64(part),
-            (0, Some(told)) => told + told.mul_f64(part / 2.0).max(self.spread.mul_f64(part)),
-            (failures, told) => {
-                let pause = told.unwrap_or(Duration::ZERO).max(doubled(failures));
-                pause + pause.mul_f64(part / 2.0)
-            }
+        match (failures, refusal.map(Response::freshness)) {
+            (0, None) => self.pauses.after_loss(chance),
+            (0, Some(told)) => self.pauses.after_refusal(told, chance),
+            (failures, told) => self.pauses.after_failures(failures, told, chance),
         }
     }
 }
@@ -124,6 +134,8 @@ pub(crate) fn chance() -> u32 {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Attempts {
     pub(super) policy: Reconnect,
+    /// Nothing is asked before this.
+    begins: Option<Instant>,
     shared: Arc<Mutex<Known>>,
     /// What is known has changed.
     changed: Arc<Notify>,
@@ -162,6 +174,34 @@ pub(crate) enum Later {
 impl Attempts {
     pub(super) fn new(policy: Reconnect) -> Self {
         Self { policy, ..Self::default() }
+    }
+
+    /// Its client begins now.
+    pub(super) fn begin(&mut self, now: Instant, chance: u32) {
+        if self.policy.at_start {
+            self.begins = now.checked_add(self.policy.pause(0, None, chance));
+        }
+    }
+
+    /// Waits until the first may be asked.
+    pub(super) async fn begun(&self) {
+        if let Some(at) = self.begins {
+            sleep_until(at).await;
+        }
+    }
+
+    /// When a request is to be sent again that was refused so often, lastly by this.
+    pub(super) fn again(
+        &self,
+        now: Instant,
+        refusals: u32,
+        answer: &Response,
+        until: Until,
+        chance: u32,
+    ) -> Option<Instant> {
+        let refusal = refusal(answer).filter(|_| self.policy.repeats_refused)?;
+        let at = now.checked_add(self.policy.pause(refusals, Some(refusal), chance))?;
+        until.filter(|(until, _)| at < *until).map(|_| at)
     }
 
     fn lock(&self) -> MutexGuard<'_, Known> {
@@ -300,31 +340,66 @@ mod tests {
         SocketAddr::from(([192, 0, 2, last], 5684))
     }
 
-    #[test]
-    fn pauses_double_up_to_the_longest_and_chance_adds_up_to_half() {
-        let policy = Reconnect::new();
-        let waits =
-            |chance| (1..9).map(|failures| policy.pause(failures, None, chance).as_millis()).collect::<Vec<_>>();
-        assert_eq!(waits(0), [1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000]);
-        assert_eq!(waits(u32::MAX), [1_500, 3_000, 6_000, 12_000, 24_000, 48_000, 90_000, 90_000]);
-        assert_eq!(policy.pause(u32::MAX, None, 0), 60 * SECOND);
+    #[tokio::test(start_paused = true)]
+    async fn who_was_built_to_spread_at_its_start_waits_once() {
+        let began = Instant::now();
+        let mut all = Attempts::new(Reconnect::new().spread(20 * SECOND));
+        all.begin(began, u32::MAX);
+        all.begun().await;
+        assert_eq!(began.elapsed(), Duration::ZERO);
+        let mut all = Attempts::new(Reconnect::new().spread(20 * SECOND).at_start());
+        all.begin(began, u32::MAX / 2);
+        all.begun().await;
+        assert_eq!(began.elapsed().as_secs_f64().round(), 10.0);
+        tokio::time::sleep(SECOND).await;
+        all.begun().await;
+        assert_eq!(began.elapsed().as_secs_f64().round(), 11.0);
     }
 
-    #[test]
-    fn a_loss_waits_for_no_longer_than_the_spread() {
-        assert_eq!(Reconnect::new().pause(0, None, u32::MAX), Duration::ZERO);
-        let spread = Reconnect::new().spread(20 * SECOND);
-        assert_eq!((spread.pause(0, None, 0), spread.pause(0, None, u32::MAX)), (Duration::ZERO, 20 * SECOND));
+    #[tokio::test(start_paused = true)]
+    async fn a_refused_request_is_sent_again_as_long_as_there_is_time() {
+        let now = Instant::now();
+        let busy = Response::new(Code::SERVICE_UNAVAILABLE).with_max_age(30);
+        let until = Some((now + 31 * SECOND, 31 * SECOND));
+        let policy = Reconnect::new().repeat_refused();
+        let again =
+            |policy, answer: &Response, until, chance| Attempts::new(policy).again(now, 1, answer, until, chance);
+        assert_eq!(again(policy, &busy, until, 0), Some(now + 30 * SECOND));
+        // Too late, no end, another answer, not asked for.
+        assert_eq!(again(policy, &busy, until, u32::MAX), None);
+        assert_eq!(again(policy, &busy, None, 0), None);
+        assert_eq!(again(policy, &Response::new(Code::NOT_FOUND), until, 0), None);
+        assert_eq!(again(Reconnect::new(), &busy, until, 0), None);
     }
 
-    #[test]
-    fn what_a_server_says_is_waited_for_and_an_hour_at_most() {
-        let policy = Reconnect::new();
-        let busy = |seconds| Response::new(Code::SERVICE_UNAVAILABLE).with_max_age(seconds);
-        assert_eq!(policy.pause(1, Some(&busy(30)), 0), 30 * SECOND);
-        assert_eq!(policy.pause(1, Some(&busy(30)), u32::MAX), 45 * SECOND);
-        assert_eq!(policy.pause(7, Some(&busy(30)), 0), 60 * SECOND);
-        assert_eq!(policy.pause(1, Some(&busy(u32::MAX)), 0), LATEST);
+    #[cfg(feature = "server")]
+    #[tokio::test]
+    async fn a_request_that_was_refused_twice_is_answered_by_its_deadline() {
+        use std::sync::atomic::{AtomicU32, Ordering};
+
+        use crate::{Client, Resource, Server};
+
+        let asked = Arc::new(AtomicU32::new(0));
+        let busy = {
+            let asked = Arc::clone(&asked);
+            move || {
+                let is_busy = asked.fetch_add(1, Ordering::Relaxed) % 3 < 2;
+                async move {
+                    let code = if is_busy { Code::TOO_MANY_REQUESTS } else { Code::CHANGED };
+                    Response::new(code).with_max_age(0)
+                }
+            }
+        };
+        let server =
+            Server::builder().bind("127.0.0.1:0").route("/", Resource::new().post(busy)).start().await.unwrap();
+        let uri = format!("coap://{}/", server.local_addr());
+        let policy = Reconnect::new().pauses(Duration::from_millis(10), SECOND).repeat_refused();
+        let client = Client::builder().reconnect(policy).build().await.unwrap();
+        let answer = client.post(&uri).payload("21.5").deadline(60 * SECOND).await.unwrap();
+        assert_eq!((answer.code(), asked.load(Ordering::Relaxed)), (Code::CHANGED, 3));
+        // Without a deadline the application decides.
+        let answer = client.post(&uri).payload("21.5").await.unwrap();
+        assert_eq!((answer.code(), asked.load(Ordering::Relaxed)), (Code::TOO_MANY_REQUESTS, 4));
     }
 
     #[tokio::test(start_paused = true)]

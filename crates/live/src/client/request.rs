@@ -14,7 +14,10 @@ use millpond_coap::{
     block::BlockSize,
     message::{Code, Kind, Token, number},
 };
-use tokio::sync::{OwnedSemaphorePermit, oneshot};
+use tokio::{
+    sync::{OwnedSemaphorePermit, oneshot},
+    time::{Instant, sleep_until},
+};
 
 use super::{
     Client, Commands,
@@ -25,7 +28,7 @@ use super::{
     observation::{Newest, Observation},
     peer::{IntoUri, Peers, secure_name},
     progress::{OnProgress, Progress},
-    reconnect::Reconnect,
+    reconnect::{Reconnect, chance},
     unanswered::Outcome,
 };
 use crate::{
@@ -312,7 +315,7 @@ impl RequestBuilder {
         piece: Option<Piece>,
         until: Until,
     ) -> Result<Outcome, Error> {
-        let (mut proofs, mut has_moved) = (0..MOST_PROOFS, false);
+        let (mut proofs, mut has_moved, mut refusals) = (0..MOST_PROOFS, false, 0);
         // Of a body later blocks are for the connection alone that knows those before.
         let is_first =
             piece.is_none_or(|piece| piece.block1.is_none() && piece.block2.is_none_or(|block| block.number == 0));
@@ -326,6 +329,14 @@ impl RequestBuilder {
             }
             match outcome {
                 Ok(Outcome::Answered(response)) if proofs.next().is_some() && self.proves(&response) => {}
+                Ok(Outcome::Answered(response)) if is_first => {
+                    refusals += 1;
+                    let attempts = &self.client.settings.attempts;
+                    match attempts.again(Instant::now(), refusals, &response, peers.until(), chance()) {
+                        Some(at) => sleep_until(at).await,
+                        None => return peers.served(self, Ok(Outcome::Answered(response))),
+                    }
+                }
                 Err(error) if is_first && !has_moved && peers.move_on(&error).await => has_moved = true,
                 Err(error) if peers.go_on(self, &error) => {}
                 outcome => return peers.served(self, outcome),
@@ -455,6 +466,7 @@ impl RequestBuilder {
             return Err(Error::refused(NotSent::Combination, reason));
         }
         let peer = peers.left().first().copied().ok_or(Error::Closed)?;
+        self.client.settings.attempts.begun().await;
         let place = Arc::clone(&self.client.room).acquire_owned().await.map_err(|_| Error::Closed)?;
         let number = self.client.number();
         let wanted = RequestSpec {
