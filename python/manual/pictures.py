@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -23,9 +25,10 @@ from millpond.show import labels
 from millpond.show.document import Missing
 from millpond.show.drawing import svg
 from millpond.show.report import style, transfers
-from millpond.show.report.figures import marks, windows
+from millpond.show.report.figures import facets, marks, windows
+from millpond.show.report.figures.facets import Point, Spec
 from millpond.show.report.figures.queue import Course, courses, follow, panel_pair, waiting_axis
-from millpond.show.report.grid import Grid
+from millpond.show.report.grid import Grid, Spread, only
 from millpond.show.report.style import Look
 from millpond.studies.echo import timers
 from millpond.studies.echo.page import LATE
@@ -39,6 +42,17 @@ SERVERS = {
     "calm": (style.PRESETS["cocoa-03"], "a calm server"),
 }
 CLIENTS, BUFFER = 400, 1_410_000
+#: The pictures of OSCORE: how messages of `scenarios/sweeps/oscore.toml` travel, and how its lines look.
+OVER_DEVICES = {
+    "useful_share": ("useful bytes of the downlink (%)", 100.0),
+    "makespan": ("last device done after (s)", 1.0),
+}
+TRAVELS = {"none": "in the clear", "oscore": "OSCORE"}
+LINES: Mapping[str, tuple[str, Look]] = {
+    f"{algorithm} {travels}": (f"{label}, {words}", replace(style.PRESETS[algorithm], dash=dash, marker=marker))
+    for algorithm, label in (("rfc7252", "the standard timer"), ("calm", "calm"))
+    for (travels, words), dash, marker in zip(TRAVELS.items(), ("-", "--"), ("o", "s"), strict=True)
+}
 
 
 def collapse(results: Results) -> Figure:
@@ -67,7 +81,52 @@ def calm_cell(results: Results) -> Figure:
     if not SERVERS.keys() <= runs.keys():
         raise Missing("The picture needs the traced runs of scenarios/sweeps/calm-cell.toml.")
     found = follow(grid, {name: runs[name] for name in SERVERS})
-    return _drawn(grid, found, SERVERS, CLIENTS, BUFFER, ends_low=True)
+    return _drawn(grid, found, SERVERS, CLIENTS, BUFFER, ends="low")
+
+
+def oscore(results: Results) -> Figure:
+    """What becomes of the cell with more and more devices, in the clear and under OSCORE."""
+    grid, points = Grid(results), []
+    for cell in grid.cells:
+        told = cell.columns
+        series = f"{only(cell)} {told['protection']}"
+        for metric, (label, scale) in OVER_DEVICES.items() if series in LINES else ():
+            spread = Spread.of(scale * grid.measures.sample(metric, grid.measures.of(cell)).values)
+            if spread is not None:
+                points.append(Point(label, told["server"], told["devices"], series, spread))
+    if not points:
+        raise Missing("The picture needs results of scenarios/sweeps/oscore.toml.")
+    spec = Spec(
+        "median",
+        "",
+        LINES,
+        x="devices",
+        title=lambda label, server: f"{label}, {SERVERS[str(server)][1].removeprefix('a ')}",
+        rows=[label for label, _ in OVER_DEVICES.values()],
+        columns=list(SERVERS),
+        numeric=True,
+        log_x=True,
+        joined=True,
+        height=2.4,
+        zoom=0.0,
+    )
+    return facets.draw(points, spec)
+
+
+def oscore_cell(results: Results) -> Figure:
+    """The collapse of 400 devices with the standard timer, in the clear and under OSCORE, and the servers that end it."""
+    grid = Grid(results)
+    shown, how = {}, {}
+    for cell, run in grid.traced(grid.plain()):
+        told = cell.columns
+        if only(cell) == "rfc7252" and told["devices"] == CLIENTS:
+            look, words = SERVERS[str(told["server"])]
+            name = f"{told['server']} {told['protection']}"
+            shown[name] = (cell, run)
+            how[name] = (replace(look, dash="-" if told["protection"] == "none" else "--"), f"{words}, {TRAVELS[str(told['protection'])]}")
+    if len(shown) < 4:
+        raise Missing("The picture needs the traced runs of scenarios/sweeps/oscore.toml.")
+    return _drawn(grid, follow(grid, shown), how, CLIENTS, BUFFER, ends="")
 
 
 def firmware(results: Results) -> Figure:
@@ -84,6 +143,7 @@ def echo(results: Results) -> Figure:
 
 PICTURES: Mapping[str, Callable[[Results], Figure]] = {
     "collapse": collapse, "calm-cell": calm_cell, "firmware": firmware, "echo": echo,
+    "oscore": oscore, "oscore-cell": oscore_cell,
 }  # fmt: skip
 
 
@@ -112,11 +172,11 @@ def _drawn(
     how: Mapping[str, tuple[Look, str]],
     clients: float,
     buffer: float,
-    ends_low: bool = False,
+    ends: Literal["beside", "low", ""] = "beside",
 ) -> Figure:
     """Runs on one link: queue above, goodput ratio below, each with style and label, and when its last client ended.
 
-    `ends_low` keeps what stands at a line's end off the axis.
+    `ends`: where it stands when the last client was done, beside the end of its line or off the axis below; nowhere.
     """
     first = next(iter(shown.values()))
     with style.applied():
@@ -125,8 +185,8 @@ def _drawn(
         panel_pair(above, below, dict(shown), {name: look for name, (look, _) in how.items()})
         longest = max(float(course.times[-1]) for course in shown.values())
         for course in shown.values():
-            if (done := _done(grid, course)) is not None:
-                _mark_end(above, course, done, longest, ends_low)
+            if ends and (done := _done(grid, course)) is not None:
+                _mark_end(above, course, done, longest, ends == "low")
         above.set_title(
             f"{labels.clients(clients)} behind one {_rate(first)} link with a buffer of {labels.size(buffer)}"
         )

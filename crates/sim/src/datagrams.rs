@@ -399,7 +399,7 @@ impl World<'_> {
                             tag.flow
                         );
                         let observes = calls && message.option(number::OBSERVE).is_some();
-                        let observes = observes.then_some(message.token);
+                        let observes = observes.then_some((from, message.token));
                         let resource = bodies.resource(group, message.uri_path());
                         asked = Some(Asked { id, kind: message.kind, code: message.code, group, resource, observes });
                     }
@@ -425,7 +425,7 @@ impl World<'_> {
                     None => self.ledger.delivered(tag, now),
                     Some(place) => self.brought_by(place, tag, now),
                 }
-                if let Some(token) = asked.observes {
+                if let Some((_, token)) = asked.observes {
                     self.registered(tag.flow, token, now);
                 }
                 // What is worked on is answered later.

@@ -58,6 +58,7 @@ mod handshakes;
 mod ledger;
 mod naming;
 mod network;
+mod oscore;
 mod outcome;
 mod population;
 mod proxy;

@@ -58,7 +58,7 @@ impl<'s> Ask<'s> {
             kind: if clients.confirmable { Kind::Confirmable } else { Kind::NonConfirmable },
             code,
             options: uri_path(path).collect(),
-            payload: vec![b'.'; clients.protection.request(sizes.most().0) as usize],
+            payload: vec![b'.'; clients.protection.padded_request(sizes.most().0) as usize],
             protection: clients.protection,
             flights: None,
         }
@@ -66,7 +66,7 @@ impl<'s> Ask<'s> {
 
     /// The request with a payload of so many bytes, beside what protection adds.
     pub(crate) fn request(&self, bytes: usize) -> Outgoing<'_> {
-        let bytes = self.protection.request(bytes as u64) as usize;
+        let bytes = self.protection.padded_request(bytes as u64) as usize;
         let payload = self.payload.get(..bytes).unwrap_or(&self.payload);
         Outgoing { kind: self.kind, ..Outgoing::confirmable(self.code, &self.options) }.with_payload(payload)
     }

@@ -127,12 +127,12 @@ impl World<'_> {
     fn restarted(&mut self, flow: u32, event: u16) -> Result<Endpoint<u32>, RunError> {
         let group = self.nodes.clients[flow as usize].group() as usize;
         if let Some((_, one)) = self.groups.restarted.iter().rev().find(|(whose, _)| *whose == (group, event)) {
-            return Ok(one.sibling(flow));
+            return self.nodes.contexts.protect(flow, one.sibling(flow));
         }
         let (controller, size) = (self.groups.controllers[group].clone(), datagram(self.scenario));
         let described = &self.scenario.clients[group];
         let one = restarted_endpoint(described, controller, size, self.seed, u32::from(event))?;
-        let endpoint = one.sibling(flow);
+        let endpoint = self.nodes.contexts.protect(flow, one.sibling(flow))?;
         // Who comes back later than this many others have gone is made an endpoint of its own.
         if self.groups.restarted.len() > MOST_RESTARTED {
             self.groups.restarted.remove(0);

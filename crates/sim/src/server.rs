@@ -16,6 +16,7 @@ use crate::{
     calendar::Calendar,
     calls::Callers,
     ledger::Tag,
+    oscore::Contexts,
     population::{datagram, interleave, transmission},
     scenario::{self, Clients, Echo, Scenario, Size},
     stream_end::{StreamAsked, StreamServer},
@@ -31,8 +32,8 @@ pub(crate) struct Asked {
     pub(crate) group: u32,
     /// The place of its resource among those that answer this group otherwise than as usual.
     pub(crate) resource: Option<u16>,
-    /// Its token, if it registers for notifications.
-    pub(crate) observes: Option<Token>,
+    /// Who registers for notifications by it, and the token of these.
+    pub(crate) observes: Option<(u32, Token)>,
 }
 
 /// What it answers.
@@ -51,7 +52,7 @@ impl Bodies {
         let body = |size: Size| SharedBody::new(vec![b'.'; size.0 as usize]);
         // Groups without a body of their own share one.
         let whole = body(scenario.server.payload);
-        let body_for = |group: &Clients, size: Size| body(Size(group.protection.response(size.0)));
+        let body_for = |group: &Clients, size: Size| body(Size(group.protection.padded_response(size.0)));
         let own = |group: &Clients| {
             scenario.own_bodies(group).into_iter().map(|(path, size)| (path, body_for(group, size))).collect()
         };
@@ -111,12 +112,13 @@ impl Server {
     pub(crate) fn new(
         scenario: &Scenario,
         seed: ChanceSeed,
-        clients: u32,
         controllers: &[PeerController],
+        contexts: &Contexts,
         streams: Vec<StreamServer>,
         callers: Callers,
         proxies: Vec<(Transmission, PeerController)>,
     ) -> Result<Self, RunError> {
+        let clients: u32 = scenario.clients.iter().map(|group| group.count).sum();
         let peers = clients + proxies.len() as u32;
         let described = &scenario.server;
         let clients_of = scenario.clients.iter().map(transmission).zip(controllers.iter().cloned());
@@ -140,7 +142,7 @@ impl Server {
             ..Config::default()
         };
         let endpoint = Endpoint::new(config, controller, seed, clients, IdGenerator::counted()).map_err(refused)?;
-        let stack = stack(endpoint, scenario, seed)?;
+        let stack = stack(contexts.protect_server(endpoint), scenario, seed)?;
         let format = described.content_format.to_be_bytes();
         let zeros = format.iter().take_while(|byte| **byte == 0).count();
         Ok(Self {
@@ -236,7 +238,11 @@ impl Server {
                 Ok(())
             }
             answered => answered.map_err(refused),
+        }?;
+        if let Some((client, token)) = asked.observes {
+            self.stack.endpoint_mut().hold_token(client, token, true);
         }
+        Ok(())
     }
 }
 

@@ -93,7 +93,7 @@ impl<'s> ClientProfile<'s> {
             }
         }
         let serves = clients.commands.as_ref().map_or(0, |commands| commands.response_payload.0);
-        let serves = clients.protection.response(serves);
+        let serves = clients.protection.padded_response(serves);
         Self {
             clients,
             group: flows.group,

@@ -15,6 +15,7 @@ use crate::{
     evidence::Evidence,
     ledger::Ledger,
     network::Network,
+    oscore::Contexts,
     outcome::Books,
     population::{client_endpoint, controllers, datagram, interleave},
     proxy::{self, Proxy},
@@ -36,7 +37,6 @@ impl<'s> World<'s> {
     ) -> Result<Self, RunError> {
         let seed = ChanceSeed::new(seed);
         let groups = interleave(&scenario.clients);
-        let count = groups.len() as u32;
         let connected = groups.iter().filter(|&&group| !scenario.clients[group as usize].transport.is_udp()).count();
         let mut clients = Vec::with_capacity(groups.len());
         let mut streams = Vec::with_capacity(connected);
@@ -48,18 +48,19 @@ impl<'s> World<'s> {
             client_endpoint(clients, controller.clone(), datagram(scenario), seed)
         };
         let alike: Vec<_> = scenario.clients.iter().zip(&controllers).map(alike).collect::<Result<_, _>>()?;
+        let contexts = Contexts::of(scenario, &groups)?;
         let profiles: Vec<_> = flows.iter().map(|group| ClientProfile::of(scenario, group)).collect();
         for (flow, &group) in groups.iter().enumerate() {
             let described = &scenario.clients[group as usize];
             let flow = flow as u32;
             // Clients of a group share what never changes.
-            let endpoint = || alike[group as usize].sibling(flow);
+            let endpoint = contexts.protect(flow, alike[group as usize].sibling(flow))?;
             let application = Application::new(&profiles[group as usize], Draws { seed, flow, client: flow });
             calendar.set(flow, application.wakes());
             clients.push(if !described.transfer.is_whole() {
-                Client::Bodies(Box::new(BodyDevice::new(endpoint(), application, &described.transfer, seed, group)?))
+                Client::Bodies(Box::new(BodyDevice::new(endpoint, application, &described.transfer, seed, group)?))
             } else if described.transport.is_udp() {
-                Client::Device(Device::new(endpoint(), application, group))
+                Client::Device(Device::new(endpoint, application, group))
             } else {
                 streams.push(StreamServer::new(flow));
                 Client::Stream(Box::new(StreamClient::new(application, group, streams.len() - 1)))
@@ -111,7 +112,7 @@ impl<'s> World<'s> {
         }
         let grouped: Vec<u32> = groups.iter().copied().chain(callers.groups()).collect();
         let called: Vec<_> = callers.clients().collect();
-        let mut server = Server::new(scenario, seed, count, &controllers, streams, callers, asking)?;
+        let mut server = Server::new(scenario, seed, &controllers, &contexts, streams, callers, asking)?;
         for (client, group) in called {
             server.controlled_by(client, &controllers[group as usize])?;
         }
@@ -125,6 +126,7 @@ impl<'s> World<'s> {
                 first_proxy: everybody as u32,
                 proxy_of_group: scenario.clients.iter().map(|group| scenario.proxy_of(group)).collect(),
                 proxies,
+                contexts,
             },
             seed,
             calendar,

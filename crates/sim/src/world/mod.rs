@@ -22,6 +22,7 @@ use crate::{
     evidence::Evidence,
     ledger::Ledger,
     network::{Network, SERVER},
+    oscore::Contexts,
     outcome::{Books, Outcome, Summary},
     proxy::Proxy,
     scenario::{FlowGroup, Scenario, Traffic},
@@ -141,6 +142,8 @@ pub(crate) struct Nodes {
     pub(crate) first_proxy: u32,
     /// The one that the clients of each group are behind.
     pub(crate) proxy_of_group: Vec<Option<usize>>,
+    /// By which clients protect their messages, if they do.
+    pub(crate) contexts: Contexts,
 }
 
 /// The parts of a run.
