@@ -53,8 +53,10 @@ impl Pauses {
     #[must_use]
     pub const fn spread_by_load(self, devices: u32, bytes: u32, bits_per_second: u32) -> Self {
         let bits = (devices as u64).saturating_mul(bytes as u64).saturating_mul(8);
-        let rate = if bits_per_second == 0 { 1 } else { bits_per_second as u64 };
-        self.spread(Duration::from_millis(bits.saturating_mul(2_000) / rate))
+        match bits.saturating_mul(2_000).checked_div(bits_per_second as u64) {
+            Some(millis) => self.spread(Duration::from_millis(millis)),
+            None => self.spread(Duration::MAX),
+        }
     }
 
     /// The pause after a first failure.
@@ -81,7 +83,7 @@ impl Pauses {
     pub fn after_failures(&self, failures: u32, told: Option<Duration>, chance: u32) -> Duration {
         let doubled = self.first.saturating_mul(1 << failures.saturating_sub(1).min(31)).min(self.longest);
         let pause = told.map_or(Duration::ZERO, |told| told.min(Self::LATEST)).max(doubled);
-        pause.saturating_add(part(pause / 2, chance))
+        pause.saturating_add(part(pause, chance >> 1))
     }
 
     /// How long to wait after a server has refused that otherwise could be reached: what it said, and up to half as much again or
@@ -89,7 +91,7 @@ impl Pauses {
     #[must_use]
     pub fn after_refusal(&self, told: Duration, chance: u32) -> Duration {
         let told = told.min(Self::LATEST);
-        told.saturating_add(part((told / 2).max(self.spread), chance))
+        told.saturating_add(part(told, chance >> 1).max(part(self.spread, chance)))
     }
 }
 
@@ -102,7 +104,9 @@ impl Default for Pauses {
 /// As much of it as chance has it, in whole milliseconds, of which 32 bits count: 49 days.
 fn part(whole: Duration, chance: u32) -> Duration {
     let millis = u32::try_from(whole.as_millis()).unwrap_or(u32::MAX);
-    Duration::from_millis(u64::from(millis) * u64::from(chance) / u64::from(u32::MAX))
+    // The highest chance has all of it.
+    let product = u64::from(millis).saturating_add(1).saturating_mul(chance.into());
+    Duration::from_millis(product >> 32)
 }
 
 #[cfg(test)]

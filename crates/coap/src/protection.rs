@@ -14,6 +14,7 @@ use crate::{
     layer::MessageLayer,
     message::{Code, Message, Token, WriteError, number},
     output::{Entry, OutputKind},
+    parts,
     quota::Source,
     transfer::{CoapStack, RequestFailure},
 };
@@ -158,7 +159,7 @@ impl Taken {
         message: &Message<'_>,
     ) -> Self {
         match *kind {
-            OutputKind::Request { id } => match protection.take_request(id, from, message) {
+            OutputKind::Request { id } if parts::SERVER => match protection.take_request(id, from, message) {
                 Ok(()) => Self::Message,
                 Err(answer) => answer.map_or(Self::NotProtected(id), |answer| Self::Refused(id, answer)),
             },
@@ -166,10 +167,12 @@ impl Taken {
                 Ok(()) => Self::Message,
                 Err(fault) => Self::bad_answer(exchange, fault, copies),
             },
-            OutputKind::AdditionalResponse { exchange } => match protection.take_response(exchange, message) {
-                Ok(()) => Self::Message,
-                Err(_) => Self::Nothing,
-            },
+            OutputKind::AdditionalResponse { exchange } if parts::ADDITIONAL_COME => {
+                match protection.take_response(exchange, message) {
+                    Ok(()) => Self::Message,
+                    Err(_) => Self::Nothing,
+                }
+            }
             _ => Self::Message,
         }
     }
@@ -301,13 +304,20 @@ pub(crate) fn written(message: &Outgoing<'_>) -> Result<Vec<u8>, WriteError> {
     Ok(bytes)
 }
 
-/// Hands over code, options and payload of these bytes, and the rest of the message that they protect.
+/// Hands over code, options and payload of these bytes, and the rest of the message that they protect; without any, that message.
 pub(crate) fn with<T>(
-    bytes: &[u8],
+    protected: Option<&[u8]>,
     like: &Outgoing<'_>,
     send: impl FnOnce(&Outgoing<'_>) -> T,
 ) -> Result<T, ProtectError> {
-    let message = Message::parse(bytes).map_err(|_| ProtectError::UnsuitedCode(Code::EMPTY))?;
-    let options: Vec<_> = message.options().map(|option| (option.number, option.value)).collect();
-    Ok(send(&Outgoing { code: message.code, options: &options, payload: message.payload(), ..*like }))
+    let (message, options);
+    let shown = match protected {
+        None => *like,
+        Some(bytes) => {
+            message = Message::parse(bytes).map_err(|_| ProtectError::UnsuitedCode(Code::EMPTY))?;
+            options = message.options().map(|option| (option.number, option.value)).collect::<Vec<_>>();
+            Outgoing { code: message.code, options: &options, payload: message.payload(), ..*like }
+        }
+    };
+    Ok(send(&shown))
 }

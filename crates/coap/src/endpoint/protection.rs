@@ -76,7 +76,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         if self.is_protected() { Ok(check(message)?) } else { Ok(()) }
     }
 
-    /// A request leaves, protected so.
+    /// A request leaves, protected if it is to be.
     #[cold]
     pub(super) fn request_protected(
         &mut self,
@@ -84,12 +84,13 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         to: A,
         request: &Outgoing<'_>,
         place: RequestMessage,
-        protected: &[u8],
     ) -> Result<ExchangeId, Refused> {
+        let protected =
+            self.protection_mut().and_then(|protection| protection.request(request).transpose()).transpose()?;
         let renews =
             request.token.filter(|_| place == RequestMessage::Subscription).and_then(|token| self.renewed(to, token));
-        let exchange = with(protected, request, |protected| self.send_request(now, to, protected, place))??;
-        if let Some(protection) = self.protection_mut() {
+        let exchange = with(protected.as_deref(), request, |request| self.send_request(now, to, request, place))??;
+        if let Some(protection) = self.protection_mut().filter(|_| protected.is_some()) {
             protection.sent(exchange, renews);
         }
         Ok(exchange)
@@ -114,7 +115,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         protected: Result<Vec<u8>, ProtectError>,
     ) -> Result<(), Refused> {
         let sent = match protected {
-            Ok(protected) => with(&protected, response, |protected| self.send_response(now, to, protected))?,
+            Ok(protected) => with(Some(&protected), response, |protected| self.send_response(now, to, protected))?,
             Err(ProtectError::NotStored) => {
                 self.drop_request(now, to);
                 Err(ProtectError::NotStored.into())
@@ -141,16 +142,12 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         token: Token,
         message: &Outgoing<'_>,
     ) -> Result<ExchangeId, Refused> {
-        if self.protection().is_none() {
-            return self.submit_additional(now, to, Role::AdditionalResponse, token, message);
-        }
-        let observer = self.observer(to, token);
-        match self.protection_mut().and_then(|protection| protection.notification(observer, message)) {
-            Some(protected) => with(&protected?, message, |protected| {
-                self.submit_additional(now, to, Role::AdditionalResponse, token, protected)
-            })?,
-            None => self.submit_additional(now, to, Role::AdditionalResponse, token, message),
-        }
+        let observer = self.protection().is_some().then(|| self.observer(to, token));
+        let notification = observer.zip(self.protection_mut());
+        let protected = notification.and_then(|(observer, protection)| protection.notification(observer, message));
+        with(protected.transpose()?.as_deref(), message, |message| {
+            self.submit_additional(now, to, Role::AdditionalResponse, token, message)
+        })?
     }
 
     /// No answer to a request of ours is taken any more.
@@ -161,7 +158,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     }
 
     pub(super) fn observes_protected(&mut self, peer: A, token: Token, begins: bool) {
-        if self.protection().is_some() {
+        if parts::NOTIFY && self.protection().is_some() {
             let observer = self.observer(peer, token);
             if let Some(protection) = self.protection_mut() {
                 protection.observes(observer, begins);
@@ -192,8 +189,9 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         is_known
     }
 
+    /// It has no place to be found by where nobody observes.
     fn observer(&self, peer: A, token: Token) -> Observer<A> {
-        Observer { peer, token, hash: self.hash(&(peer, token)) }
+        Observer { peer, token, hash: if parts::SERVER { self.hash(&(peer, token)) } else { 0 } }
     }
 
     /// Nothing is shown any more.
@@ -230,6 +228,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         match self.unprotect(entry, None) {
             Taken::Message => Some(*entry),
             Taken::Nothing => None,
+            Taken::Refused(..) | Taken::NotProtected(_) if !parts::SERVER => None,
             Taken::Refused(id, answer) => self.refuse_unprotected(now, id, &answer),
             Taken::NotProtected(id) => {
                 let answer = self.establish(entry, self.source_of(entry.peer));
@@ -243,7 +242,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// Answers a request of which the application learns nothing.
     fn refuse_unprotected(&mut self, now: Instant, id: RequestId, answer: &[u8]) -> Option<Entry<A>> {
         let response = Outgoing { kind: self.kind_of_answer(id), ..Outgoing::confirmable(Code::UNAUTHORIZED, &[]) };
-        if !matches!(with(answer, &response, |response| self.send_response(now, id, response)), Ok(Ok(()))) {
+        if !matches!(with(Some(answer), &response, |response| self.send_response(now, id, response)), Ok(Ok(()))) {
             self.drop_request(now, id);
         }
         None

@@ -213,8 +213,11 @@ impl<P: Copy + PartialEq + Send + Sync + 'static> Protection<P> for Guard<P> {
     }
 
     fn notification(&mut self, observer: Observer<P>, message: &Outgoing<'_>) -> Option<Result<Vec<u8>, ProtectError>> {
+        if !parts::NOTIFY {
+            return None;
+        }
         let found = self.observers.find_mut(observer.hash, |(known, _)| *known == observer);
-        let Some((_, Registration { request, cut })) = found.filter(|_| parts::NOTIFY) else {
+        let Some((_, Registration { request, cut })) = found else {
             return self.is_for_all().then_some(Err(ProtectError::Plain));
         };
         let (protected, cut) = (Self::protect_response(&mut *self.protector, request, message), *cut);
@@ -265,6 +268,9 @@ impl<P: Copy + PartialEq + Send + Sync + 'static> Protection<P> for Guard<P> {
 
     fn establish(&mut self, request: &Message<'_>, from: Source) -> Vec<u8> {
         let mut answer = Vec::new();
+        if !parts::SERVER {
+            return answer;
+        }
         match self.protector.establish(request, from, &mut answer) {
             Some(()) => answer,
             None => refused(&mut *self.protector, Refusal::NotProtected).unwrap_or_default(),

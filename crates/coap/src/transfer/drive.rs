@@ -77,17 +77,8 @@ impl<L: MessageLayer> CoapStack<L> {
 
     /// Client and server take in what the layer gave. What follows from it stands ready.
     fn take(&mut self, now: Instant, entry: Entry<L::Peer>) {
-        let mut bytes = None;
-        let mut entry = entry;
-        if parts::OSCORE && parts::BLOCK && self.layer.protection().is_some() {
-            let Some((whole, its_bytes)) = self.put_together(now, entry) else { return };
-            (entry, bytes) = (whole, its_bytes);
-        }
-        let whole = bytes.as_deref().map(Message::parse);
-        let Some(whole) = whole.transpose().ok().sure("message that was put together") else { return };
-        if !self.layer.unprotect(&entry, whole.as_ref()).goes_on(now, self, &entry) {
-            return;
-        }
+        let is_protected = parts::OSCORE && self.layer.protection().is_some();
+        let Some(entry) = (if is_protected { self.unprotected(now, entry) } else { Some(entry) }) else { return };
         if parts::Q_BLOCK && !matches!(entry.kind, OutputKind::Request { .. }) && self.is_of_burst(now, &entry) {
             return;
         }

@@ -99,8 +99,17 @@ fn is_cut(message: &Message<'_>) -> bool {
 }
 
 impl<L: MessageLayer> CoapStack<L> {
-    /// What is to be looked at of what came in, if no more blocks are awaited.
-    pub(super) fn put_together(&mut self, now: Instant, entry: Entry<L::Peer>) -> PutTogether<L::Peer> {
+    /// What is to be looked at of what came in, once its protection is off.
+    #[cold]
+    pub(super) fn unprotected(&mut self, now: Instant, entry: Entry<L::Peer>) -> Option<Entry<L::Peer>> {
+        let (entry, bytes) = if parts::BLOCK { self.put_together(now, entry)? } else { (entry, None) };
+        let whole = bytes.as_deref().map(Message::parse).transpose();
+        let whole = whole.ok().sure("message that was put together")?;
+        self.layer.unprotect(&entry, whole.as_ref()).goes_on(now, self, &entry).then_some(entry)
+    }
+
+    /// The same, if no more blocks are awaited.
+    fn put_together(&mut self, now: Instant, entry: Entry<L::Peer>) -> PutTogether<L::Peer> {
         match entry.kind {
             OutputKind::Request { id }
                 if parts::SERVER && self.layer.message(&entry).is_some_and(|it| is_cut(&it) && self.takes(&it)) =>

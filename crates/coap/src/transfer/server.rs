@@ -525,7 +525,7 @@ impl<L: MessageLayer> CoapStack<L> {
     /// A request is answered with what the layer below wrote.
     pub(crate) fn respond_as_written(&mut self, now: Instant, id: RequestId, answer: &[u8]) {
         let response = plain(self.layer.kind_of_answer(id), Code::UNAUTHORIZED);
-        let sent = with(answer, &response, |response| self.layer.respond(now, id, response));
+        let sent = with(Some(answer), &response, |response| self.layer.respond(now, id, response));
         if !matches!(sent, Ok(Ok(()))) {
             self.layer.drop_request(now, id);
         }

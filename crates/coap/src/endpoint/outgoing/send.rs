@@ -50,8 +50,8 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         request: &Outgoing<'_>,
         place: RequestMessage,
     ) -> Result<ExchangeId, Refused> {
-        match self.protection_mut().and_then(|protection| protection.request(request).transpose()) {
-            Some(protected) => self.request_protected(now, to, request, place, &protected?),
+        match self.protection() {
+            Some(_) => self.request_protected(now, to, request, place),
             None => self.send_request(now, to, request, place),
         }
     }

@@ -29,10 +29,10 @@ impl Connection {
         now: Instant,
         request: &Outgoing<'_>,
     ) -> Result<ExchangeId, StreamRefused> {
-        let protected = self.protection_mut().and_then(|protection| protection.request(request).transpose());
-        let Some(protected) = protected.transpose()? else { return self.request(now, request) };
-        let exchange = with(&protected, request, |protected| self.request(now, protected))??;
-        if let Some(protection) = self.protection_mut() {
+        let protected =
+            self.protection_mut().and_then(|protection| protection.request(request).transpose()).transpose()?;
+        let exchange = with(protected.as_deref(), request, |request| self.request(now, request))??;
+        if let Some(protection) = self.protection_mut().filter(|_| protected.is_some()) {
             protection.sent(exchange, None);
         }
         Ok(exchange)
@@ -52,7 +52,7 @@ impl Connection {
                 let _gone = self.answer_plainly(to, Code::SERVICE_UNAVAILABLE);
             }
         })?;
-        with(&protected, response, |protected| self.respond(now, to, protected))??;
+        with(Some(&protected), response, |protected| self.respond(now, to, protected))??;
         self.was_answered_protected(to, observes(response));
         Ok(())
     }
@@ -72,8 +72,7 @@ impl Connection {
         let request = self.incoming.observing(token).ok_or(StreamRefused::UnknownRequest)?;
         let observer = self.observer(token);
         let protected = self.protection_mut().and_then(|protection| protection.notification(observer, message));
-        let Some(protected) = protected.transpose()? else { return self.respond(now, request, message) };
-        with(&protected, message, |protected| self.respond(now, request, protected))?
+        with(protected.transpose()?.as_deref(), message, |message| self.respond(now, request, message))?
     }
 
     pub(super) fn observes_protected(&mut self, token: Token, begins: bool) {
