@@ -96,3 +96,18 @@ impl Device for Board {
         true
     }
 }
+
+/// The bound of sequence numbers that was stored last.
+#[cfg(feature = "client-oscore")]
+pub(crate) fn stored_bound() -> u64 {
+    u64::from(get(12)) << 32 | u64::from(get(13))
+}
+
+/// Stores a bound in flash; returns once it would be found after a power cut.
+#[cfg(feature = "client-oscore")]
+pub(crate) fn store_bound(bound: u64) -> bool {
+    set(12, (bound >> 32) as u32);
+    set(13, bound as u32);
+    while get(14) != 0 {}
+    true
+}

@@ -1,4 +1,4 @@
-//! Five programs for a micro-controller, of which each uses more of the stack than the one before; a feature says which this is.
+//! Programs for a micro-controller, of which each uses more of the stack than the one before; a feature says which this is.
 //! `examples/firmware/run --builds` prints what each takes of flash, and what of the heap on its way through 1,000 exchanges over
 //! a path that loses one datagram of five. The rest of a firmware (its start, its radio, its clock) is not counted.
 #![cfg_attr(target_os = "none", no_std, no_main)]

@@ -247,6 +247,37 @@ fn a_renewal_is_a_new_request_and_what_follows_belongs_to_it() {
     assert_eq!(world.client_hears(&after).answers, [content(b"after")]);
 }
 
+/// A NAT binding that has changed in between, or another network: with no handshake the renewal begins another observation there.
+#[test]
+fn a_client_that_has_moved_is_told_from_its_renewal_on() {
+    const MOVED: u8 = 77;
+    let mut world = World::observing();
+    // Where nobody is any more.
+    world.notify(Code::CONTENT, b"lost");
+    let (renewal, before) = (world.renewal(), world.observer);
+    world.server.receive(world.now, MOVED, &renewal);
+    let (request, wants_to_observe) = world.of_server().requests[0];
+    assert!(wants_to_observe);
+    let answer = Answer::new(Code::CONTENT, &SHORT_LIVED).with_body(b"here");
+    world.observer = world.server.accept_observer(world.now, request, &answer).unwrap();
+    let answer = world.of_server().datagrams.remove(0);
+    assert_eq!(world.client_hears(&answer).answers, [content(b"here")]);
+    assert_eq!([CLIENT_AT, MOVED].map(|at| world.server.observers_of(at).count()), [1, 1]);
+    let notification = world.notify(Code::CONTENT, b"news");
+    assert_eq!(world.client_hears(&notification).answers, [content(b"news")]);
+    // The one at the address before ends once a confirmable notification is not acknowledged.
+    let told = Answer { kind: Some(Kind::Confirmable), ..Answer::new(Code::CONTENT, &[]) };
+    world.server.notify(world.now, before.unwrap(), &told).unwrap();
+    let mut gone = Vec::new();
+    while world.server.observers_of(CLIENT_AT).count() > 0 {
+        let said = world.of_server();
+        gone.extend(said.gone);
+        world.now = said.until.unwrap_or(world.now);
+    }
+    gone.extend(world.of_server().gone);
+    assert_eq!((gone.len(), world.server.observers_of(MOVED).count()), (1, 1), "{gone:?}");
+}
+
 #[test]
 fn a_notification_that_crosses_a_renewal_is_taken() {
     let mut world = World::observing();
