@@ -44,7 +44,7 @@ SERVERS = {
 CLIENTS, BUFFER = 400, 1_410_000
 #: The pictures of OSCORE: how messages of `scenarios/sweeps/oscore.toml` travel, and how its lines look.
 OVER_DEVICES = {
-    "useful_share": ("useful bytes of the downlink (%)", 100.0),
+    "useful_share": ("goodput ratio of the downlink (%)", 100.0),
     "makespan": ("last device done after (s)", 1.0),
 }
 TRAVELS = {"none": "in the clear", "oscore": "OSCORE"}
@@ -114,16 +114,16 @@ def oscore(results: Results) -> Figure:
 
 
 def oscore_cell(results: Results) -> Figure:
-    """The collapse of 400 devices with the standard timer, in the clear and under OSCORE, and the servers that end it."""
+    """The collapse of 400 devices with the standard timer, in the clear and under OSCORE, before both servers."""
     grid = Grid(results)
     shown, how = {}, {}
     for cell, run in grid.traced(grid.plain()):
-        told = cell.columns
-        if only(cell) == "rfc7252" and told["devices"] == CLIENTS:
-            look, words = SERVERS[str(told["server"])]
-            name = f"{told['server']} {told['protection']}"
+        server, travels = str(cell.columns["server"]), str(cell.columns["protection"])
+        if only(cell) == "rfc7252" and cell.columns["devices"] == CLIENTS:
+            look, words = SERVERS[server]
+            name = f"{server} {travels}"
             shown[name] = (cell, run)
-            how[name] = (replace(look, dash="-" if told["protection"] == "none" else "--"), f"{words}, {TRAVELS[str(told['protection'])]}")
+            how[name] = (replace(look, dash="-" if travels == "none" else "--"), f"{words}, {TRAVELS[travels]}")
     if len(shown) < 4:
         raise Missing("The picture needs the traced runs of scenarios/sweeps/oscore.toml.")
     return _drawn(grid, follow(grid, shown), how, CLIENTS, BUFFER, ends="")

@@ -72,7 +72,7 @@ fn to_every_controller_a_protected_message_is_one_that_is_longer() {
     assert!(withheld > 0);
 }
 
-/// Retransmissions take no number of their own, whoever retransmits and whatever is lost: no request is taken for a replay, and the
+/// Retransmissions take no number of their own: no request is taken for a replay, and the
 /// answers to copies are the ones that are stored.
 #[test]
 fn nothing_fails_under_loss_that_would_not_fail_in_the_clear() {

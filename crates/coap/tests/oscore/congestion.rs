@@ -211,7 +211,7 @@ fn an_endpoint_that_would_take_copies_afresh_stores_its_answers_under_protection
     path.ask(1);
     assert_eq!((&path.answers[..], path.carried_out), (&[Ok(Code::CHANGED)][..], 1));
     assert_eq!(path.left[1][0], path.left[1][1]);
-    // Whoever says so later on.
+    // Also if it is told so later on.
     path.stacks[1].endpoint_mut().set_duplicates(Duplicates::Afresh);
     path.lost = vec![path.left.iter().map(Vec::len).sum::<usize>() + 1];
     path.ask(1);
