@@ -265,7 +265,8 @@ lint-rust: | $(BIN)/python
 PARTS := client,rfc7252 server,cocoa client,server,fasor client,server,observe,linux-rto client,server,block,peak-hopper \
   client,server,block,q-block,basic-rto client,server,groups,coap-plus-rate server,calm-server,bbr-con \
   client,shared-paths,tfrc-non client,no-response,calm client,non-confirmable client,server,long-tokens \
-  client,server,copy-options server,diagnostics client,server,many-peers parts
+  client,server,copy-options server,diagnostics client,server,many-peers parts \
+  client,oscore client,observe,block,oscore server,block,oscore client,server,observe,oscore
 
 # What makes no sense, and what is said of it.
 SENSELESS := ":.client. and .server." "client,q-block:needs .block." "client,calm-server:needs .server." \

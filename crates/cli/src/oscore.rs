@@ -26,7 +26,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use millpond_coap::oscore::{Algorithm, Context, Hash, Parameters, PartialIv, Start};
 use millpond_live::{Authority, ClientBuilder, EdhocCredentials, OscoreContexts, Uri, UriError};
 use millpond_path::{InputError, unknown};
-use serde::Deserialize;
+use serde::{Deserialize, de::IgnoredAny};
 use toml::Spanned;
 use zeroize::Zeroizing;
 
@@ -57,6 +57,12 @@ struct WrittenCredentials {
     private_key: Zeroizing<String>,
     credential: String,
     peers: Vec<String>,
+}
+
+/// What tells the two kinds of files apart.
+#[derive(Deserialize)]
+struct Kind {
+    private_key: Option<IgnoredAny>,
 }
 
 /// A file that can be used, of which nothing is locked yet.
@@ -255,7 +261,7 @@ fn usage(error: InputError) -> Failure {
 
 fn understood(origin: &str, text: &str) -> Result<(Holds, Option<(Authority, usize)>), InputError> {
     let malformed = |error: toml::de::Error| InputError::from_toml(origin, text, &error);
-    let (holds, server) = if toml::from_str::<toml::Table>(text).is_ok_and(|keys| keys.contains_key("private_key")) {
+    let (holds, server) = if toml::from_str::<Kind>(text).is_ok_and(|kind| kind.private_key.is_some()) {
         let mut written: WrittenCredentials = toml::from_str(text).map_err(malformed)?;
         let server = written.server.take();
         (Holds::Credentials(credentials(origin, &written)?), server)

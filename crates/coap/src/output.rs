@@ -343,7 +343,7 @@ pub enum Ignored {
         /// There is no room for it.
         is_for_want_of_room: bool,
     },
-    /// It was sent to a group and is no non-confirmable request.
+    /// It was sent to a group and is no non-confirmable request, or one that is protected for one receiver.
     NotForGroups,
     /// A request, and there is no server in this build (the feature `server`). A confirmable one is answered with a reset.
     NotServed,

@@ -41,7 +41,7 @@ impl Pauses {
         Self { first, longest, ..self }
     }
 
-    /// After the loss of what stood, and after a restart, a time that is uniform up to this.
+    /// After the loss of what stood, and after a restart, a time that is uniform up to this, 49 days at most.
     #[must_use]
     pub const fn spread(self, spread: Duration) -> Self {
         Self { spread, ..self }
@@ -71,7 +71,14 @@ impl Pauses {
         self.longest
     }
 
-    /// How long to wait after what stood was lost, or after a restart.
+    /// How long to wait after a restart, before which so many attempts had failed in a row.
+    #[must_use]
+    pub fn after_restart(&self, failures: u32, chance: u32) -> Duration {
+        let doubled = if failures == 0 { Duration::ZERO } else { self.after_failures(failures, None, chance) };
+        doubled.max(self.after_loss(chance))
+    }
+
+    /// How long to wait after what stood was lost.
     #[must_use]
     pub fn after_loss(&self, chance: u32) -> Duration {
         part(self.spread, chance)
@@ -134,6 +141,13 @@ mod tests {
         let spread = Pauses::new().spread(20 * SECOND);
         assert_eq!((spread.after_loss(0), spread.after_loss(u32::MAX)), (Duration::ZERO, 20 * SECOND));
         assert_eq!(Pauses::new().spread(Duration::MAX).after_loss(u32::MAX).as_secs() / 86_400, 49);
+    }
+
+    #[test]
+    fn a_restart_waits_for_the_longer_of_spread_and_backoff() {
+        let pauses = Pauses::new().spread(20 * SECOND);
+        let waits = |failures| pauses.after_restart(failures, u32::MAX).as_secs();
+        assert_eq!([0, 1, 4, 5, 7].map(waits), [20, 20, 20, 24, 90]);
     }
 
     #[test]

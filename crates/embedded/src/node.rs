@@ -2,6 +2,7 @@ use alloc::{collections::VecDeque, vec::Vec};
 use core::{
     fmt,
     net::{Ipv4Addr, Ipv6Addr, SocketAddr},
+    time::Duration,
 };
 
 use embassy_futures::select::{Either, select};
@@ -147,37 +148,46 @@ impl<'b, U: UnconnectedUdp, C: Clock> Node<'b, U, C> {
         Ok(())
     }
 
-    /// When to try again to reach a server, after so many failures in a row, the last of which ended with this response, if there was one.
-    /// Chance is this node's, so that devices which were interrupted together come apart. A device that remembers the number in
-    /// flash goes on where it was after a power cut; with 0 failures it waits a part of the spread, as every device that has just
-    /// started should.
+    /// When a device that has just started is to speak to its server: after its part of the [spread](Pauses::spread), or of the pause after
+    /// the attempts that had failed in a row before, if that is longer. So that a power cut does not make a device forget that, flash
+    /// keeps the number. Chance is this node's: devices that were interrupted together come apart.
     ///
     /// ```no_run
     /// # use core::net::SocketAddr;
     /// # use millpond_embedded::{Clock, EmbassyClock, Error, Node, Request, UnconnectedUdp, coap::Pauses};
-    /// # async fn report<U: UnconnectedUdp>(node: &mut Node<'_, U, EmbassyClock>, server: SocketAddr, from_flash: u32) -> Result<(), Error<U::Error>> {
+    /// # async fn report<U: UnconnectedUdp>(
+    /// #     node: &mut Node<'_, U, EmbassyClock>, server: SocketAddr, from_flash: u32, into_flash: fn(u32),
+    /// # ) -> Result<(), Error<U::Error>> {
     /// // One of 400 devices that share a link of 60 kbit/s.
     /// let pauses = Pauses::new().spread_by_load(400, 134, 60_000);
     /// let (mut body, mut failures) = ([0; 64], from_flash);
-    /// let mut at = node.next_attempt(&pauses, failures, None);
+    /// let mut at = node.first_attempt(&pauses, failures);
     /// loop {
     ///     node.serve_until(at).await?;
     ///     let answered = node.request(server, &Request::post("reports", b"21.5"), &mut body).await.ok();
     ///     if answered.is_some_and(|response| response.code.is_success()) {
-    ///         break;
+    ///         break into_flash(0);
     ///     }
-    ///     failures += 1; // and into flash
+    ///     failures += 1;
+    ///     into_flash(failures);
     ///     at = node.next_attempt(&pauses, failures, answered.as_ref());
     /// }
     /// # Ok(())
     /// # }
     /// ```
+    pub fn first_attempt(&mut self, pauses: &Pauses, failures: u32) -> Instant {
+        let chance = self.draw().word();
+        self.in_a_while(pauses.after_restart(failures, chance))
+    }
+
+    /// When to try again to reach a server after so many failures in a row, the last of which ended with this response, if there was one:
+    /// one that refuses for a while (5.03, 4.29) says how long at least.
     pub fn next_attempt(&mut self, pauses: &Pauses, failures: u32, response: Option<&Response<'_>>) -> Instant {
         let chance = self.draw().word();
-        let pause = match failures {
-            0 => pauses.after_loss(chance),
-            _ => pauses.after_failures(failures, response.and_then(Response::refusal), chance),
-        };
+        self.in_a_while(pauses.after_failures(failures, response.and_then(Response::refusal), chance))
+    }
+
+    fn in_a_while(&self, pause: Duration) -> Instant {
         let micros = u64::try_from(pause.as_micros()).unwrap_or(u64::MAX);
         Instant::from_micros(self.clock.now().as_micros().saturating_add(micros))
     }

@@ -30,6 +30,7 @@ pub(crate) struct Caller {
     pub(crate) client: u32,
     /// Exchanges begun.
     exchanges: u32,
+    notifies: bool,
     /// Who observes, and the number of the first exchange for them.
     observer: Option<(Token, u32)>,
     sequence: u32,
@@ -60,12 +61,12 @@ impl Callers {
     }
 
     /// Adds one for the newest client or the one after it; gives the number of its flow.
-    pub(crate) fn add(&mut self, client: u32, group: u32, application: Application) -> u32 {
+    pub(crate) fn add(&mut self, client: u32, group: u32, notifies: bool, application: Application) -> u32 {
         let number = self.all.len() as u32;
         while self.first.len() <= client as usize {
             self.first.push(number);
         }
-        self.all.push(Caller { application, group, client, exchanges: 0, observer: None, sequence: 0 });
+        self.all.push(Caller { application, group, client, exchanges: 0, notifies, observer: None, sequence: 0 });
         self.base + number
     }
 
@@ -102,6 +103,14 @@ impl Callers {
             let base = self.base;
             move |number| base + number
         })
+    }
+
+    /// A client observes from now on, by this token; gives that by which it did before.
+    pub(crate) fn observes(&mut self, client: u32, token: Token) -> Option<Token> {
+        let flow = self.of(client).find(|flow| self.get(*flow).is_some_and(|caller| caller.notifies))?;
+        let caller = self.get_mut(flow)?;
+        let before = caller.observer.replace((token, caller.exchanges));
+        before.map(|(token, _)| token).filter(|before| *before != token)
     }
 
     /// The open exchange of this name with a client: its flow, its number there, and its request.
@@ -279,17 +288,13 @@ impl World<'_> {
         Ok(())
     }
 
-    /// A client has registered for notifications, or anew.
+    /// A client has registered for notifications, or anew. It [observes](Callers::observes) once it has its response.
     #[cold]
-    pub(crate) fn registered(&mut self, client: u32, token: Token, now: Instant) {
-        let notifies = |flow: &u32| {
-            let caller = self.nodes.server.callers.get(*flow);
-            caller.is_some_and(|caller| self.groups.profiles[caller.group as usize].traffic == Traffic::Notifications)
-        };
+    pub(crate) fn registered(&mut self, client: u32, now: Instant) {
+        let notifies = |flow: &u32| self.nodes.server.callers.get(*flow).is_some_and(|caller| caller.notifies);
         let Some(flow) = self.nodes.server.callers.of(client).find(notifies) else { return };
         let draws = self.draws(flow);
         let Some(caller) = self.nodes.server.callers.get_mut(flow) else { return };
-        caller.observer = Some((token, caller.exchanges));
         caller.application.attends(now, &self.groups.profiles[caller.group as usize], draws);
         // Not before it has its response.
         self.calendar.set(flow, now.after(self.nodes.server.host_time));

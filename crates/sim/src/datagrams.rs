@@ -425,8 +425,8 @@ impl World<'_> {
                     None => self.ledger.delivered(tag, now),
                     Some(place) => self.brought_by(place, tag, now),
                 }
-                if let Some((_, token)) = asked.observes {
-                    self.registered(tag.flow, token, now);
+                if asked.observes.is_some() {
+                    self.registered(tag.flow, now);
                 }
                 // What is worked on is answered later.
                 answers += u32::from(!self.nodes.server.take(now, asked, tag)?);

@@ -241,6 +241,9 @@ impl Server {
         }?;
         if let Some((client, token)) = asked.observes {
             self.stack.endpoint_mut().hold_token(client, token, true);
+            if let Some(before) = self.callers.observes(client, token) {
+                self.stack.endpoint_mut().hold_token(client, before, false);
+            }
         }
         Ok(())
     }

@@ -151,20 +151,49 @@ fn observers_are_notified_under_the_registration() {
         go(&(head.replace("until = \"1 h\"", "for = \"10 min\"") + &format!("workload = []\nnotifications = {told}\n")))
             .summary
     };
-    let [clear, protected] = ["", OSCORE].map(told);
+    let [clear, protected] = ["", OSCORE].map(&told);
     assert!(clear.answered > 900, "{}", clear.answered);
     assert_eq!(protected.arrivals, clear.arrivals);
     assert!(protected.answered.abs_diff(clear.answered) < 20, "{} {}", protected.answered, clear.answered);
+}
+
+/// Devices forget and register again while the server works on their registration and has news for the token before.
+#[test]
+fn observers_that_register_again_before_a_slow_server_are_notified() {
+    let told = |keys: &str| {
+        let text = cell("rfc7252", keys, "controller = \"rfc7252\"\nhost_time = \"1 s\"");
+        let (head, _) = text.split_once("[clients.workload]").unwrap();
+        let news = "workload = []\nnotifications = { workload = { kind = \"periodic\", period = \"500 ms\" } }\n";
+        let cut = "[[timeline]]\nkind = \"restart\"\nat = \"1 min\"\nevery = \"1 min\"\n";
+        go(&(head.replace("until = \"1 h\"", "for = \"10 min\"") + news + cut)).summary
+    };
+    let [clear, protected] = ["", OSCORE].map(told);
+    assert!(protected.answered > 1_000, "{}", protected.answered);
+    assert!(
+        protected.answered.abs_diff(clear.answered) < clear.answered / 5,
+        "{} {}",
+        protected.answered,
+        clear.answered
+    );
 }
 
 #[test]
 fn what_is_not_known_under_oscore_is_refused_with_its_place() {
     let refused = |text: &str| Scenario::from_toml(text, "test").unwrap_err().to_string();
     let place = "test: clients[0].protection: `oscore` is known over UDP, without bursts, proxies and commands: leave this key out";
-    let tcp = cell("rfc7252", OSCORE, "").replace("controller = \"rfc7252\"", "transport = \"tcp\"");
-    assert!(refused(&tcp).contains("clients[0]"), "{}", refused(&tcp));
-    let bursts = cell("rfc7252", &format!("{OSCORE}\ntransfer = {{ kind = \"bursts\", size = \"64 B\" }}"), "");
-    assert_eq!(refused(&bursts.replace("request_payload = \"30 B\"\n", "")), place);
+    let plain = |more: &str| {
+        cell("rfc7252", &format!("{OSCORE}\n{more}"), "controller = \"rfc7252\"").replace("nstart = 2\n", "")
+    };
+    let tcp = plain("transport = \"tcp\"").replace("controller = \"rfc7252\"", "").replace("token_length = 2\n", "");
+    assert_eq!(refused(&tcp), place);
+    let in_bursts = "transfer = { kind = \"bursts\", size = \"64 B\" }";
+    let bursts = plain(in_bursts).replace("request_payload = \"30 B\"\n", "");
+    assert_eq!(refused(&bursts), place);
+    assert_eq!(refused(&plain("commands = { workload = { kind = \"periodic\", period = \"1 min\" } }")), place);
+    let (_, group) = bursts.split_once("[[clients]]").unwrap();
+    let beside = cell("rfc7252", OSCORE, "") + "[[clients]]" + &group.replace(OSCORE, "");
+    let why = "a server with contexts takes no bursts, and other clients fetch in bursts: leave this key out";
+    assert_eq!(refused(&beside), format!("test: clients[0].protection: {why}"));
     let word = refused(&cell("rfc7252", "protection = \"oscor\"", ""));
     assert!(word.contains("oscore"), "{word}");
 }

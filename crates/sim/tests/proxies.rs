@@ -309,6 +309,8 @@ fn what_a_scenario_may_not_say() {
     let section = &good[good.find("[[proxies]]").unwrap()..good.find("[[clients]]").unwrap()];
     let twice = good.replacen(section, &section.repeat(2), 1);
     assert!(refused(&twice).contains("another proxy is called `gateway` already"));
+    let protected = good.replacen("via = ", "protection = \"oscore\"\nvia = ", 1);
+    assert!(refused(&protected).contains("clients[0].protection: `oscore` is known over UDP, without bursts, proxies"));
     let none = good.replace(section, "");
     let line = refused(
         &none.replace("down = [\"radio-down\"]", "down = [\"radio-down\", \"backhaul-up\", \"backhaul-down\"]"),

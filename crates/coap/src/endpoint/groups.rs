@@ -21,7 +21,7 @@ use super::{
 };
 use crate::invariant::Sure;
 use crate::long_tokens::Spelled;
-use crate::message::{Code, Kind, Message, MessageId, Token};
+use crate::message::{Code, Kind, Message, MessageId, Token, number};
 use crate::output::OutputKind;
 use crate::parts;
 
@@ -281,7 +281,8 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
 /// Being asked as one of a group.
 impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// Input: a datagram came in that was sent to a group which this endpoint is in. Only non-confirmable requests are
-    /// taken; whatever else it is meets silence (RFC 7252 §8.1).
+    /// taken; whatever else it is meets silence (RFC 7252 §8.1). So does what OSCORE protects, whose keys are those of two, where
+    /// this endpoint has contexts.
     ///
     /// The request is an [`Event::Request`](super::Event::Request) like others, and [`came_by_group`](Self::came_by_group)
     /// is true of it. Its response leaves as a non-confirmable message at a point within
@@ -296,7 +297,8 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         match Message::parse(datagram) {
             Ok(message) => {
                 self.counts.one_more(Count::Received(message.kind));
-                if message.kind == Kind::NonConfirmable && message.code.is_request() {
+                let is_for_one = self.protection().is_some() && message.option(number::OSCORE).is_some();
+                if message.kind == Kind::NonConfirmable && message.code.is_request() && !is_for_one {
                     let due = now.after(self.draw_leisure());
                     self.request_came(now, from, &message, datagram, Some(due));
                 } else {

@@ -224,13 +224,35 @@ mod tests {
     use super::*;
     use crate::message::{Kind, MessageId, Token};
     use crate::oscore::{Parameters, Start};
+    use proptest::prelude::*;
 
-    /// What only a holder of the key can send.
+    fn pair() -> (Context, Context) {
+        let parameters = Parameters { sender_id: &[1], recipient_id: &[2], ..Parameters::of(b"0123456789abcdef") };
+        let context = |parameters| Context::derive(parameters, Start::Fresh).unwrap();
+        (context(&parameters), context(&parameters.mirrored()))
+    }
+
+    /// What only a holder of the key can send: this plaintext, whatever it is, in a message for `of_request` or in that request.
+    fn sealed(by: &mut Context, code: Code, plain: &[u8], of_request: Option<PartialIv>) -> Vec<u8> {
+        let partial_iv = by.numbers.take().unwrap();
+        let request = of_request.map_or((by.sender.id, partial_iv), |partial_iv| (by.recipient.id, partial_iv));
+        let nonce = by.nonce(&by.sender.id, partial_iv);
+        let aad = by.aad(&request.0, request.1);
+        let mut sealed = plain.to_vec();
+        by.algorithm.encrypt(&by.sender.key, &nonce, &aad, &mut sealed).unwrap();
+        let kid = of_request.is_none().then(|| by.sender_id().to_vec());
+        let option = OscoreOption { partial_iv: Some(partial_iv), kid_context: None, kid: kid.as_deref() };
+        let mut bytes = Vec::new();
+        let mut writer = Writer::start(&mut bytes, Kind::Confirmable, code, MessageId(1), Token::EMPTY);
+        writer.option(number::OSCORE, &option.encode().unwrap()).unwrap();
+        writer.payload(&sealed).unwrap();
+        writer.finish().unwrap();
+        bytes
+    }
+
     #[test]
     fn what_decrypts_to_no_message_is_malformed() {
-        let parameters = Parameters { sender_id: &[1], recipient_id: &[2], ..Parameters::of(b"0123456789abcdef") };
-        let mut client = Context::derive(&parameters, Start::Fresh).unwrap();
-        let mut server = Context::derive(&parameters.mirrored(), Start::Fresh).unwrap();
+        let (mut client, mut server) = pair();
         for plain in [
             &b""[..],
             b"\x00",
@@ -240,23 +262,45 @@ mod tests {
             b"\x01\xf0reserved",
             b"\x01\x90\xffwith an OSCORE option",
         ] {
-            let partial_iv = client.numbers.take().unwrap();
-            let nonce = client.nonce(&client.sender.id, partial_iv);
-            let aad = client.aad(&client.sender.id, partial_iv);
-            let mut sealed = plain.to_vec();
-            client.algorithm.encrypt(&client.sender.key, &nonce, &aad, &mut sealed).unwrap();
-            let option = OscoreOption { partial_iv: Some(partial_iv), kid_context: None, kid: Some(&[1]) };
-            let mut bytes = Vec::new();
-            let mut writer = Writer::start(&mut bytes, Kind::Confirmable, Code::POST, MessageId(1), Token::EMPTY);
-            writer.option(number::OSCORE, &option.encode().unwrap()).unwrap();
-            writer.payload(&sealed).unwrap();
-            writer.finish().unwrap();
-            let mut into = Vec::new();
-            let message = Message::parse(&bytes).unwrap();
+            let bytes = sealed(&mut client, Code::POST, plain, None);
+            let (message, mut into) = (Message::parse(&bytes).unwrap(), Vec::new());
             assert_eq!(server.unprotect_request(&message, &mut into), Err(Refusal::Malformed), "{plain:?}");
             assert!(into.is_empty());
             // It was authentic, so it is not looked at again.
             assert_eq!(server.unprotect_request(&message, &mut into), Err(Refusal::Replay));
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// A client that was broken into knows its key.
+        #[test]
+        fn any_plaintext_that_is_authentic_is_a_message_or_malformed(
+            code in any::<u8>(),
+            rest in prop::collection::vec(any::<u8>(), 0..40),
+        ) {
+            let plain = [&[code], &rest[..]].concat();
+            let (mut client, mut server) = pair();
+            let bytes = sealed(&mut client, Code::POST, &plain, None);
+            let mut into = Vec::new();
+            match server.unprotect_request(&Message::parse(&bytes).unwrap(), &mut into) {
+                Ok(_) => prop_assert!(Message::parse(&into).unwrap().code.is_request()),
+                Err(refusal) => prop_assert_eq!((refusal, into.len()), (Refusal::Malformed, 0)),
+            }
+
+            let mut asked = Vec::new();
+            let request = [0x50, 1, 0, 1];
+            let mut sent = client.protect_request(&Message::parse(&request).unwrap(), &mut asked).unwrap();
+            let bytes = sealed(&mut server, Code::CHANGED, &plain, Some(sent.partial_iv));
+            let mut into = Vec::new();
+            match client.unprotect_response(&mut sent, &Message::parse(&bytes).unwrap(), &mut into) {
+                Ok(()) => prop_assert!(Message::parse(&into).unwrap().code.is_response()),
+                Err(fault) => {
+                    prop_assert!(matches!(fault, ResponseFault::Malformed | ResponseFault::UnexpectedNotification));
+                    prop_assert!(into.is_empty());
+                }
+            }
         }
     }
 }

@@ -124,7 +124,7 @@ fn outside(datagram: &[u8]) -> (Vec<u16>, Vec<u8>, Vec<u8>) {
     (message.options().map(|option| option.number).collect(), protected, message.payload().to_vec())
 }
 
-/// docs/appendix/oscore.md, "Congestion control": the token costs one byte, in later copies.
+/// docs/appendix/oscore-congestion.md, "Naming transmissions": the token costs one byte, in later copies.
 #[test]
 fn copies_named_by_their_tokens_are_the_same_protected_bytes_and_an_answer_says_which_it_answers() {
     let mut path = Path::protected(Preset::CALM, Duplicates::Stored, SECOND / 10);
@@ -155,7 +155,7 @@ fn options_that_name_copies_stand_outside_and_neither_application_sees_them() {
     }
 }
 
-/// docs/appendix/oscore.md, "Congestion control": ten requests of a fixed timer over a round trip of ten seconds.
+/// docs/appendix/oscore-congestion.md, "A calm server": ten requests of a fixed timer over a round trip of ten seconds.
 #[test]
 fn a_calm_server_withholds_as_many_answers_to_protected_copies_as_to_others() {
     let count = |mut path: Path| {

@@ -53,6 +53,28 @@ pub(super) fn all(parameters: &[Parameters<'_>], bound: u64) -> Contexts {
     Contexts(Arc::new(Mutex::new(parameters.iter().map(context).collect())))
 }
 
+/// What protects messages to many is Group OSCORE: the keys of a context are those of two.
+#[test]
+fn a_protected_request_that_came_to_a_group_meets_silence() {
+    let mut client = stack(endpoint(0).protected_by(stored(&CLIENT, 0)));
+    let mut server = stack(endpoint(1).protected_by(stored(&CLIENT.mirrored(), 0)));
+    let request = ClientRequest { kind: Kind::NonConfirmable, ..ClientRequest::new(Code::GET, &PATH) };
+    client.request(Instant::ORIGIN, 2, &request).unwrap();
+    let Output::Transmit(sent) = client.poll(Instant::ORIGIN) else { panic!("nothing left") };
+    let datagram = sent.bytes.to_vec();
+    server.receive_by_group(Instant::ORIGIN, 1, &datagram);
+    while let said @ (Output::Event(_) | Output::Transmit(_) | Output::Trace(_)) = server.poll(Instant::ORIGIN) {
+        assert!(matches!(said, Output::Trace(millpond_coap::Event::Ignored { .. })), "{said:?}");
+    }
+    // To itself alone it is a request.
+    server.receive(Instant::ORIGIN, 1, &datagram);
+    let mut requests = 0;
+    while let said @ (Output::Event(_) | Output::Transmit(_) | Output::Trace(_)) = server.poll(Instant::ORIGIN) {
+        requests += u32::from(matches!(said, Output::Event(Event::Request { .. })));
+    }
+    assert_eq!(requests, 1);
+}
+
 /// A client, a server that answers with what it is told, and all that left.
 struct World {
     now: Instant,

@@ -94,7 +94,7 @@ impl Lasting {
         let mut failures = 1;
         // A server that begins anew wants a proof first, which waits for nothing.
         if let End::Answered(answer) = &end
-            && self.request.proves(answer)
+            && self.request.proves(answer, &mut (0..1))
         {
             end = match self.register().await {
                 Ok(registration) => return Some(registration),

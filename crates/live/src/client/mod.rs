@@ -303,6 +303,7 @@ impl Client {
     /// # Errors
     /// No sign of life came, and why.
     pub async fn ping(&self, whom: impl IntoPeer) -> Result<Duration, Error> {
+        self.settings.attempts.begun().await;
         let (transport, peer, host) = whom.into_peer().await?;
         let (reply, answer) = oneshot::channel();
         let name = peer::secure_name(transport, &host)?;

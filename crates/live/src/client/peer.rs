@@ -168,6 +168,8 @@ pub(super) struct Peers {
 impl Peers {
     pub(super) async fn of(request: &RequestBuilder) -> Result<Self, Error> {
         let uri = request.uri.as_ref().map_err(Clone::clone)?;
+        let until = until(request.deadline);
+        request.client.settings.attempts.begun().await;
         Ok(Self {
             all: match request.address {
                 Some(address) => vec![address],
@@ -175,7 +177,7 @@ impl Peers {
             },
             failed: 0,
             line: None,
-            until: until(request.deadline),
+            until,
             asked: None,
         })
     }

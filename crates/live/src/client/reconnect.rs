@@ -31,7 +31,7 @@ use crate::{Code, Error, Response, secrets};
 /// ```
 /// use millpond_live::{Client, Reconnect};
 ///
-/// // One of 400 devices in a cell of 60 kbit/s, where a handshake and a report take 1,900 bytes: all of them within 202 s.
+/// // One of 400 devices in a cell of 60 kbit/s, where a handshake and a report take 1,900 bytes: they begin within 203 s.
 /// let policy = Reconnect::new().spread_by_load(400, 1_900, 60_000).at_start().repeat_refused().handshakes(1);
 /// let builder = Client::builder().reconnect(policy);
 /// ```
@@ -43,14 +43,22 @@ pub struct Reconnect {
     handshakes: usize,
 }
 
+/// A longer spread is a mistake.
+const LONGEST_SPREAD: Duration = Duration::from_secs(86_400);
 /// Addresses of which something is remembered; of further ones the next attempt begins at once.
 const MOST_PEERS: usize = 4_096;
 
 impl Reconnect {
-    /// [Pauses](Pauses) of 1 s to 60 s, no spread, 256 handshakes at a time.
+    /// [Pauses](Pauses::new) of 1 s to 60 s, no spread, 256 handshakes at a time.
     #[must_use]
     pub const fn new() -> Self {
-        Self { pauses: Pauses::new(), at_start: false, repeats_refused: false, handshakes: 256 }
+        Self::of(Pauses::new())
+    }
+
+    /// The same with these pauses, which firmware may have as well.
+    #[must_use]
+    pub const fn of(pauses: Pauses) -> Self {
+        Self { pauses, at_start: false, repeats_refused: false, handshakes: 256 }
     }
 
     /// The pause after a first failure, and the longest one.
@@ -72,16 +80,17 @@ impl Reconnect {
         Self { pauses: self.pauses.spread_by_load(devices, bytes, bits_per_second), ..self }
     }
 
-    /// The first requests and observations of a client wait a part of the [spread](Self::spread) as well, over every transport: what
-    /// devices need that a power cut has stopped together. A client waits once, whomever it asks, from when it was built.
+    /// The first requests, observations and pings of a client wait a part of the [spread](Self::spread) as well, over every transport and
+    /// before names are resolved: what devices need that a power cut has stopped together. A client waits once, whomever it asks, from
+    /// when it was built.
     #[must_use]
     pub const fn at_start(self) -> Self {
         Self { at_start: true, ..self }
     }
 
-    /// A request that a server refuses for a while (5.03 or 4.29) is sent again by itself, over every transport, when Max-Age is over:
-    /// in pauses as after failures, as often as its deadline allows. Nothing of it was carried out, so that POST is sent again, too.
-    /// What has no deadline, or too little time left, ends with the refusal.
+    /// A request or registration that a server refuses for a while (5.03 or 4.29) is sent again by itself, over every transport, when
+    /// Max-Age is over: in pauses as after failures, as often as its deadline allows. Nothing of it was carried out, so that POST is sent
+    /// again, too. What has no deadline, or too little time left, ends with the refusal, and so do bodies that are streamed.
     #[must_use]
     pub const fn repeat_refused(self) -> Self {
         Self { repeats_refused: true, ..self }
@@ -95,10 +104,14 @@ impl Reconnect {
 
     pub(super) fn check(&self) -> Result<(), Error> {
         let wrong = |reason: &str| Err(Error::Setting { name: "reconnect", reason: reason.into() });
-        match (self.handshakes, self.pauses.first()) {
-            (0, _) => wrong("0 handshakes at a time are none; use 1 or more"),
-            (_, Duration::ZERO) => wrong("no pause after a failure; use 100 ms or more"),
-            (_, first) if first > self.pauses.longest() => wrong("the first pause is longer than the longest"),
+        match (self.handshakes, self.pauses.first(), self.pauses.after_loss(u32::MAX)) {
+            (0, ..) => wrong("0 handshakes at a time are none; use 1 or more"),
+            (_, Duration::ZERO, _) => wrong("no pause after a failure; use 100 ms or more"),
+            (_, first, _) if first > self.pauses.longest() => wrong("the first pause is longer than the longest"),
+            (.., Duration::ZERO) if self.at_start => wrong("at_start spreads nothing without a spread; give one"),
+            (.., spread) if spread > LONGEST_SPREAD => {
+                wrong("a spread of more than a day; give the link's rate, in bit/s")
+            }
             _ => Ok(()),
         }
     }
@@ -193,14 +206,13 @@ impl Attempts {
     /// When a request is to be sent again that was refused so often, lastly by this.
     pub(super) fn again(
         &self,
-        now: Instant,
         refusals: u32,
         answer: &Response,
         until: Until,
-        chance: u32,
+        chance: impl FnOnce() -> u32,
     ) -> Option<Instant> {
         let refusal = refusal(answer).filter(|_| self.policy.repeats_refused)?;
-        let at = now.checked_add(self.policy.pause(refusals, Some(refusal), chance))?;
+        let at = Instant::now().checked_add(self.policy.pause(refusals, Some(refusal), chance()))?;
         until.filter(|(until, _)| at < *until).map(|_| at)
     }
 
@@ -362,8 +374,7 @@ mod tests {
         let busy = Response::new(Code::SERVICE_UNAVAILABLE).with_max_age(30);
         let until = Some((now + 31 * SECOND, 31 * SECOND));
         let policy = Reconnect::new().repeat_refused();
-        let again =
-            |policy, answer: &Response, until, chance| Attempts::new(policy).again(now, 1, answer, until, chance);
+        let again = |policy, answer: &Response, until, chance| Attempts::new(policy).again(1, answer, until, || chance);
         assert_eq!(again(policy, &busy, until, 0), Some(now + 30 * SECOND));
         // Too late, no end, another answer, not asked for.
         assert_eq!(again(policy, &busy, until, u32::MAX), None);
@@ -372,34 +383,48 @@ mod tests {
         assert_eq!(again(Reconnect::new(), &busy, until, 0), None);
     }
 
+    /// A server that refuses twice and then wants a proof, over and over.
     #[cfg(feature = "server")]
     #[tokio::test]
-    async fn a_request_that_was_refused_twice_is_answered_by_its_deadline() {
+    async fn what_was_refused_is_answered_by_its_deadline() {
         use std::sync::atomic::{AtomicU32, Ordering};
 
-        use crate::{Client, Resource, Server};
+        use crate::{Client, Observable, Resource, Server};
 
         let asked = Arc::new(AtomicU32::new(0));
-        let busy = {
-            let asked = Arc::clone(&asked);
+        let busy = |asked: &Arc<AtomicU32>| {
+            let asked = Arc::clone(asked);
             move || {
-                let is_busy = asked.fetch_add(1, Ordering::Relaxed) % 3 < 2;
-                async move {
-                    let code = if is_busy { Code::TOO_MANY_REQUESTS } else { Code::CHANGED };
-                    Response::new(code).with_max_age(0)
-                }
+                let answer = match asked.fetch_add(1, Ordering::Relaxed) % 4 {
+                    0 | 1 => Response::new(Code::TOO_MANY_REQUESTS).with_max_age(0),
+                    2 => Response::new(Code::UNAUTHORIZED)
+                        .with_option(millpond_coap::message::number::ECHO, b"there?".to_vec()),
+                    _ => Response::new(Code::CONTENT),
+                };
+                async move { answer }
             }
         };
-        let server =
-            Server::builder().bind("127.0.0.1:0").route("/", Resource::new().post(busy)).start().await.unwrap();
+        let resource = Resource::new().post(busy(&asked)).get(busy(&asked)).observable(&Observable::new());
+        let server = Server::builder().bind("127.0.0.1:0").route("/", resource).start().await.unwrap();
         let uri = format!("coap://{}/", server.local_addr());
         let policy = Reconnect::new().pauses(Duration::from_millis(10), SECOND).repeat_refused();
         let client = Client::builder().reconnect(policy).build().await.unwrap();
         let answer = client.post(&uri).payload("21.5").deadline(60 * SECOND).await.unwrap();
-        assert_eq!((answer.code(), asked.load(Ordering::Relaxed)), (Code::CHANGED, 3));
+        assert_eq!((answer.code(), asked.load(Ordering::Relaxed)), (Code::CONTENT, 4));
+        let observation = client.get(&uri).deadline(60 * SECOND).observe().await;
+        assert!(observation.is_ok(), "{observation:?}");
+        assert_eq!(asked.load(Ordering::Relaxed), 8);
         // Without a deadline the application decides.
         let answer = client.post(&uri).payload("21.5").await.unwrap();
-        assert_eq!((answer.code(), asked.load(Ordering::Relaxed)), (Code::TOO_MANY_REQUESTS, 4));
+        assert_eq!((answer.code(), asked.load(Ordering::Relaxed)), (Code::TOO_MANY_REQUESTS, 9));
+    }
+
+    #[tokio::test]
+    async fn a_policy_that_cannot_be_meant_is_refused() {
+        let refused = |policy: Reconnect| policy.check().unwrap_err().to_string();
+        assert!(refused(Reconnect::new().at_start()).contains("without a spread"));
+        assert!(refused(Reconnect::new().spread_by_load(400, 134, 0)).contains("rate"));
+        assert!(Reconnect::new().spread_by_load(10_000, 1_900, 60_000).at_start().check().is_ok());
     }
 
     #[tokio::test(start_paused = true)]

@@ -3,6 +3,7 @@
 use std::{
     future::{Future, IntoFuture},
     net::SocketAddr,
+    ops::Range,
     pin::Pin,
     sync::Arc,
     time::Duration,
@@ -16,14 +17,14 @@ use millpond_coap::{
 };
 use tokio::{
     sync::{OwnedSemaphorePermit, oneshot},
-    time::{Instant, sleep_until},
+    time::sleep_until,
 };
 
 use super::{
     Client, Commands,
     cache::{CacheKey, Cached, cache_key},
     command::{Command, Reply, RequestNumber, RequestSpec},
-    deadline::{Until, by, within},
+    deadline::{Until, by, until, within},
     lasting::{Lasting, Registration},
     observation::{Newest, Observation},
     peer::{IntoUri, Peers, secure_name},
@@ -328,12 +329,15 @@ impl RequestBuilder {
                 peers.heed(self, response);
             }
             match outcome {
-                Ok(Outcome::Answered(response)) if proofs.next().is_some() && self.proves(&response) => {}
-                Ok(Outcome::Answered(response)) if is_first => {
+                Ok(Outcome::Answered(response)) if self.proves(&response, &mut proofs) => {}
+                // What is streamed is not there any more.
+                Ok(Outcome::Answered(response)) if piece.is_none() => {
                     refusals += 1;
-                    let attempts = &self.client.settings.attempts;
-                    match attempts.again(Instant::now(), refusals, &response, peers.until(), chance()) {
-                        Some(at) => sleep_until(at).await,
+                    match self.client.settings.attempts.again(refusals, &response, peers.until(), chance) {
+                        Some(at) => {
+                            drop(guard);
+                            sleep_until(at).await;
+                        }
                         None => return peers.served(self, Ok(Outcome::Answered(response))),
                     }
                 }
@@ -355,7 +359,7 @@ impl RequestBuilder {
             let reason = "only GET and FETCH can observe (RFC 7641 §2, RFC 8132 §2.4)";
             return Err(Error::refused(NotSent::Combination, reason));
         }
-        let first = self.register().await?;
+        let first = self.register_first().await?;
         if self.asks_where_peers_begin() && self.identity.is_none() {
             // What was said to one is asked of no other that has its address later.
             self.identity = first.newest.identity();
@@ -393,6 +397,24 @@ impl RequestBuilder {
         self.uri.as_ref().is_ok_and(|uri| uri.transport().is_datagram())
     }
 
+    /// Registers as an observer, again after refusals if its policy says so.
+    async fn register_first(&mut self) -> Result<Registration, Error> {
+        let until = until(self.deadline);
+        let register = async {
+            let mut refusals = 0;
+            loop {
+                let registered = self.register().await;
+                let Err(Error::NotObserved { answer }) = &registered else { return registered };
+                refusals += 1;
+                match self.client.settings.attempts.again(refusals, answer, until, chance) {
+                    Some(at) => sleep_until(at).await,
+                    None => return registered,
+                }
+            }
+        };
+        by(until, register).await
+    }
+
     /// Registers as an observer.
     pub(super) async fn register(&mut self) -> Result<Registration, Error> {
         within(self.deadline, async {
@@ -402,7 +424,7 @@ impl RequestBuilder {
                 let newest = Newest::default();
                 let mut guard = self.start(&mut peers, Reply::Observed(newest.clone()), None).await?;
                 match newest.ready().await {
-                    Ok((first, _)) if proofs.next().is_some() && self.proves(&first) => {}
+                    Ok((first, _)) if self.proves(&first, &mut proofs) => {}
                     Ok((_, true)) => {
                         guard.place = None;
                         return peers.served(self, Ok(Registration { newest, guard }));
@@ -418,10 +440,11 @@ impl RequestBuilder {
     }
 
     /// A server wants to know whether this client is where it says: the request, or that for one block, is to be sent again
-    /// with what it gave for that (RFC 9175 §2.3). What it has been given does not help again.
-    pub(super) fn proves(&mut self, response: &Response) -> bool {
+    /// with what it gave for that (RFC 9175 §2.3), if proofs are left. What it has been given does not help again.
+    pub(super) fn proves(&mut self, response: &Response, left: &mut Range<u8>) -> bool {
         let value = response.options().get(number::ECHO).filter(|_| response.code() == Code::UNAUTHORIZED);
-        let Some(value) = value.filter(|value| self.options.get(number::ECHO) != Some(value)) else { return false };
+        let value = value.filter(|value| self.options.get(number::ECHO) != Some(value));
+        let Some(value) = value.filter(|_| left.next().is_some()) else { return false };
         self.options.set(number::ECHO, value.clone());
         true
     }
@@ -466,7 +489,6 @@ impl RequestBuilder {
             return Err(Error::refused(NotSent::Combination, reason));
         }
         let peer = peers.left().first().copied().ok_or(Error::Closed)?;
-        self.client.settings.attempts.begun().await;
         let place = Arc::clone(&self.client.room).acquire_owned().await.map_err(|_| Error::Closed)?;
         let number = self.client.number();
         let wanted = RequestSpec {

@@ -387,6 +387,7 @@ impl Scenario {
             return refuse("server.host_time", format!("{time} is too long (at most {MOST_HOST_TIME})"));
         }
         self.check_from_server(origin)?;
+        self.check_protection(origin)?;
         self.check_marks(origin)?;
         self.check_queues(origin)?;
         if self.run.until.0 == 0 {

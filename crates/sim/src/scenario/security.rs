@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::{Clients, ScenarioError, Size, Transfer, unknown, word_or_table};
+use super::{Clients, Scenario, ScenarioError, Size, Transfer, unknown, word_or_table};
 
 /// What OSCORE adds to a message at least, beside the marker of a payload that was there: the option, with flags, a Partial IV and an
 /// ID of a byte each in a request, the code, and the 8 bytes that prove it authentic.
@@ -140,5 +140,20 @@ impl Clients {
             }
         }
         Ok(())
+    }
+}
+
+impl Scenario {
+    /// A server that has contexts takes bursts from nobody.
+    pub(super) fn check_protection(&self, origin: &str) -> Result<(), ScenarioError> {
+        let protected = self.clients.iter().position(|group| group.protection.is_oscore());
+        match protected.filter(|_| self.clients.iter().any(|group| group.transfer.is_in_bursts())) {
+            None => Ok(()),
+            Some(group) => {
+                let problem =
+                    "a server with contexts takes no bursts, and other clients fetch in bursts: leave this key out";
+                Err(ScenarioError::at_key(origin, &format!("clients[{group}].protection"), problem))
+            }
+        }
     }
 }

@@ -73,7 +73,8 @@ impl<'s> World<'s> {
                     application.unattended(profile, draws);
                 }
                 let wakes = application.wakes();
-                calendar.set(callers.add(flow, group as u32, application), wakes);
+                let notifies = profile.traffic == Traffic::Notifications;
+                calendar.set(callers.add(flow, group as u32, notifies, application), wakes);
             }
         }
         let asking =
