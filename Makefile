@@ -248,6 +248,7 @@ lint-rust: | $(BIN)/python
 	for features in '' server tcp tls dtls server,tcp server,dtls json,cbor oscore edhoc,server,tcp; do \
 	  $(CARGO) clippy -p millpond-live --lib --no-default-features --features "$$features" --locked -- -D warnings || exit 1; \
 	done
+	$(CARGO) clippy -p millpond-sim --lib --no-default-features --locked -- -D warnings
 	for features in '' calm,embassy-net rfc7252,embassy-net,ipv6,oscore; do \
 	  $(CARGO) clippy -p millpond-embedded --lib --no-default-features --features "$$features" --locked -- -D warnings || exit 1; \
 	done

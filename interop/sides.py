@@ -286,6 +286,15 @@ class Libcoap(Peer):
             return Answer(code, body.read_bytes() if body.exists() else b"")
 
 
+def _listens(running: subprocess.Popen[str], scheme: str) -> bool:
+    """Whether a gateway says that it listens so, which it does last, before it ends."""
+    assert running.stdout is not None
+    while not (line := running.stdout.readline()).startswith(f"listening on {scheme}://"):
+        if not line and running.wait() is not None:
+            return False
+    return True
+
+
 def installed(peer: Peer) -> Peer:
     """The peer; the test that asks is skipped where it is not installed."""
     try:
@@ -352,21 +361,28 @@ class Ours:
         self, folder: Path, lines: str, *flags: str, http: int | None = None, coap: int | None = None
     ) -> Iterator[int]:
         """Our gateway with these lines and flags, on these ports of the loopback; gives that of CoAP."""
-        coap = free_port() if coap is None else coap
         web = "" if http is None else f'http = ["127.0.0.1:{http}"]\n'
-        file = folder / "gateway.toml"
-        file.write_text(f'[listen]\ncoap = ["127.0.0.1:{coap}"]\n{web}{lines}', encoding="utf-8")
+        file, errors = folder / "gateway.toml", folder / "gateway.errors"
         command = [self.program, "gateway", *flags, str(file)]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=sys.stderr, text=True) as running:
-            try:
-                # It listens for HTTP last, and says so then.
-                assert running.stdout is not None
-                while not running.stdout.readline().startswith(f"listening on {'coap' if http is None else 'http'}://"):
-                    assert running.poll() is None
-                wait_for_pong(coap)
-                yield coap
-            finally:
-                running.send_signal(signal.SIGINT)
+        while True:
+            port = free_port() if coap is None else coap
+            file.write_text(f'[listen]\ncoap = ["127.0.0.1:{port}"]\n{web}{lines}', encoding="utf-8")
+            with (
+                errors.open("w", encoding="utf-8") as told,
+                subprocess.Popen(command, stdout=subprocess.PIPE, stderr=told, text=True) as running,
+            ):
+                try:
+                    if _listens(running, "coap" if http is None else "http"):
+                        wait_for_pong(port)
+                        yield port
+                        return
+                finally:
+                    running.send_signal(signal.SIGINT)
+                    sys.stderr.write(errors.read_text(encoding="utf-8"))
+            # Somebody was faster at the port that was free.
+            taken = f"127.0.0.1:{port}: the port is in use"
+            assert coap is None, "its port is given"
+            assert taken in errors.read_text(encoding="utf-8")
 
     def run(self, *arguments: str, payload: bytes | None = None) -> subprocess.CompletedProcess[bytes]:
         """Runs a verb of the program."""

@@ -21,7 +21,7 @@ use super::{
 };
 use crate::invariant::Sure;
 use crate::long_tokens::Spelled;
-use crate::message::{Code, Kind, Message, MessageId, Token, number};
+use crate::message::{Code, Kind, Message, MessageId, Token};
 use crate::output::OutputKind;
 use crate::parts;
 
@@ -297,7 +297,8 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         match Message::parse(datagram) {
             Ok(message) => {
                 self.counts.one_more(Count::Received(message.kind));
-                let is_for_one = self.protection().is_some() && message.option(number::OSCORE).is_some();
+                let is_for_one =
+                    self.protection().is_some() && message.option(crate::message::number::OSCORE).is_some();
                 if message.kind == Kind::NonConfirmable && message.code.is_request() && !is_for_one {
                     let due = now.after(self.draw_leisure());
                     self.request_came(now, from, &message, datagram, Some(due));

@@ -124,6 +124,9 @@ impl Clients {
         let Protection::Added { request, response } = self.protection else {
             let reaches =
                 self.transport.is_udp() && !matches!(self.transfer, Transfer::Bursts(_)) && self.via.is_none();
+            if self.protection.is_oscore() && cfg!(not(feature = "oscore")) {
+                return refuse("protection", "this program was built without OSCORE: leave this key out");
+            }
             if self.protection.is_oscore() && !(reaches && self.commands.is_none()) {
                 let problem = "`oscore` is known over UDP, without bursts, proxies and commands: leave this key out";
                 return refuse("protection", problem);

@@ -1,5 +1,4 @@
-//! Messages of clients that OSCORE (RFC 8613) protects, by the code that ships: a security context for each such client, which it
-//! shares with the server.
+//! A security context for each client that has one, which it shares with the server.
 
 use std::sync::{
     Arc, Mutex, PoisonError,
