@@ -108,7 +108,6 @@ pub struct Response<'b> {
 impl Response<'_> {
     /// For how long the server does not want to be asked, if it says so.
     pub(crate) fn refusal(&self) -> Option<Duration> {
-        let refuses = matches!(self.code, Code::SERVICE_UNAVAILABLE | Code::TOO_MANY_REQUESTS);
-        refuses.then(|| Duration::from_secs(self.max_age.into()))
+        self.code.refuses_for_a_while().then(|| Duration::from_secs(self.max_age.into()))
     }
 }

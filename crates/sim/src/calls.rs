@@ -105,10 +105,14 @@ impl Callers {
         })
     }
 
+    /// The flow of the notifications to a client, if it has any.
+    fn notifications_to(&self, client: u32) -> Option<u32> {
+        self.of(client).find(|flow| self.get(*flow).is_some_and(|caller| caller.notifies))
+    }
+
     /// A client observes from now on, by this token; gives that by which it did before.
     pub(crate) fn observes(&mut self, client: u32, token: Token) -> Option<Token> {
-        let flow = self.of(client).find(|flow| self.get(*flow).is_some_and(|caller| caller.notifies))?;
-        let caller = self.get_mut(flow)?;
+        let caller = self.get_mut(self.notifications_to(client)?)?;
         let before = caller.observer.replace((token, caller.exchanges));
         before.map(|(token, _)| token).filter(|before| *before != token)
     }
@@ -291,8 +295,7 @@ impl World<'_> {
     /// A client has registered for notifications, or anew. It [observes](Callers::observes) once it has its response.
     #[cold]
     pub(crate) fn registered(&mut self, client: u32, now: Instant) {
-        let notifies = |flow: &u32| self.nodes.server.callers.get(*flow).is_some_and(|caller| caller.notifies);
-        let Some(flow) = self.nodes.server.callers.of(client).find(notifies) else { return };
+        let Some(flow) = self.nodes.server.callers.notifications_to(client) else { return };
         let draws = self.draws(flow);
         let Some(caller) = self.nodes.server.callers.get_mut(flow) else { return };
         caller.application.attends(now, &self.groups.profiles[caller.group as usize], draws);

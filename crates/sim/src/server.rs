@@ -118,7 +118,7 @@ impl Server {
         callers: Callers,
         proxies: Vec<(Transmission, PeerController)>,
     ) -> Result<Self, RunError> {
-        let clients: u32 = scenario.clients.iter().map(|group| group.count).sum();
+        let clients = scenario.client_count() as u32;
         let peers = clients + proxies.len() as u32;
         let described = &scenario.server;
         let clients_of = scenario.clients.iter().map(transmission).zip(controllers.iter().cloned());

@@ -125,6 +125,12 @@ impl Code {
         matches!(self.class(), 4 | 5)
     }
 
+    /// 5.03 and 4.29: the server refused for a while, and Max-Age says when to ask again (RFC 7252 §5.9.3.4, RFC 8516).
+    #[inline]
+    pub const fn refuses_for_a_while(self) -> bool {
+        matches!(self, Self::SERVICE_UNAVAILABLE | Self::TOO_MANY_REQUESTS)
+    }
+
     /// The part after the dot, 0 to 31.
     #[inline]
     pub const fn detail(self) -> u8 {

@@ -78,7 +78,8 @@ impl<L: MessageLayer> CoapStack<L> {
     /// Client and server take in what the layer gave. What follows from it stands ready.
     fn take(&mut self, now: Instant, entry: Entry<L::Peer>) {
         let is_protected = parts::OSCORE && self.layer.protection().is_some();
-        let Some(entry) = (if is_protected { self.unprotected(now, entry) } else { Some(entry) }) else { return };
+        let entry = if is_protected { self.unprotected(now, entry) } else { Some(entry) };
+        let Some(entry) = entry else { return };
         if parts::Q_BLOCK && !matches!(entry.kind, OutputKind::Request { .. }) && self.is_of_burst(now, &entry) {
             return;
         }

@@ -109,7 +109,7 @@ impl Answer<'_> {
             }
             headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("none"));
         }
-        if matches!(code, Code::SERVICE_UNAVAILABLE | Code::TOO_MANY_REQUESTS) {
+        if code.refuses_for_a_while() {
             set(headers, header::RETRY_AFTER, &left.to_string());
         }
         if let Some(location) = self.location() {

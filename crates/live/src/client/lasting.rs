@@ -90,7 +90,7 @@ impl Lasting {
     /// Registers again, until it stands. None if that was given up, which is told.
     async fn register_again(&mut self, mut end: End) -> Option<Registration> {
         let began = Instant::now();
-        let policy = self.request.reconnect();
+        let pauses = self.request.reconnect().pauses;
         let mut failures = 1;
         // A server that begins anew wants a proof first, which waits for nothing.
         if let End::Answered(answer) = &end
@@ -103,8 +103,8 @@ impl Lasting {
         }
         loop {
             // The first time what stood was lost, which a whole fleet may have noticed.
-            let lost = if failures == 1 { policy.pause(0, None, chance()) } else { Duration::ZERO };
-            let again_in = policy.pause(failures, end.refusal(), chance()).max(lost);
+            let lost = if failures == 1 { pauses.after_loss(chance()) } else { Duration::ZERO };
+            let again_in = pauses.after_failures(failures, end.refusal(), chance()).max(lost);
             let is_hopeless = matches!(end, End::Failed(Error::Closed));
             if is_hopeless || began.elapsed().saturating_add(again_in) >= self.request.lasts_for() {
                 match end {
@@ -146,8 +146,8 @@ impl Lasting {
 }
 
 impl End {
-    /// The answer of a server that says when to come back.
-    fn refusal(&self) -> Option<&Response> {
+    /// For how long the server does not want to be asked, if it says so.
+    fn refusal(&self) -> Option<Duration> {
         match self {
             Self::Answered(answer) => refusal(answer),
             Self::Failed(_) => None,

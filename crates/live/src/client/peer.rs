@@ -247,8 +247,8 @@ impl Peers {
 
     /// A server that refuses for a while is spared further handshakes.
     pub(super) fn heed(&self, request: &RequestBuilder, answer: &Response) {
-        if let (Some(answer), Some(peer)) = (refusal(answer), self.left().first()) {
-            request.client.settings.attempts.refused(Instant::now(), *peer, answer, chance());
+        if let (Some(told), Some(peer)) = (refusal(answer), self.left().first()) {
+            request.client.settings.attempts.refused(Instant::now(), *peer, told, chance());
         }
     }
 

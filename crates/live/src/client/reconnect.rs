@@ -17,7 +17,7 @@ use super::{
     deadline::Until,
     path_cache::{path, peer_of},
 };
-use crate::{Code, Error, Response, secrets};
+use crate::{Error, Response, secrets};
 
 /// How a client comes back to a server after a session, a connection or a registration was lost or refused, over every
 /// transport.
@@ -37,7 +37,7 @@ use crate::{Code, Error, Response, secrets};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reconnect {
-    pauses: Pauses,
+    pub(super) pauses: Pauses,
     at_start: bool,
     repeats_refused: bool,
     handshakes: usize,
@@ -115,16 +115,6 @@ impl Reconnect {
             _ => Ok(()),
         }
     }
-
-    /// How long to wait after so many failures in a row, 0 after a loss of what stood. A server that refused has said how
-    /// long at least.
-    pub(super) fn pause(&self, failures: u32, refusal: Option<&Response>, chance: u32) -> Duration {
-        match (failures, refusal.map(Response::freshness)) {
-            (0, None) => self.pauses.after_loss(chance),
-            (0, Some(told)) => self.pauses.after_refusal(told, chance),
-            (failures, told) => self.pauses.after_failures(failures, told, chance),
-        }
-    }
 }
 
 impl Default for Reconnect {
@@ -133,9 +123,9 @@ impl Default for Reconnect {
     }
 }
 
-/// The answer of a server that says when to come back, if it is one.
-pub(super) fn refusal(answer: &Response) -> Option<&Response> {
-    matches!(answer.code(), Code::SERVICE_UNAVAILABLE | Code::TOO_MANY_REQUESTS).then_some(answer)
+/// For how long a server does not want to be asked, if its answer says so.
+pub(super) fn refusal(answer: &Response) -> Option<Duration> {
+    answer.code().refuses_for_a_while().then(|| answer.freshness())
 }
 
 /// A word of chance. Without random bytes clients come together.
@@ -192,7 +182,7 @@ impl Attempts {
     /// Its client begins now.
     pub(super) fn begin(&mut self, now: Instant, chance: u32) {
         if self.policy.at_start {
-            self.begins = now.checked_add(self.policy.pause(0, None, chance));
+            self.begins = now.checked_add(self.policy.pauses.after_loss(chance));
         }
     }
 
@@ -211,8 +201,8 @@ impl Attempts {
         until: Until,
         chance: impl FnOnce() -> u32,
     ) -> Option<Instant> {
-        let refusal = refusal(answer).filter(|_| self.policy.repeats_refused)?;
-        let at = Instant::now().checked_add(self.policy.pause(refusals, Some(refusal), chance()))?;
+        let told = refusal(answer).filter(|_| self.policy.repeats_refused)?;
+        let at = Instant::now().checked_add(self.policy.pauses.after_failures(refusals, Some(told), chance()))?;
         until.filter(|(until, _)| at < *until).map(|_| at)
     }
 
@@ -233,18 +223,18 @@ impl Attempts {
     pub(crate) fn failed(&self, now: Instant, peer: SocketAddr, chance: u32) {
         self.wait(now, peer, |known| {
             let failures = known.saturating_add(1);
-            (failures, self.policy.pause(failures, None, chance))
+            (failures, self.policy.pauses.after_failures(failures, None, chance))
         });
     }
 
     /// What stood was lost.
     pub(crate) fn lost(&self, now: Instant, peer: SocketAddr, chance: u32) {
-        self.wait(now, peer, |failures| (failures, self.policy.pause(0, None, chance)));
+        self.wait(now, peer, |failures| (failures, self.policy.pauses.after_loss(chance)));
     }
 
     /// A server refused for a while (5.03, 4.29).
-    pub(super) fn refused(&self, now: Instant, peer: SocketAddr, answer: &Response, chance: u32) {
-        self.wait(now, peer, |failures| (failures, self.policy.pause(0, Some(answer), chance)));
+    pub(super) fn refused(&self, now: Instant, peer: SocketAddr, told: Duration, chance: u32) {
+        self.wait(now, peer, |failures| (failures, self.policy.pauses.after_refusal(told, chance)));
     }
 
     /// An attempt succeeded.
@@ -345,6 +335,7 @@ impl Drop for Attempt {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Code;
 
     const SECOND: Duration = Duration::from_secs(1);
 
@@ -443,7 +434,7 @@ mod tests {
         assert_eq!(all.may(now, peer(1), 0), Err(Later::At(now + SECOND)));
         // What a server says makes it later, never sooner.
         for (seconds, at) in [(30, 30), (10, 30)] {
-            all.refused(now, peer(1), &Response::new(Code::TOO_MANY_REQUESTS).with_max_age(seconds), 0);
+            all.refused(now, peer(1), seconds * SECOND, 0);
             assert_eq!(all.may(now, peer(1), 0), Err(Later::At(now + at * SECOND)));
         }
     }

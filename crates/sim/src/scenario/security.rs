@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::{Clients, Scenario, ScenarioError, Size, Transfer, unknown, word_or_table};
+use super::{Clients, Scenario, ScenarioError, Size, unknown, word_or_table};
 
 /// What OSCORE adds to a message at least, beside the marker of a payload that was there: the option, with flags, a Partial IV and an
 /// ID of a byte each in a request, the code, and the 8 bytes that prove it authentic.
@@ -122,8 +122,7 @@ impl Clients {
             return refuse("workload", problem);
         }
         let Protection::Added { request, response } = self.protection else {
-            let reaches =
-                self.transport.is_udp() && !matches!(self.transfer, Transfer::Bursts(_)) && self.via.is_none();
+            let reaches = self.transport.is_udp() && !self.transfer.is_in_bursts() && self.via.is_none();
             if self.protection.is_oscore() && cfg!(not(feature = "oscore")) {
                 return refuse("protection", "this program was built without OSCORE: leave this key out");
             }

@@ -69,11 +69,11 @@ impl<'s> World<'s> {
             for (group, profile) in to_it.filter(|(_, profile)| profile.traffic != Traffic::Requests) {
                 let draws = draws(seed, flow, flow, profile.traffic);
                 let mut application = Application::new(profile, draws);
-                if profile.traffic == Traffic::Notifications {
+                let notifies = profile.traffic == Traffic::Notifications;
+                if notifies {
                     application.unattended(profile, draws);
                 }
                 let wakes = application.wakes();
-                let notifies = profile.traffic == Traffic::Notifications;
                 calendar.set(callers.add(flow, group as u32, notifies, application), wakes);
             }
         }
